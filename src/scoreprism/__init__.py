@@ -1,0 +1,83 @@
+"""scoreprism: what recalibration, a better model, or only better data can fix in a probabilistic classifier.
+
+Every public name is loaded when it is first used; ``import scoreprism`` loads nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scoreprism import datasets, decomposition, exceptions, finite, intervals, levels, losses, simplex
+    from scoreprism.decomposition import (
+        Contributions,
+        Decomposition,
+        PairedDifference,
+        corp_decomposition,
+        resolution_decomposition,
+    )
+    from scoreprism.finite import FiniteModel
+    from scoreprism.intervals import Bound, Interval
+    from scoreprism.levels import Chain, Level
+    from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
+
+    __version__: str
+
+__all__ = [
+    "LOSSES",
+    "Bound",
+    "Chain",
+    "Contributions",
+    "Decomposition",
+    "FiniteModel",
+    "Interval",
+    "Level",
+    "PairedDifference",
+    "ProperLoss",
+    "__version__",
+    "check_proper",
+    "corp_decomposition",
+    "datasets",
+    "decomposition",
+    "exceptions",
+    "finite",
+    "from_entropy",
+    "from_loss",
+    "get_loss",
+    "intervals",
+    "levels",
+    "losses",
+    "resolution_decomposition",
+    "simplex",
+]
+
+#: Where each lazily loaded name lives; modules are listed with themselves.
+_HOME = {
+    **dict.fromkeys(("LOSSES", "ProperLoss", "check_proper", "from_entropy", "from_loss", "get_loss"), "losses"),
+    **dict.fromkeys(("Bound", "Interval"), "intervals"),
+    **dict.fromkeys(
+        ("Contributions", "Decomposition", "PairedDifference", "corp_decomposition", "resolution_decomposition"),
+        "decomposition",
+    ),
+    **dict.fromkeys(("Chain", "Level"), "levels"),
+    "FiniteModel": "finite",
+}
+_MODULES = frozenset({"datasets", "decomposition", "exceptions", "finite", "intervals", "levels", "losses", "simplex"})
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("scoreprism")
+    if name in _MODULES:
+        return import_module(f"scoreprism.{name}")
+    if name in _HOME:
+        return getattr(import_module(f"scoreprism.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'scoreprism' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,498 @@
+"""The only checks on user input: every public argument is parsed here once, and trusted afterwards.
+
+Every refusal reads ``rule; what arrived. remedy``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.exceptions import InputError, LabelError
+from scoreprism.frames import unwrap
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
+
+#: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
+SUM_TOLERANCE = 1e-6
+
+_LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+_PERCENT = "If these are percentages, divide by 100."
+
+
+def refuse(rule: str, arrived: str, remedy: str, kind: type[InputError] = InputError) -> NoReturn:
+    """Raise with the three parts every message has."""
+    raise kind(f"{rule}; got {arrived}. {remedy}")
+
+
+def listed(values: Iterable[object], most: int = 5) -> str:
+    """A short list for a message: ``1, 2, 3, …``."""
+    items = [str(v) for v in values]
+    return ", ".join(items[:most]) + (", …" if len(items) > most else "")
+
+
+def plain(value: object) -> str:
+    """A number or label as a person would write it: no ``np.float64(…)``."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def parse_choice(value: object, options: Iterable[str], name: str) -> str:
+    """One of a closed vocabulary; underscores and hyphens are the same."""
+    known = list(options)
+    if isinstance(value, str):
+        key = value.strip().lower().replace("_", "-").replace(" ", "-")
+        for option in known:
+            if option.replace("_", "-") == key:
+                return option
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
+    else:
+        hint = "Pass its name."
+    refuse(f"{name} must be one of {', '.join(known)}", repr(value), hint)
+
+
+def parse_number(value: object, name: str, rule: str, holds: Callable[[float], bool]) -> float:
+    """A real number that satisfies `holds`; `rule` says what that is."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        refuse(f"{name} must be {rule}", repr(value), "Pass a number.")
+    number = float(value)
+    if not math.isfinite(number) or not holds(number):
+        refuse(f"{name} must be {rule}", plain(number), "Pass a number in that range.")
+    return number
+
+
+def parse_confidence(value: object) -> float:
+    """A confidence level in (0, 1)."""
+    return parse_number(value, "level", "a confidence level between 0 and 1", lambda v: 0.0 < v < 1.0)
+
+
+def parse_clip(value: object, k: int) -> float | None:
+    """A clipping distance in (0, 1/K], or None."""
+    if value is None:
+        return None
+    return parse_number(value, "clip", f"a distance from 0, above 0 and at most 1/{k}", lambda v: 0.0 < v <= 1.0 / k)
+
+
+def _refuse_missing(name: str, missing: NDArray[np.bool_]) -> NoReturn:
+    bad = np.flatnonzero(missing)
+    refuse(
+        f"{name} must have no missing values",
+        f"{bad.size} of {missing.shape[0]} rows missing or NaN (row {listed(bad)})",
+        "Drop or impute these rows first.",
+    )
+
+
+def _by_row(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether anything in a row is marked."""
+    return np.asarray(mask.reshape(mask.shape[0] if mask.ndim else 1, -1).any(axis=1))
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN, NaT, pandas.NA: the last one is the only object that refuses to say whether it equals itself."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def _array(value: ArrayLike, name: str) -> NDArray[Any]:
+    """Anything array-like as an ndarray with no missing entries."""
+    if value is None:
+        refuse(f"{name} must be an array", "None", "Pass one value per row.")
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        refuse(f"{name} must be a dense array", f"a sparse {type(value).__name__}", "Call .toarray() first.")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        mask = np.ma.getmaskarray(value)
+        _refuse_missing(name, _by_row(mask))
+    column = unwrap(value)
+    if column.missing is not None:
+        _refuse_missing(name, column.missing)
+    try:
+        array = np.asarray(column.values)
+    except (ValueError, TypeError) as error:
+        refuse(
+            f"{name} must be a rectangular array",
+            f"{type(value).__name__} ({error})",
+            "Give every row the same length.",
+        )
+    if array.dtype == object:
+        missing = np.array([_is_missing(v) for v in array.reshape(-1)], dtype=bool)
+        if missing.any():
+            _refuse_missing(name, _by_row(missing.reshape(array.shape)))
+    return array
+
+
+def _real(value: ArrayLike, name: str) -> FloatArray:
+    """A float64 array that may still hold NaN."""
+    array = _array(value, name)
+    if array.dtype.kind not in "fiub":
+        what = {"O": "dtype object", "c": "complex numbers", "U": "strings", "S": "bytes"}.get(
+            array.dtype.kind, f"dtype {array.dtype}"
+        )
+        refuse(f"{name} must hold real numbers", what, "Convert with .astype(float) if these are numbers.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _require_finite(numbers: FloatArray, name: str) -> None:
+    rows = numbers.reshape(numbers.shape[0] if numbers.ndim else 1, -1)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        first = rows[bad[0]]
+        value = first[~np.isfinite(first)][0]
+        refuse(
+            f"{name} must be finite",
+            f"{plain(value)} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows with NaN or infinities)",
+            "Drop or impute these rows first.",
+        )
+
+
+def parse_numbers(value: ArrayLike, name: str) -> FloatArray:
+    """A float64 array without NaN or infinities."""
+    numbers = _real(value, name)
+    _require_finite(numbers, name)
+    return numbers
+
+
+def is_law(block: FloatArray) -> bool:
+    """Whether every row is a point of the simplex; made for blocks that fit in cache."""
+    if block.size == 0:
+        return True
+    if not block.min() >= 0.0:  # NaN fails too
+        return False
+    if block.ndim == 1:
+        return bool(block.max() <= 1.0)
+    sums = block @ np.ones(block.shape[1])
+    if not (sums.min() >= 1.0 - SUM_TOLERANCE and sums.max() <= 1.0 + SUM_TOLERANCE):
+        return False
+    # nonnegative rows that sum to 1 up to rounding have no entry above 1: only sloppier ones need the look
+    return bool(sums.max() <= 1.0 + 1e-12 or block.max() <= 1.0)
+
+
+def refuse_law(law: FloatArray, name: str) -> NoReturn:
+    """Say why `is_law` said no."""
+    _require_finite(law, name)
+    rows = law.reshape(law.shape[0], -1)
+    outside = np.flatnonzero(((rows < 0.0) | (rows > 1.0)).any(axis=1))
+    if outside.size:
+        row = rows[outside[0]]
+        worst = row[np.argmax(np.maximum(-row, row - 1.0))]
+        percent = rows.min() >= 0.0 and 1.0 < rows.max() <= 100.0 and np.median(rows.max(axis=1)) > 1.5
+        refuse(
+            f"{name} must hold probabilities between 0 and 1",
+            f"{plain(worst)} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
+            _PERCENT if percent else _LOGITS,
+        )
+    sums = rows.sum(axis=1)
+    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    refuse(
+        f"{name} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
+        f"{plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
+        f"Divide each row by its sum if that is what you mean. {_LOGITS}",
+    )
+
+
+def as_law_array(value: ArrayLike, name: str) -> FloatArray:
+    """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities."""
+    law = _real(value, name)
+    if law.ndim == 0:
+        law = law.reshape(1)
+    if law.ndim == 2 and law.shape[1] == 1:
+        law = law[:, 0]
+    if law.ndim > 2 or (law.ndim == 2 and law.shape[1] == 0):
+        refuse(
+            f"{name} must have shape (n,) or (n, K)",
+            f"shape {law.shape}",
+            "Pass one row per case, one column per class.",
+        )
+    if law.shape[0] == 0:
+        refuse(f"{name} must not be empty", f"shape {law.shape}", "Pass at least one row.")
+    return law
+
+
+def parse_law(value: ArrayLike, name: str = "y_proba") -> FloatArray:
+    """Probabilities of shape ``(n,)`` or ``(n, K)``."""
+    law = as_law_array(value, name)
+    if not is_law(law):
+        refuse_law(law, name)
+    return law
+
+
+def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
+    """The laws of the fold models on every row: ``(F, n)`` or ``(F, n, K)``."""
+    folds = parse_numbers(value, name)
+    if folds.ndim == law.ndim + 2 and folds.shape[-1] == 1:
+        folds = folds[..., 0]
+    if folds.ndim != law.ndim + 1 or folds.shape[1:] != law.shape:
+        refuse(
+            f"{name} must have shape (F, {', '.join(map(str, law.shape))})",
+            f"shape {folds.shape}",
+            "Stack one law per fold model.",
+        )
+    if folds.shape[0] < 2:
+        refuse(
+            f"{name} must hold at least two fold models",
+            f"{folds.shape[0]}",
+            "Leave folds out for a law that was given.",
+        )
+    for f, fold in enumerate(folds):
+        if not is_law(fold):
+            refuse_law(fold, f"{name}[{f}]")
+    return folds
+
+
+def require_rows(n: int, expected: int, name: str, other: str) -> None:
+    """Two arguments must speak of the same rows."""
+    if n != expected:
+        refuse(
+            f"{name} and {other} must have the same number of rows",
+            f"{n} and {expected}",
+            "Pass one entry per row in both.",
+        )
+
+
+def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
+    """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
+    integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
+    if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]  # the fast lane of the kernels
+        return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
+    numbers = parse_numbers(value, name)
+    if numbers.ndim == 0:
+        numbers = numbers.reshape(1)
+    if numbers.ndim != 1:
+        refuse(f"{name} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
+    codes = numbers.astype(np.intp)
+    wrong = np.flatnonzero((codes != numbers) | (codes < 0) | (codes >= k))
+    if wrong.size:
+        refuse(
+            f"{name} must hold class codes 0 to {k - 1}",
+            f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
+            "Encode labels first, or use Chain, which takes labels.",
+        )
+    return codes
+
+
+def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
+    """Nonnegative weights that are not all zero; None means equal weights."""
+    if value is None:
+        return None
+    weights = parse_numbers(value, "sample_weight")
+    if weights.ndim == 2 and weights.shape[1] == 1:
+        weights = weights[:, 0]
+    if weights.ndim != 1:
+        refuse("sample_weight must be one-dimensional", f"shape {weights.shape}", "Pass one weight per row.")
+    require_rows(weights.shape[0], n, "sample_weight", "y_true")
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        refuse(
+            "sample_weight must be nonnegative",
+            f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
+            "Use 0 to leave a row out.",
+        )
+    if not weights.any():
+        refuse("sample_weight must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
+    return weights
+
+
+def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
+    """One-dimensional sortable labels without missing entries."""
+    labels = _array(value, name)
+    if labels.ndim == 0:
+        labels = labels.reshape(1)
+    if labels.ndim != 1:
+        remedy = (
+            "Use .argmax(axis=1) for one-hot rows." if labels.ndim == 2 and labels.shape[1] > 1 else "Use .ravel()."
+        )
+        refuse(f"{name} must be one-dimensional", f"shape {labels.shape}", remedy)
+    if labels.shape[0] == 0:
+        refuse(f"{name} must not be empty", "0 rows", "Pass at least one row.")
+    if labels.dtype.kind in "fmM" and (labels != labels).any():
+        _refuse_missing(name, labels != labels)
+    if labels.dtype.kind in "cV":
+        refuse(f"{name} must hold sortable labels", f"dtype {labels.dtype}", "Use integers, booleans or strings.")
+    return labels
+
+
+def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
+    """Sorted distinct labels and the code of each row."""
+    try:
+        values, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in labels.tolist()})
+        refuse(
+            f"{name} must hold labels of one sortable kind",
+            f"a mix of {listed(kinds)}",
+            "Convert them to one type.",
+            LabelError,
+        )
+    return values, codes.astype(np.intp)
+
+
+def parse_groups(value: ArrayLike | None, n: int, name: str = "groups") -> tuple[NDArray[Any], IntArray] | None:
+    """Distinct group labels and the group code of every row."""
+    if value is None:
+        return None
+    labels = parse_labels(value, name)
+    require_rows(labels.shape[0], n, name, "y_true")
+    return distinct(labels, name)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Parsed ``y_true``: codes 0…K−1, the label of each code, and whether two columns must be swapped."""
+
+    codes: IntArray
+    classes: NDArray[Any]
+    flip: bool = False
+
+
+def parse_outcomes(
+    y_true: ArrayLike, law: FloatArray, *, pos_label: object = None, classes: ArrayLike | None = None
+) -> Outcomes:
+    """Match labels with the classes a law speaks of."""
+    labels = parse_labels(y_true, "y_true")
+    require_rows(labels.shape[0], law.shape[0], "y_true", "y_proba")
+    present, codes = distinct(labels, "y_true")
+    k = n_classes(law)
+    if present.size > k:
+        remedy = "Pass probabilities of shape (n, K)." if law.ndim == 1 else "Pass one column per label."
+        refuse(
+            f"y_true must have at most as many labels as the probabilities have classes ({k})",
+            f"{present.size} labels: {_shown(present)}",
+            remedy,
+            LabelError,
+        )
+    if classes is not None:
+        columns = _parse_classes(classes, k)
+    elif pos_label is not None and k == 2:
+        columns = _columns_from_pos_label(present, pos_label)
+    else:
+        columns = _guess_free_columns(present, k, law.ndim)
+    missing = [label for label in present.tolist() if label not in columns.tolist()]
+    if missing:
+        refuse(
+            "y_true must only hold labels that the probabilities speak of",
+            f"{_shown(np.array(missing, dtype=present.dtype))} beside the classes {_shown(columns)}",
+            "Correct the labels, pos_label or classes.",
+            LabelError,
+        )
+    position = {label: code for code, label in enumerate(columns.tolist())}
+    recode = np.array([position[label] for label in present.tolist()], dtype=np.intp)
+    return _orient(Outcomes(recode[codes], columns), k, law.ndim, pos_label)
+
+
+def _shown(labels: NDArray[Any]) -> str:
+    values = [plain(v) for v in labels[:8]]
+    return "[" + ", ".join(values) + (", …" if labels.size > 8 else "") + "]"
+
+
+def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
+    columns = parse_labels(classes, "classes")
+    if columns.shape[0] != k or len(set(columns.tolist())) != k:
+        refuse(
+            f"classes must name {k} different labels, one per column",
+            _shown(columns),
+            "List them in column order.",
+            LabelError,
+        )
+    return columns
+
+
+def _columns_from_pos_label(present: NDArray[Any], pos_label: object) -> NDArray[Any]:
+    """Two classes in sorted order, one of which is `pos_label`."""
+    others = [label for label in present.tolist() if label != pos_label]
+    if len(others) == 2:
+        refuse(
+            "pos_label must be one of the labels of y_true",
+            f"{plain(pos_label)} beside {_shown(present)}",
+            "Pass one of these.",
+            LabelError,
+        )
+    standard = _standard_coding(present)
+    other = others[0] if others else next((v for v in standard or () if v != pos_label), None)
+    if other is None:  # one label only, and it is the positive one: the other class never occurred
+        other = f"not {pos_label}" if isinstance(pos_label, str) else _unlike(pos_label)
+    try:
+        return np.unique(np.array([other, pos_label], dtype=object))
+    except TypeError:
+        refuse(
+            "pos_label must be of the same kind as the labels",
+            f"{plain(pos_label)} beside {_shown(present)}",
+            "Pass one of the labels.",
+            LabelError,
+        )
+
+
+def _unlike(label: object) -> object:
+    """A placeholder for a class that never occurs."""
+    return (not label) if isinstance(label, (bool, np.bool_)) else 0 if label != 0 else 1
+
+
+def _standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
+    """The codings that name their own positive class: {0, 1}, {−1, 1}, booleans."""
+    if present.dtype.kind == "b":
+        return (False, True)
+    if present.dtype.kind in "iuf" or (present.dtype == object and all(isinstance(v, (int, float)) for v in present)):
+        for coding in ((0, 1), (-1, 1)):
+            if set(present.tolist()) <= set(coding):
+                return coding
+    return None
+
+
+def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any]:
+    """Column labels where nothing was said, only if there is no choice to make."""
+    if k == 2:
+        standard = _standard_coding(present)
+        if standard is not None:
+            return np.array(standard)
+        if ndim == 2 and present.size == 2:
+            return present
+        if ndim == 1:
+            refuse(
+                "y_true must say which label 1-D probabilities speak of",
+                f"the labels {_shown(present)}",
+                f"Pass pos_label={plain(present[-1])} (or the other one).",
+                LabelError,
+            )
+    if present.size == k:
+        return present
+    if present.dtype.kind in "iu" and present[0] == 0 and present[-1] < k:
+        return np.arange(k)
+    refuse(
+        f"y_true must show which label belongs to which of the {k} columns",
+        f"the labels {_shown(present)}",
+        "Pass classes=[…] in column order.",
+        LabelError,
+    )
+
+
+def _orient(outcomes: Outcomes, k: int, ndim: int, pos_label: object) -> Outcomes:
+    """Make code 1 the positive label where one was named."""
+    if pos_label is None:
+        return outcomes
+    if k > 2:
+        refuse(
+            "pos_label must be left out for more than two classes",
+            plain(pos_label),
+            "Use classes=[…] for column order.",
+            LabelError,
+        )
+    columns = outcomes.classes.tolist()
+    if pos_label not in columns:
+        refuse(
+            "pos_label must be one of classes",
+            f"{plain(pos_label)} beside {_shown(outcomes.classes)}",
+            "Pass one of these.",
+            LabelError,
+        )
+    if columns.index(pos_label) == 1:
+        return outcomes
+    return Outcomes(1 - outcomes.codes, outcomes.classes[::-1], flip=ndim == 2)

@@ -1,0 +1,299 @@
+"""Conditional expectation given a score, by quadrature over its level sets.
+
+Points of the unit square are written (u, v), both uniform, with a copula density. For a score s(u, v) this
+module finds the law of (S, C), C = E[Q | S], as weighted nodes:
+
+* a score with few values: cells of constancy, with their jumps located by bisection (`discrete`);
+* a score that is strictly monotone in one coordinate: the co-area formula along its level curves (`smooth`);
+* a score that varies with one coordinate only, in any way: all points of each level set (`curve`), about 1e-6;
+* anything else: bins of a sorted low-discrepancy sample (`sampled`), good to about 3e-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from scoreprism.simplex import FloatArray, IntArray
+
+PlaneFunction = Callable[[FloatArray, FloatArray], FloatArray]
+
+_EDGE = 1e-12  # scores are evaluated inside the square only
+
+
+class ScoreLaw(NamedTuple):
+    """
+    Nodes of the joint law of a score and its calibrated version.
+
+    Attributes
+    ----------
+    score, calibrated : array of shape (m,)
+        Values of S and of C = E[Q | S].
+    mass : array of shape (m,)
+        Their probabilities.
+    method : str
+        Which quadrature: smooth, discrete, curve or sampled.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> law = CopulaLaw().score_law(lambda x1, x2: np.where(x1 < 0.5, 0.3, 0.6))
+    >>> law.score, law.mass.round(4), law.method
+    (array([0.3, 0.6]), array([0.5, 0.5]), 'discrete')
+    """
+
+    score: FloatArray
+    calibrated: FloatArray
+    mass: FloatArray
+    method: str
+
+
+class Plane(NamedTuple):
+    """The law of the features: Q, the copula density, and v as a function of u and an independent uniform w."""
+
+    q: PlaneFunction
+    density: PlaneFunction
+    conditional: PlaneFunction
+
+
+def _double_exponential(h: float = 1 / 16, reach: float = 3.3) -> tuple[FloatArray, FloatArray]:
+    """Tanh-sinh nodes and weights on (0, 1): exact to rounding even with endpoint singularities."""
+    t = np.arange(-int(reach / h), int(reach / h) + 1) * h
+    x = 1.0 / (1.0 + np.exp(-np.pi * np.sinh(t)))
+    weight = h * np.pi * np.cosh(t) * x * (1.0 - x)
+    return x, weight / weight.sum()
+
+
+def _bisect(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Roots of many functions at once, each changing sign between `low` and `high`."""
+    sign = np.sign(function(low))
+    for _ in range(52):
+        middle = 0.5 * (low + high)
+        left = np.sign(function(middle)) == sign
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return 0.5 * (low + high)
+
+
+def _lattice(n: int) -> tuple[FloatArray, FloatArray]:
+    """The R2 low-discrepancy sequence (plastic number)."""
+    plastic = 1.32471795724474602596
+    k = np.arange(1, n + 1)
+    return (0.5 + k / plastic) % 1.0, (0.5 + k / plastic**2) % 1.0
+
+
+def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
+    """The joint law of S = score(x₁, x₂) and C = E[Q | S]."""
+    u, w = _lattice(4096)
+    values = score(u, plane.conditional(u, w))
+    if np.unique(values).size <= 512:
+        return discrete(score, plane)
+    axis = _monotone_axis(score)
+    if axis is not None:
+        law = smooth(*_oriented(score, plane, axis))
+        if abs(law.mass.sum() - 1.0) < 1e-6:
+            return law._replace(mass=law.mass / law.mass.sum())
+    for axis in (0, 1):
+        turned, turned_plane = _oriented(score, plane, axis)
+        grid = np.linspace(_EDGE, 1.0 - _EDGE, 65)
+        table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
+        if (table == table[:, :1]).all():
+            return curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
+    return sampled(score, plane)
+
+
+def _oriented(score: PlaneFunction, plane: Plane, axis: int) -> tuple[PlaneFunction, Plane]:
+    """Exchange the coordinates so that the score is monotone in the first."""
+    if axis == 0:
+        return score, plane
+    swapped = Plane(lambda u, v: plane.q(v, u), lambda u, v: plane.density(v, u), plane.conditional)
+    return (lambda u, v: score(v, u)), swapped
+
+
+def _monotone_axis(score: PlaneFunction) -> int | None:
+    """The coordinate in which the score is strictly monotone, the steeper one if both are."""
+    grid = np.linspace(_EDGE, 1.0 - _EDGE, 129)
+    table = score(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
+    best, steepness = None, 0.0
+    for axis in (0, 1):
+        steps = np.diff(table, axis=axis)
+        if ((steps > 0).all() or (steps < 0).all()) and np.abs(steps).mean() > steepness:
+            best, steepness = axis, float(np.abs(steps).mean())
+    return best
+
+
+# ── smooth scores ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def smooth(score: PlaneFunction, plane: Plane) -> ScoreLaw:
+    """
+    The co-area formula for a score strictly monotone in u.
+
+    P(S ∈ dt) = dt ∫ c(u, v)/|∂s/∂u| dv along the level curve u = u(t, v), and C(t) weighs Q in the same way.
+    """
+    nodes, weights = _double_exponential()
+    cuts = _critical_values(score)
+    levels = np.concatenate([a + (b - a) * nodes for a, b in pairwise(cuts)])
+    steps = np.concatenate([(b - a) * weights for a, b in pairwise(cuts)])
+    owner, low, high = _arcs(score, levels)
+    v = low[:, None] + (high - low)[:, None] * nodes
+    v = np.clip(v, _EDGE, 1.0 - _EDGE)
+    target = np.broadcast_to(levels[owner][:, None], v.shape)
+    u = _bisect(lambda x: score(x, v) - target, np.full(v.shape, _EDGE), np.full(v.shape, 1.0 - _EDGE))
+    flow = plane.density(u, v) / np.abs(_slope(score, u, v)) * (weights * (high - low)[:, None])
+    mass = np.bincount(owner, flow.sum(axis=1), minlength=levels.size)
+    events = np.bincount(owner, (flow * plane.q(u, v)).sum(axis=1), minlength=levels.size)
+    kept = mass > 0
+    return ScoreLaw(levels[kept], np.clip(events[kept] / mass[kept], 0.0, 1.0), (mass * steps)[kept], "smooth")
+
+
+def _slope(score: PlaneFunction, u: FloatArray, v: FloatArray, h: float = 1e-5) -> FloatArray:
+    """∂s/∂u by central differences that stay inside the square."""
+    above, below = np.minimum(u + h, 1.0 - _EDGE), np.maximum(u - h, _EDGE)
+    slope: FloatArray = (score(above, v) - score(below, v)) / (above - below)
+    return slope
+
+
+def _edges(score: PlaneFunction, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The score on the two sides u = 0 and u = 1 of the square."""
+    return score(np.full(v.shape, _EDGE), v), score(np.full(v.shape, 1.0 - _EDGE), v)
+
+
+_SIDE = np.linspace(_EDGE, 1.0 - _EDGE, 513)
+
+
+def _critical_values(score: PlaneFunction) -> FloatArray:
+    """Values at which level curves change shape: corners, and extrema along the sides."""
+    values: list[float] = []
+    for edge in _edges(score, _SIDE):
+        steps = np.diff(edge)
+        turns = np.flatnonzero(steps[:-1] * steps[1:] < 0) + 1
+        values.extend([edge[0], edge[-1], *(_extremum(edge[i - 1 : i + 2]) for i in turns)])
+    merged = np.unique(values)
+    span = merged[-1] - merged[0]
+    apart: FloatArray = merged[np.concatenate([[True], np.diff(merged) > 1e-9 * span])]
+    return apart
+
+
+def _extremum(three: FloatArray) -> float:
+    """Vertex of the parabola through three equidistant points."""
+    left, middle, right = three
+    return float(middle - (right - left) ** 2 / (8.0 * (right - 2.0 * middle + left)))
+
+
+def _arcs(score: PlaneFunction, levels: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """For each level, the intervals of v on which its level curve runs inside the square."""
+    breaks: list[list[float]] = [[_EDGE, 1.0 - _EDGE] for _ in levels]
+    for side, edge in enumerate(_edges(score, _SIDE)):
+        gap = edge - levels[:, None]
+        which, cell = np.nonzero(gap[:, :-1] * gap[:, 1:] < 0)
+        u = np.full(which.size, _EDGE if side == 0 else 1.0 - _EDGE)
+        target = levels[which]
+        roots = _bisect(lambda v, u=u, target=target: score(u, v) - target, _SIDE[cell], _SIDE[cell + 1])  # type: ignore[misc]
+        for i, root in zip(which.tolist(), roots.tolist(), strict=True):
+            breaks[i].append(root)
+    owner = np.concatenate([np.full(len(b) - 1, i) for i, b in enumerate(breaks)]).astype(np.intp)
+    low = np.concatenate([sorted(b)[:-1] for b in breaks])
+    high = np.concatenate([sorted(b)[1:] for b in breaks])
+    first, last = _edges(score, 0.5 * (low + high))
+    inside = (first - levels[owner]) * (last - levels[owner]) < 0
+    return owner[inside], low[inside], high[inside]
+
+
+# ── scores with few values ──────────────────────────────────────────────────────────────────────────────
+
+
+def discrete(score: PlaneFunction, plane: Plane, slices: int = 2048, cells: int = 128) -> ScoreLaw:
+    """Mass and events of each value: along slices of u the jumps in w are bisected, the pieces integrated."""
+    u = np.repeat((np.arange(slices) + 0.5) / slices, cells)
+    edges = np.linspace(_EDGE, 1.0 - _EDGE, cells + 1)
+    low, high = np.tile(edges[:-1], slices), np.tile(edges[1:], slices)
+
+    def along(x: FloatArray, w: FloatArray) -> FloatArray:
+        return score(x, plane.conditional(x, w))
+
+    start, stop = along(u, low), along(u, high)
+    jumps = start != stop
+    cut = high.copy()
+    cut[jumps] = _first_change(lambda w: along(u[jumps], w) == start[jumps], low[jumps], high[jumps])
+    x, weight = np.polynomial.legendre.leggauss(6)
+    x, weight = (x + 1.0) / 2.0, weight / 2.0
+    pieces = [(u, low, cut, start), (u[jumps], cut[jumps], high[jumps], stop[jumps])]
+    values, code = np.unique(np.concatenate([p[3] for p in pieces]), return_inverse=True)
+    width = np.concatenate([p[2] - p[1] for p in pieces]) / slices
+    mean_q = np.concatenate([_mean_q(plane, p[0], p[1], p[2], x, weight) for p in pieces])
+    mass = np.bincount(code, width)
+    return ScoreLaw(values, np.bincount(code, width * mean_q) / mass, mass / mass.sum(), "discrete")
+
+
+def _first_change(unchanged: Callable[[FloatArray], object], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Where a step function leaves its value at `low`."""
+    for _ in range(45):
+        middle = 0.5 * (low + high)
+        left = np.asarray(unchanged(middle), dtype=bool)
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return 0.5 * (low + high)
+
+
+def _mean_q(
+    plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray, x: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Average of Q over an interval of w, by Gauss–Legendre."""
+    total = np.zeros(u.shape)
+    for node, share in zip(x, weight, strict=True):
+        total += share * plane.q(u, plane.conditional(u, low + (high - low) * node))
+    return total
+
+
+# ── scores of one coordinate ────────────────────────────────────────────────────────────────────────────
+
+
+def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int = 1 << 14) -> ScoreLaw:
+    """C at s(u) averages E[Q | u'] over all u' with the same score, each weighed by 1/|s'(u')|."""
+    u = (np.arange(points) + 0.5) / points
+    values = score(u)
+    mass = 1.0 / np.abs(_slope(lambda x, _: score(x), u, u, 1e-7))  # the point itself, then all others
+    events = mass * _given(plane, u)
+    grid = np.linspace(_EDGE, 1.0 - _EDGE, 1025)
+    table = score(grid)
+    own = np.searchsorted(grid, u) - 1
+    for rows in np.array_split(np.arange(points), 16):
+        gap = table - values[rows][:, None]
+        which, cell = np.nonzero(gap[:, :-1] * gap[:, 1:] < 0)
+        other = cell != own[rows][which]
+        which, cell = which[other], cell[other]
+        target = values[rows][which]
+        root = _bisect(lambda x, t=target: score(x) - t, grid[cell], grid[cell + 1])  # type: ignore[misc]
+        slope = np.abs(_slope(lambda x, _: score(x), root, root, 1e-7))
+        met = np.abs(score(root) - target) < 1e-9  # a jump crosses the value without taking it
+        share = np.where(met, 1.0 / slope, 0.0)
+        mass[rows] += np.bincount(which, share, minlength=rows.size)
+        events[rows] += np.bincount(which, share * _given(plane, root), minlength=rows.size)
+    return ScoreLaw(values, np.clip(events / mass, 0.0, 1.0), np.full(points, 1.0 / points), "curve")
+
+
+def _given(plane: Plane, u: FloatArray) -> FloatArray:
+    """E[Q | u]."""
+    nodes, weights = _double_exponential()
+    w = np.clip(nodes, _EDGE, 1.0 - _EDGE)
+    return sum(
+        (share * plane.q(u, plane.conditional(u, np.full(u.shape, x))) for x, share in zip(w, weights, strict=True)),
+        np.zeros(u.shape),
+    )
+
+
+# ── anything else ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def sampled(score: PlaneFunction, plane: Plane, points: int = 1 << 22, bins: int = 1 << 10) -> ScoreLaw:
+    """Means of Q over bins of the sorted score."""
+    u, w = _lattice(points)
+    v = plane.conditional(u, w)
+    values = score(u, v)
+    order = np.argsort(values, kind="stable")
+    ranked, q = values[order], plane.q(u, v)[order]
+    shape = (bins, points // bins)
+    calibrated = q.reshape(shape).mean(axis=1)
+    return ScoreLaw(ranked, np.repeat(calibrated, shape[1]), np.full(points, 1.0 / points), "sampled")

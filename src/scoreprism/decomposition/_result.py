@@ -1,0 +1,539 @@
+"""Decomposition, the result of everything, and the paired difference of two."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import parse_choice, parse_confidence, parse_groups, refuse
+from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
+from scoreprism.decomposition._table import Contributions, TermTable
+from scoreprism.exceptions import UnavailableError
+from scoreprism.intervals import (
+    FORMS,
+    INTERVAL_METHODS,
+    ROLES,
+    Bound,
+    Interval,
+    Moments,
+    TermInference,
+    coefficients,
+    quantile,
+)
+from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray
+
+
+def steps(losses: FloatArray) -> FloatArray:
+    """ℓ(P_t) − ℓ(P_{t+1}), and ℓ(P_m): the telescoping sum of the chain theorems."""
+    out = losses.copy()
+    with np.errstate(invalid="ignore"):
+        out[:-1] -= losses[1:]
+    return out
+
+
+def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
+    """A linear combination that never multiplies an infinity by zero."""
+    total = np.zeros(components.shape[1])
+    for index, coefficient in term.items():
+        total += coefficient * components[index]
+    return total
+
+
+def _required_groups(groups: ArrayLike, n: int) -> tuple[NDArray[Any], IntArray]:
+    parsed = parse_groups(groups, n)
+    if parsed is None:
+        refuse("groups must give the group of each row", "None", "Pass one label per row.")
+    return parsed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(TermTable):
+    """
+    A loss, split into the terms of a chain of information levels.
+
+    Made by `Chain.decompose`, `FiniteModel.decompose`, `resolution_decomposition` and `corp_decomposition`.
+    What is stored is the loss and the spread of every level per row; terms, rows, standard errors, intervals
+    and bounds follow from it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order; under ``form="plugin"`` the last one is ``residual``.
+    loss : ProperLoss
+        The loss that was decomposed.
+    form : str
+        ``"debiased"``, ``"difference"`` or ``"plugin"``.
+    risk : float
+        Mean loss of the prediction; the terms add up to it (resolution is subtracted).
+    level_names : tuple of str
+        Names of the levels, the prediction first.
+    n, n_classes : int
+        Number of rows and of classes.
+    sample_weight : array of shape (n,) or None
+        Weights, if there were any.
+    clip : float or None
+        Distance from 0 and 1 that laws were clipped to, if that was asked for.
+    notes : tuple of str
+        What a reader must know to use the numbers.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> y = [0, 1, 0, 1, 1, 0]
+    >>> chain = Chain(y, [Level("S", [0.2, 0.9, 0.2, 0.9, 0.9, 0.9]), Level("C", [0, 0.75, 0, 0.75, 0.75, 0.75])])
+    >>> result = chain.decompose("brier")
+    >>> {name: round(value, 4) for name, value in result.terms.items()}
+    {'reliability': 0.0283, 'refinement': 0.125}
+    >>> round(result.risk, 4)
+    0.1533
+    """
+
+    loss: ProperLoss
+    form: str
+    risk: float
+    level_names: tuple[str, ...]
+    n: int
+    n_classes: int
+    _roles: tuple[str, ...]
+    _signs: tuple[int, ...]
+    _moments: Moments
+    clip: float | None = None
+    notes: tuple[str, ...] = ()
+    sample_weight: FloatArray | None = None
+    _losses: FloatArray | None = None
+    _extras: FloatArray | None = None
+    _y: IntArray | None = None
+    _groups: IntArray | None = None
+    _population: bool = False
+
+    # ── terms ───────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _levels(self) -> int:
+        return len(self.level_names)
+
+    def _combination(self, index: int) -> dict[int, float]:
+        """A term as a linear function of the stored components."""
+        sign = self._signs[index]
+        return {i: sign * c for i, c in coefficients(self.form, index, self._levels).items()}
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Estimate of each term, by name."""
+        return {name: self._moments.value(self._combination(i)) for i, name in enumerate(self.names)}
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """Standard error of each term: 0 for a population, NaN where the loss is infinite or the law in-sample."""
+        errors = [self._moments.std_error(self._combination(i)) for i in range(len(self.names))]
+        roles = zip(self.names, self._roles, errors, strict=True)
+        return {name: math.nan if role == "in-sample" else error for name, role, error in roles}
+
+    @property
+    def residual(self) -> float:
+        """What the terms leave unexplained: zero, except under ``form="plugin"``, where it is the last term."""
+        return self.terms["residual"] if self.form == "plugin" else 0.0
+
+    @property
+    def rows(self) -> FloatArray:
+        """Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms."""
+        stored = self._stored()
+        with np.errstate(invalid="ignore"):
+            columns = [_combine(stored, self._combination(i)) for i in range(len(self.names))]
+        return np.stack(columns, axis=1)
+
+    @property
+    def level_losses(self) -> FloatArray:
+        """Loss of every level in every row, shape (n, levels)."""
+        self._stored()
+        return self._losses.T  # type: ignore[union-attr]
+
+    @property
+    def level_spreads(self) -> FloatArray:
+        """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
+        return self._stored()[self._levels : 2 * self._levels].T
+
+    def _stored(self) -> FloatArray:
+        """Steps, spreads and, under plug-in, divergences: shape (components, n)."""
+        if self._losses is None or self._extras is None:
+            raise UnavailableError(
+                "this decomposition was loaded from a summary, which holds no rows. Decompose the data again."
+            )
+        return np.concatenate([steps(self._losses), self._extras])
+
+    # ── inference ───────────────────────────────────────────────────────────────────────────────────
+
+    def _index(self, term: str) -> int:
+        return self.names.index(parse_choice(term, self.names, "term"))
+
+    def _inference(self, term: str) -> TermInference:
+        i = self._index(term)
+        return TermInference(self.names[i], self._roles[i], i, self._signs[i], self._levels, self._moments)
+
+    def interval(self, term: str, level: float = 0.95, method: str = "bracket") -> Interval:
+        """
+        Two-sided confidence interval of a term.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+        method : {"bracket", "clt"}, default="bracket"
+            ``"bracket"`` widens the interval by twice the spread of the fitted laws on the side where their
+            noise pulls; ``"clt"`` is the estimate ± z standard errors, laws taken as given.
+
+        Returns
+        -------
+        Interval
+            With ``low``, ``high``, ``level`` and ``method``.
+        """
+        confidence = parse_confidence(level)
+        chosen = parse_choice(method, INTERVAL_METHODS, "method")
+        inference = self._inference(term)
+        if chosen == "bracket" and inference.role != "residual":
+            return inference.bracket(confidence)
+        name = inference.name
+        margin = quantile(confidence, two_sided=True) * self.std_error[name]
+        return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt")
+
+    def lower_bound(self, term: str, level: float = 0.95) -> Bound:
+        """
+        One-sided lower confidence bound of a term.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Bound
+            With ``value`` and ``level``. Refused, with the reason, where none can exist.
+        """
+        return self._inference(term).lower_bound(parse_confidence(level))
+
+    def upper_bound(self, term: str, level: float = 0.95) -> Bound:
+        """
+        One-sided upper confidence bound of a term.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Bound
+            With ``value`` and ``level``. Refused, with the reason, where none can exist.
+        """
+        return self._inference(term).upper_bound(parse_confidence(level))
+
+    # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
+
+    def contributions(self, groups: ArrayLike) -> Contributions:
+        """
+        What each group of rows contributes to every term of the whole.
+
+        This is a share of the overall terms, not the decomposition of the group: for that, refit the laws
+        inside it. A contribution to reliability can be negative.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n,)
+            Group of each row.
+
+        Returns
+        -------
+        Contributions
+            Group shares that add up to the terms.
+        """
+        rows = self.rows
+        labels, codes = _required_groups(groups, self.n)
+        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
+        with np.errstate(invalid="ignore"):
+            weighted = np.where(weight > 0, rows.T * weight, 0.0) / weight.sum()
+        values: FloatArray = np.stack(
+            [np.bincount(codes, line, minlength=labels.size).astype(float) for line in weighted], axis=1
+        )
+        return Contributions(self.names, self._backend, tuple(labels.tolist()), share, values)
+
+    def minus(self, other: Decomposition) -> PairedDifference:
+        """
+        Paired difference of two decompositions of the same rows, self − other, term by term.
+
+        Parameters
+        ----------
+        other : Decomposition
+            The same loss, form and terms on the same rows, for another prediction.
+
+        Returns
+        -------
+        PairedDifference
+            Differences with paired standard errors.
+        """
+        if not isinstance(other, Decomposition):
+            refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
+        mine, theirs = self._stored(), other._stored()
+        for what in ("loss", "form", "names", "n"):
+            if getattr(self, what) != getattr(other, what):
+                refuse(
+                    f"both decompositions must have the same {what}",
+                    f"{getattr(self, what)!s} and {getattr(other, what)!s}",
+                    "Compare like with like.",
+                )
+        same_weights = (self.sample_weight is None and other.sample_weight is None) or (
+            self.sample_weight is not None
+            and other.sample_weight is not None
+            and np.array_equal(self.sample_weight, other.sample_weight)
+        )
+        if not np.array_equal(self._y, other._y) or not same_weights:  # type: ignore[arg-type]
+            refuse(
+                "both decompositions must be of the same rows",
+                "different outcomes or weights",
+                "Decompose both predictions on one data set.",
+            )
+        with np.errstate(invalid="ignore"):
+            moments = Moments.of(mine - theirs, self.sample_weight, self._groups, population=self._population)
+        return PairedDifference(self.names, self._backend, self, other, moments)
+
+    # ── delivery ────────────────────────────────────────────────────────────────────────────────────
+
+    def _columns(self) -> dict[str, list[Any]]:
+        terms = self.terms
+        shares = [value / self.risk if self.risk and math.isfinite(self.risk) else math.nan for value in terms.values()]
+        columns: dict[str, list[Any]] = {"term": list(self.names), "estimate": list(terms.values())}
+        if not self._population:
+            intervals = [self._shown_interval(name) for name in self.names]
+            columns["std_error"] = list(self.std_error.values())
+            columns["low"] = [interval.low for interval in intervals]
+            columns["high"] = [interval.high for interval in intervals]
+        columns["share"] = shares
+        return columns
+
+    def _shown_interval(self, name: str) -> Interval:
+        """The 95 % interval, or NaN where there is none to be had."""
+        try:
+            return self.interval(name)
+        except UnavailableError:
+            return Interval(math.nan, math.nan, 0.95, "none")
+
+    def _title(self) -> str:
+        how = "exact, on a finite population" if self._population else f"{self.n} rows"
+        about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}"
+        return f"{self.loss!s} loss {self.risk:.5f} = {self._sum()}   [{about}]"
+
+    def _sum(self) -> str:
+        parts = [("− " if sign < 0 else "+ ") + name for sign, name in zip(self._signs, self.names, strict=True)]
+        return " ".join(parts).removeprefix("+ ")
+
+    def _footer(self) -> list[str]:
+        clipped = [] if self.clip is None else [f"laws clipped to at least {self.clip:g}"]
+        return [*clipped, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The summary, without rows, as plain Python objects.
+
+        Returns
+        -------
+        dict
+            What `to_json` writes.
+        """
+        columns = self._columns()
+        table = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "loss": {"name": self.loss.name, "label": str(self.loss), "parameters": self.loss.parameters},
+            "form": self.form,
+            "risk": self.risk,
+            "residual": self.residual,
+            "terms": table,
+            "names": list(self.names),
+            "roles": list(self._roles),
+            "signs": list(self._signs),
+            "levels": list(self.level_names),
+            "n": self.n,
+            "n_classes": self.n_classes,
+            "clip": self.clip,
+            "notes": list(self.notes),
+            "population": self._population,
+            "mean": self._moments.mean.tolist(),
+            "covariance": self._moments.covariance.tolist(),
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """
+        The summary as strict JSON; numbers that are not finite are written as the strings "inf", "-inf", "nan".
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level, for people.
+
+        Returns
+        -------
+        str
+            JSON text that `from_json` reads.
+        """
+        return json.dumps(encode(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Decomposition:
+        """
+        Read a summary back: everything but the rows.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote.
+
+        Returns
+        -------
+        Decomposition
+            With terms, standard errors, intervals and bounds, but no rows.
+        """
+        return _from_summary(cls, read_summary(text))
+
+
+def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decomposition:
+    loss = data["loss"]
+    known = loss["name"] in LOSSES
+    levels, names = len(data["levels"]), len(data["names"])
+    moments = Moments(np.array(data["mean"], dtype=float), np.array(data["covariance"], dtype=float))
+    width = (3 if data["form"] == "plugin" else 2) * levels
+    if (
+        moments.mean.shape != (width,)
+        or moments.covariance.shape != (width, width)
+        or not (len(data["roles"]) == len(data["signs"]) == names)
+        or not set(data["roles"]) <= set(ROLES)
+    ):
+        refuse(
+            "the parts of the summary must fit together",
+            f"{names} names, {levels} levels, {moments.mean.size} means",
+            "Do not edit the JSON by hand.",
+        )
+    return cls(
+        names=tuple(data["names"]),
+        _backend=None,
+        loss=get_loss(loss["name"], **loss["parameters"]) if known else OpaqueLoss(loss["label"], None),
+        form=parse_choice(data["form"], FORMS, "form"),
+        risk=float(data["risk"]),
+        level_names=tuple(data["levels"]),
+        n=int(data["n"]),
+        n_classes=int(data["n_classes"]),
+        _roles=tuple(data["roles"]),
+        _signs=tuple(data["signs"]),
+        _moments=moments,
+        clip=data["clip"],
+        notes=tuple(data["notes"]),
+        _population=bool(data["population"]),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairedDifference(TermTable):
+    """
+    Difference of two decompositions of the same rows.
+
+    Made by `Decomposition.minus`. Positive means that the first one has more of the term.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    first, second : Decomposition
+        What was compared.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> y, c = [0, 1, 0, 1], [0.1, 0.7, 0.3, 0.9]
+    >>> bad = Chain(y, [Level("S", [0.5, 0.5, 0.5, 0.5]), Level("C", c)]).decompose("brier")
+    >>> good = Chain(y, [Level("S", [0.2, 0.7, 0.3, 0.8]), Level("C", c)]).decompose("brier")
+    >>> round(bad.minus(good).terms["reliability"], 3)
+    0.185
+    """
+
+    first: Decomposition
+    second: Decomposition
+    _moments: Moments
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Difference of each term."""
+        return {name: self._moments.value(self.first._combination(i)) for i, name in enumerate(self.names)}
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """Paired standard error of each difference."""
+        return {name: self._moments.std_error(self.first._combination(i)) for i, name in enumerate(self.names)}
+
+    @property
+    def risk(self) -> float:
+        """Difference of the mean losses."""
+        return self.first.risk - self.second.risk
+
+    @property
+    def rows(self) -> FloatArray:
+        """Difference of the rows, shape (n, terms)."""
+        with np.errstate(invalid="ignore"):
+            return self.first.rows - self.second.rows
+
+    def interval(self, term: str, level: float = 0.95) -> Interval:
+        """
+        Confidence interval of the difference of a term, from the paired rows.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            Estimate ± z paired standard errors.
+        """
+        name = parse_choice(term, self.names, "term")
+        confidence = parse_confidence(level)
+        margin = quantile(confidence, two_sided=True) * self.std_error[name]
+        return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt, paired")
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The differences as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Term by term.
+        """
+        columns = self._columns()
+        return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        intervals = [self.interval(name) for name in self.names]
+        return {
+            "term": list(self.names),
+            "difference": list(self.terms.values()),
+            "std_error": list(self.std_error.values()),
+            "low": [interval.low for interval in intervals],
+            "high": [interval.high for interval in intervals],
+        }
+
+    def _title(self) -> str:
+        return f"{self.first.loss!s} loss, difference {self.risk:+.5f} on the same {self.first.n} rows"

@@ -1,0 +1,220 @@
+"""How rows are filled: the loss and the spread of every level, and the divergences of the plug-in form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreprism._validation import listed, parse_choice, parse_clip
+from scoreprism.decomposition._result import Decomposition, steps
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning
+from scoreprism.intervals import FORMS, Moments, weighted_mean
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import FloatArray, IntArray, clip_law, n_classes
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """
+    Parsed material of a decomposition.
+
+    Attributes
+    ----------
+    y : integer array of shape (n,)
+        Outcome codes.
+    laws : list of arrays
+        Laws from coarse to fine, in one layout; the first is the prediction.
+    folds : list of arrays or None
+        Laws of the fold models of each level, None for a law that was given.
+    weight : array of shape (n,) or None
+        Weights.
+    groups : integer array of shape (n,) or None
+        Clusters.
+    backend : str or None
+        Dataframe library the data came in.
+    population : bool
+        Whether the rows are the whole population.
+
+    Examples
+    --------
+    >>> Sheet(np.array([0, 1]), [np.array([0.2, 0.8])], [None]).n
+    2
+    """
+
+    y: IntArray
+    laws: list[FloatArray]
+    folds: list[FloatArray | None]
+    weight: FloatArray | None = None
+    groups: IntArray | None = None
+    backend: str | None = None
+    population: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.shape[0])
+
+    def clipped(self, distance: float | None) -> Sheet:
+        """
+        The same with every law kept away from the boundary.
+
+        Parameters
+        ----------
+        distance : float or None
+            Smallest probability allowed; None leaves the laws as they are.
+
+        Returns
+        -------
+        Sheet
+            With clipped laws.
+        """
+        if distance is None:
+            return self
+        laws = [clip_law(law, distance) for law in self.laws]
+        folds = [None if f is None else np.stack([clip_law(law, distance) for law in f]) for f in self.folds]
+        return Sheet(self.y, laws, folds, self.weight, self.groups, self.backend, self.population)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """
+    How a sheet becomes terms.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        Names of the levels.
+    names : tuple of str
+        Names of the terms.
+    roles : tuple of str
+        Role of each term, in `ROLES`.
+    signs : tuple of int
+        −1 for a term that is subtracted; empty if there is none.
+    notes : tuple of str
+        What a reader must know.
+
+    Examples
+    --------
+    >>> Plan(("S", "C"), ("reliability", "refinement"), ("reliability", "remaining")).signs
+    ()
+    """
+
+    levels: tuple[str, ...]
+    names: tuple[str, ...]
+    roles: tuple[str, ...]
+    signs: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
+    """
+    Evaluate the loss and the spread of every level in every row.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+    plan : Plan
+        Names and roles.
+    loss : str or ProperLoss
+        The loss.
+    form : str
+        One of `FORMS`.
+    clip : float or None
+        Clipping distance.
+
+    Returns
+    -------
+    Decomposition
+        With its rows.
+
+    Examples
+    --------
+    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.2, 0.8]), np.array([0.1, 0.9])], [None, None])
+    >>> plan = Plan(("S", "C"), ("reliability", "refinement"), ("reliability", "remaining"))
+    >>> round(assemble(sheet, plan, "brier", "difference", None).terms["reliability"], 4)
+    0.03
+    """
+    chosen = get_loss(loss)
+    shape = parse_choice(form, FORMS, "form")
+    k = n_classes(sheet.laws[0])
+    distance = parse_clip(clip, k)
+    used = sheet.clipped(distance)
+    losses = np.stack([chosen.loss(law, used.y) for law in used.laws])
+    notes = [*plan.notes, *_infinite(losses, used, plan, chosen, shape)]
+    signs = plan.signs or (1,) * len(plan.names)
+    extras = _spreads(chosen, used)
+    names, roles = plan.names, plan.roles
+    if shape == "plugin":
+        extras = np.concatenate([extras, _divergences(chosen, used.laws, signs)])
+        names, roles, signs = (*names, "residual"), (*roles, "residual"), (*signs, 1)
+    components = np.concatenate([steps(losses), extras])
+    return Decomposition(
+        names=names,
+        _backend=used.backend,
+        loss=chosen,
+        form=shape,
+        risk=float(weighted_mean(losses[:1], used.weight)[0]),
+        level_names=plan.levels,
+        n=used.n,
+        n_classes=k,
+        _roles=roles,
+        _signs=signs,
+        _moments=Moments.of(components, used.weight, used.groups, population=used.population),
+        clip=distance,
+        notes=tuple(notes),
+        sample_weight=used.weight,
+        _losses=losses,
+        _extras=extras,
+        _y=used.y,
+        _groups=used.groups,
+        _population=used.population,
+    )
+
+
+def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
+    """V = Σ_k d(fold law k, mean of the fold laws); zero for the prediction and for laws that were given."""
+    spreads = np.zeros((len(sheet.laws), sheet.n))
+    for t, folds in enumerate(sheet.folds):
+        if folds is not None and t > 0:
+            centre = folds.mean(axis=0)
+            for fold in folds:
+                spreads[t] += loss.divergence(fold, centre)
+    return spreads
+
+
+def _divergences(loss: ProperLoss, laws: Sequence[FloatArray], signs: Sequence[int]) -> FloatArray:
+    """d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law."""
+    lines = []
+    for coarse, fine, sign in zip(laws[:-1], laws[1:], signs[:-1], strict=True):
+        lines.append(loss.divergence(coarse, fine) if sign > 0 else -loss.divergence(fine, coarse))
+    return np.stack([*lines, loss.entropy(laws[-1])])
+
+
+def _infinite(losses: FloatArray, sheet: Sheet, plan: Plan, loss: ProperLoss, form: str) -> list[str]:
+    """Name the rows with an infinite loss; refuse to subtract two of them."""
+    infinite = np.isinf(losses)
+    if sheet.weight is not None:
+        infinite &= sheet.weight > 0
+    counted = [bool(line.any()) for line in infinite]
+    if not any(counted):
+        return []
+    for t in range(1, len(plan.levels)):
+        if counted[t] and form != "plugin":
+            rows = np.flatnonzero(infinite[t])
+            raise InfiniteLossError(
+                f"level {plan.levels[t]!r} must have a finite {loss!s} loss in every row; "
+                f"it is infinite in {rows.size} of {sheet.n} rows ({listed(rows)}), where the law gives probability 0 "
+                "to what happened. Pass clip=1e-6 (or another distance from 0), or form='plugin'."
+            )
+    rows = np.flatnonzero(infinite.any(axis=0))
+    note = (
+        f"the {loss!s} loss is infinite in {rows.size} of {sheet.n} rows ({listed(rows)}), where probability 0 "
+        "was given to what happened; intervals are undefined. Pass clip=1e-6 (or another distance from 0) for "
+        "finite numbers."
+    )
+    warnings.warn(note, InfiniteLossWarning, stacklevel=4)
+    return [note]

@@ -1,0 +1,55 @@
+"""Summaries as strict, versioned JSON: numbers that are not finite are strings, unknown fields are refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from scoreprism._validation import listed, refuse
+
+SCHEMA_VERSION = 1
+
+_FIELDS = frozenset(
+    {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
+    | {"n_classes", "clip", "notes", "population", "mean", "covariance"}
+)
+
+
+def read_summary(text: str | bytes) -> dict[str, Any]:
+    """Strict reading: this version, these fields, nothing else."""
+    remedy = "Pass the text that Decomposition.to_json() wrote."
+    try:
+        data = _decode(
+            json.loads(
+                text,
+                parse_constant=lambda token: refuse("the JSON must not hold bare NaN or infinities", token, remedy),
+            )
+        )
+    except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
+        refuse("a decomposition must be read from JSON text", f"{type(error).__name__}: {error}", remedy)
+    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        refuse(f"the JSON must have schema_version {SCHEMA_VERSION}", repr(version), remedy)
+    if set(data) != _FIELDS:
+        odd = sorted(_FIELDS.symmetric_difference(data))
+        refuse("the JSON must have exactly the fields of a decomposition", f"unknown or missing: {listed(odd)}", remedy)
+    return data
+
+
+def encode(value: Any) -> Any:
+    """Floats that JSON cannot write become strings."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, dict):
+        return {key: encode(v) for key, v in value.items()}
+    return [encode(v) for v in value] if isinstance(value, list) else value
+
+
+def _decode(value: Any) -> Any:
+    """The way back, for numbers only: the places that hold text hold no such words."""
+    if isinstance(value, dict):
+        return {key: v if key in ("loss", "notes", "names", "levels") else _decode(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_decode(v) for v in value]
+    return float(value) if value in ("nan", "inf", "-inf") else value

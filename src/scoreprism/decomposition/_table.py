@@ -1,0 +1,167 @@
+"""Tables of named terms: what every result shares, and the contributions of groups."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism.frames import make_frame
+from scoreprism.simplex import FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TermTable:
+    """What every result with named terms has: estimates, standard errors, a frame, a text and an HTML table."""
+
+    names: tuple[str, ...]
+    _backend: str | None
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Estimate of each term."""
+        raise NotImplementedError  # pragma: no cover
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """Standard error of each term."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _columns(self) -> dict[str, list[Any]]:
+        raise NotImplementedError  # pragma: no cover
+
+    def _title(self) -> str:
+        raise NotImplementedError  # pragma: no cover
+
+    def _footer(self) -> list[str]:
+        return []
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table of terms as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per term.
+        """
+        return make_frame(self._columns(), backend or self._backend)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        columns = self._columns()
+        heads = [name.replace("_", " ") for name in columns]
+        lines = [
+            [_cell(name, value) for name, value in zip(columns, line, strict=True)]
+            for line in zip(*columns.values(), strict=True)
+        ]
+        return heads, lines
+
+    def __repr__(self) -> str:
+        heads, lines = self._cells()
+        widths = [max(len(row[i]) for row in [heads, *lines]) for i in range(len(heads))]
+        text = [self._title()]
+        for row in [heads, *lines]:
+            first = row[0].ljust(widths[0])
+            text.append(
+                "  "
+                + "  ".join(
+                    [first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+                ).rstrip()
+            )
+        return "\n".join([*text, *self._footer()])
+
+    def _repr_html_(self) -> str:
+        heads, lines = self._cells()
+        right = ' style="text-align:right"'
+        head = "".join(f'<th scope="col"{right if i else ""}>{html.escape(h)}</th>' for i, h in enumerate(heads))
+        body = "".join(
+            f'<tr><th scope="row" style="text-align:left">{html.escape(line[0])}</th>'
+            + "".join(f"<td{right}>{html.escape(cell)}</td>" for cell in line[1:])
+            + "</tr>"
+            for line in lines
+        )
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._footer())
+        caption = f"<caption>{html.escape(self._title())}</caption>"
+        return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+
+
+def _cell(column: str, value: Any) -> str:
+    """A number as it is shown: shares in percent, everything else to five decimals."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    return f"{round(100 * value, 1) + 0.0:.1f} %" if column == "share" else f"{round(value, 5) + 0.0:.5f}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions(TermTable):
+    """
+    What each group of rows contributes to the terms of the whole.
+
+    Made by `Decomposition.contributions`. Not the decomposition of the groups: laws are those of the whole.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    groups : tuple
+        Group labels.
+    weight : array of shape (groups,)
+        Share of the total weight.
+    values : array of shape (groups, terms)
+        Contributions; each column adds up to its term.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> chain = Chain([0, 1, 0, 1], [Level("S", [0.2, 0.7, 0.3, 0.8]), Level("C", [0.1, 0.7, 0.3, 0.9])])
+    >>> chain.decompose("brier").contributions(["a", "a", "b", "b"]).values.sum(axis=0).round(4)
+    array([0.015, 0.05 ])
+    """
+
+    groups: tuple[Any, ...]
+    weight: FloatArray
+    values: FloatArray
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The terms of the whole: column sums."""
+        return dict(zip(self.names, self.values.sum(axis=0).tolist(), strict=True))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the rows of each group, shape (groups, terms); NaN for a group without weight."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.values / self.weight[:, None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The contributions as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Group → weight and terms.
+        """
+        return {
+            str(group): {"weight": float(weight), **dict(zip(self.names, line.tolist(), strict=True))}
+            for group, weight, line in zip(self.groups, self.weight, self.values, strict=True)
+        }
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {"group": list(self.groups), "weight": self.weight.tolist()}
+        return columns | {name: self.values[:, i].tolist() for i, name in enumerate(self.names)}
+
+    def _title(self) -> str:
+        return (
+            f"Contributions of {len(self.groups)} groups to the terms of the whole (not decompositions of the groups)"
+        )

@@ -1,0 +1,152 @@
+"""Every error and warning scoreprism raises of its own accord, and nothing else."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ImproperLossError",
+    "InfiniteLossError",
+    "InfiniteLossWarning",
+    "InputError",
+    "LabelError",
+    "NestingError",
+    "ScoreprismError",
+    "ScoreprismWarning",
+    "UnavailableError",
+]
+
+
+class ScoreprismError(ValueError):
+    """
+    Base of all errors raised by scoreprism.
+
+    Examples
+    --------
+    >>> from scoreprism.exceptions import InputError, ScoreprismError
+    >>> issubclass(InputError, ScoreprismError), issubclass(ScoreprismError, ValueError)
+    (True, True)
+    """
+
+
+class InputError(ScoreprismError):
+    """
+    An argument breaks a rule; the message gives the rule, what arrived and the remedy.
+
+    Examples
+    --------
+    >>> from scoreprism.losses import Brier
+    >>> Brier().loss([1.5], [1])
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.InputError: p must hold probabilities between 0 and 1; got 1.5 in row 0 \
+(1 of 1 rows outside). If these are logits, apply scipy.special.expit (softmax for several classes) first.
+    """
+
+
+class LabelError(InputError):
+    """
+    The labels of ``y_true`` cannot be matched with the columns of the probabilities.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> Chain(["no", "yes"], [Level("S", [0.2, 0.7]), Level("C", [0.1, 0.9])])
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.LabelError: y_true must say which label 1-D probabilities speak of; \
+got the labels ['no', 'yes']. Pass pos_label='yes' (or the other one).
+    """
+
+
+class NestingError(InputError):
+    """
+    The levels of a chain do not go from coarse to fine.
+
+    Examples
+    --------
+    >>> from scoreprism import FiniteModel
+    >>> model = FiniteModel([0.5, 0.5], [0.2, 0.6])
+    >>> model.decompose([0.3, 0.5], {"C": ["a", "a"]})
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.NestingError: the prediction must be constant on each cell of level 'C'; \
+got 0.3 and 0.5 in the cell of state 0. Refine 'C' or pass a prediction that is a function of it.
+    """
+
+
+class ImproperLossError(ScoreprismError):
+    """
+    A loss under which telling the truth is not optimal.
+
+    Examples
+    --------
+    >>> from scoreprism.losses import check_proper
+    >>> check_proper(lambda p, y: abs(p - y))
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.ImproperLossError: the loss is not proper: when P(Y=1) = 0.25, predicting 0 \
+has expected loss 0.25, less than the 0.375 of predicting 0.25 itself. A decomposition would credit \
+miscalibration; use a proper loss such as 'brier' or 'log'.
+    """
+
+
+class InfiniteLossError(ScoreprismError):
+    """
+    Two infinite losses would have to be subtracted.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> chain = Chain([1, 0], [Level("S", [0.5, 0.5]), Level("C", [0.0, 0.0])])
+    >>> chain.decompose("log")
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.InfiniteLossError: level 'C' must have a finite log loss in every row; it is \
+infinite in 1 of 2 rows (0), where the law gives probability 0 to what happened. Pass clip=1e-6 (or \
+another distance from 0), or form='plugin'.
+    """
+
+
+class UnavailableError(ScoreprismError):
+    """
+    A number that this result cannot give, with the reason.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> chain = Chain([1, 0], [Level("S", [0.6, 0.5]), Level("C", [0.7, 0.2])])
+    >>> chain.decompose("brier").lower_bound("refinement")
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.UnavailableError: 'refinement' has no lower bound: a finer law could always \
+explain more, and no data set can rule that out without assumptions (Lee & Barber 2021). Use \
+interval('refinement'), which is conditional on the reference class, or upper_bound('refinement').
+    """
+
+
+class ScoreprismWarning(UserWarning):
+    """
+    Base of all warnings issued by scoreprism.
+
+    Examples
+    --------
+    >>> from scoreprism.exceptions import InfiniteLossWarning, ScoreprismWarning
+    >>> issubclass(InfiniteLossWarning, ScoreprismWarning)
+    True
+    """
+
+
+class InfiniteLossWarning(ScoreprismWarning):
+    """
+    The prediction gives probability zero to something that happened.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scoreprism import Chain, Level
+    >>> chain = Chain([1, 0], [Level("S", [0.0, 0.5]), Level("C", [0.7, 0.2])])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     risk = chain.decompose("log").risk
+    >>> risk, caught[0].category.__name__
+    (inf, 'InfiniteLossWarning')
+    """

@@ -1,0 +1,142 @@
+"""The dataframe border: pandas, polars and pyarrow objects come in through narwhals, and go out again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.exceptions import InputError
+
+__all__ = ["BACKENDS", "Unwrapped", "backend_of", "make_frame", "unwrap"]
+
+#: Eager dataframe libraries a result can be returned in.
+BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """
+    The values of a dataframe object, with what numpy cannot say of them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> column = unwrap(pl.Series([0.5, None]))
+    >>> column.missing, column.backend
+    (array([False,  True]), 'polars')
+    """
+
+    values: Any
+    missing: NDArray[np.bool_] | None = None
+    backend: str | None = None
+
+
+def backend_of(value: object) -> str | None:
+    """
+    The dataframe library an object belongs to.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    str or None
+        One of `BACKENDS`, or None for arrays, lists and everything else.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> backend_of(pl.Series([1])), backend_of([1])
+    ('polars', None)
+    """
+    root = type(value).__module__.partition(".")[0]
+    return root if root in BACKENDS and root in sys.modules else None
+
+
+def unwrap(value: object) -> Unwrapped:
+    """
+    Take the values out of a series or frame; leave everything else as it is.
+
+    Parameters
+    ----------
+    value : object
+        A pandas, polars or pyarrow series or frame, or anything else.
+
+    Returns
+    -------
+    Unwrapped
+        Values (an array where a frame came in), the rows with missing entries, the library.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> unwrap(pl.DataFrame({"a": [0.5, 0.1], "b": [0.5, 0.9]})).values.shape
+    (2, 2)
+    >>> unwrap([1, 2]).values
+    [1, 2]
+    """
+    backend = backend_of(value)
+    if backend is None:
+        return Unwrapped(value)
+    import narwhals as nw
+
+    if backend == "pyarrow" and type(value).__name__.endswith(("Array", "Scalar")):
+        value = sys.modules["pyarrow"].chunked_array([value]) if hasattr(value, "null_count") else value
+    native: Any = nw.from_native(value, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        missing = np.asarray(native.is_null().to_numpy(), dtype=bool)
+        return Unwrapped(native.to_numpy(), missing if missing.any() else None, backend)
+    if isinstance(native, nw.DataFrame):
+        columns = [unwrap(native[name].to_native()) for name in native.columns]
+        missing = np.zeros(len(native), dtype=bool)
+        for column in columns:
+            if column.missing is not None:
+                missing |= column.missing
+        values = np.column_stack([c.values for c in columns]) if columns else np.empty((len(native), 0))
+        return Unwrapped(values, missing if missing.any() else None, backend)
+    if isinstance(native, nw.LazyFrame):
+        raise InputError(
+            f"scoreprism reads eager frames here; got a lazy {type(value).__name__}. Call .collect() first."
+        )
+    return Unwrapped(value, None, None)
+
+
+def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:
+    """
+    Build a dataframe in the library asked for.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Column names and values.
+    backend : str, optional
+        One of `BACKENDS`; polars when not given.
+
+    Returns
+    -------
+    frame
+        A native frame of that library.
+
+    Examples
+    --------
+    >>> make_frame({"a": [1, 2]}).shape
+    (2, 1)
+    """
+    chosen = backend or "polars"
+    if chosen not in BACKENDS:
+        raise InputError(f"backend must be one of {', '.join(BACKENDS)}; got {chosen!r}. Leave it out for polars.")
+    import narwhals as nw
+
+    try:
+        return nw.from_dict(dict(columns), backend=chosen).to_native()  # type: ignore[arg-type]
+    except ImportError as error:
+        raise InputError(
+            f"backend must be an installed library; got {chosen!r}, which is not. Run: python -m pip install {chosen}"
+        ) from error

@@ -1,0 +1,422 @@
+"""From level losses and spreads to terms, standard errors, intervals and bounds (docs/statistics.md).
+
+A decomposition over T levels is a vector of T *steps* (the loss of each level minus that of the next; the
+loss of the last), T *spreads* and, under the plug-in form, T divergences. Terms, intervals and bounds are
+linear in it, so its mean and covariance are all that has to be kept when the rows are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from scoreprism.exceptions import UnavailableError
+from scoreprism.simplex import FloatArray, IntArray
+
+__all__ = ["FORMS", "INTERVAL_METHODS", "ROLES", "Bound", "Interval", "Moments", "Role", "coefficients"]
+
+#: How rows are filled from the laws of a chain.
+FORMS = ("debiased", "difference", "plugin")
+
+#: How a two-sided interval is made: `bracket` allows for the noise of fitted laws, `clt` does not.
+INTERVAL_METHODS = ("bracket", "clt")
+
+Coefficients = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """
+    A two-sided confidence interval.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval; NaN where the loss is infinite.
+    level : float
+        Confidence level.
+    method : str
+        How it was made.
+
+    Examples
+    --------
+    >>> Interval(0.1, 0.2, 0.95, "bracket").low
+    0.1
+    """
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """
+    A one-sided confidence bound.
+
+    Attributes
+    ----------
+    value : float
+        The bound.
+    level : float
+        Confidence level.
+
+    Examples
+    --------
+    >>> Bound(0.1, 0.95).value
+    0.1
+    """
+
+    value: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Role:
+    """
+    What kind of number a term is, and so what can be said about it (docs/statistics.md).
+
+    Attributes
+    ----------
+    below, above : bool
+        Whether the spread of the level at the term's own step lowers its lower end, and that of the next level
+        raises its upper end.
+    nonnegative : bool
+        Whether intervals are cut at 0.
+    conditional : bool
+        Whether its interval holds only for the class of laws that was fitted.
+    no_lower, no_upper : str
+        Why a bound cannot exist; empty if it can.
+
+    Examples
+    --------
+    >>> ROLES["reliability"].nonnegative
+    True
+    """
+
+    below: bool = False
+    above: bool = False
+    nonnegative: bool = False
+    conditional: bool = False
+    no_lower: str = ""
+    no_upper: str = ""
+
+
+_NO_DATA = (
+    "a finer law could always explain more, and no data set can rule that out without assumptions (Lee & Barber 2021)"
+)
+_IN_SAMPLE = "the law was fitted on these same rows, so their variation says nothing about its noise"
+
+#: Every kind of term.
+ROLES: dict[str, Role] = {
+    "reliability": Role(above=True, nonnegative=True),
+    "information": Role(below=True, above=True, conditional=True, no_upper=_NO_DATA),
+    "remaining": Role(below=True, conditional=True, no_lower=_NO_DATA),
+    "resolution": Role(below=True, nonnegative=True),  # its sign is turned: `below` becomes the upper end
+    "uncertainty": Role(),
+    "residual": Role(),
+    "in-sample": Role(no_lower=_IN_SAMPLE, no_upper=_IN_SAMPLE),
+}
+
+
+def coefficients(form: str, step: int, levels: int) -> dict[int, float]:
+    """
+    A term as a linear function of steps, spreads and divergences.
+
+    Parameters
+    ----------
+    form : str
+        One of `FORMS`.
+    step : int
+        Index of the term; `levels` itself means the residual of the plug-in form.
+    levels : int
+        Number of levels of the chain.
+
+    Returns
+    -------
+    dict of int to float
+        Nonzero coefficients by component: steps first, then spreads, then divergences.
+
+    Examples
+    --------
+    >>> coefficients("debiased", 1, 3)
+    {1: 1.0, 4: -1.0, 5: 1.0}
+    """
+    if step == levels:
+        return {**dict.fromkeys(range(levels), 1.0), **dict.fromkeys(range(2 * levels, 3 * levels), -1.0)}
+    if form == "plugin":
+        return {2 * levels + step: 1.0}
+    term = {step: 1.0}
+    if form == "debiased":
+        if step > 0:
+            term[levels + step] = -1.0
+        if step < levels - 1:
+            term[levels + step + 1] = 1.0
+    return term
+
+
+@dataclass(frozen=True)
+class Moments:
+    """
+    Mean of the components of a decomposition, and the covariance of that mean.
+
+    Attributes
+    ----------
+    mean : array of shape (c,)
+        Mean of each component.
+    covariance : array of shape (c, c)
+        Covariance of the means.
+
+    Examples
+    --------
+    >>> moments = Moments.of(np.array([[1.0, 3.0]]), None, None)
+    >>> moments.mean, round(moments.std_error({0: 1.0}), 6)
+    (array([2.]), 0.707107)
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(
+        cls, components: FloatArray, weight: FloatArray | None, groups: IntArray | None, *, population: bool = False
+    ) -> Moments:
+        """
+        Moments of components given by row.
+
+        Parameters
+        ----------
+        components : array of shape (c, n)
+            One line per component.
+        weight : array of shape (n,) or None
+            Weights; rows of weight zero are absent.
+        groups : integer array of shape (n,) or None
+            Clusters: rows of the same code are not independent.
+        population : bool, default=False
+            The rows are the whole population: there is no sampling error.
+
+        Returns
+        -------
+        Moments
+            With ``Σw²(r−r̄)²/(Σw)²`` on the diagonal, cluster-robust if `groups` is given; NaN for a
+            component that is not finite, or if there is only one row or cluster.
+        """
+        mean = weighted_mean(components, weight)
+        size = components.shape[0]
+        if population:
+            return cls(mean, np.zeros((size, size)))
+        with np.errstate(invalid="ignore"):
+            centred = components - mean[:, None]
+        if weight is not None:
+            centred = np.where(weight > 0, centred * weight, 0.0)
+        total = float(components.shape[1]) if weight is None else float(weight.sum())
+        if groups is not None:
+            centred = np.stack([np.bincount(groups, line) for line in centred])
+        units = centred.shape[1] if weight is None else int(np.count_nonzero(weight))
+        if groups is not None:
+            units = len(np.unique(groups if weight is None else groups[weight > 0]))
+        if units < 2:
+            return cls(mean, np.full((size, size), np.nan))
+        return cls(mean, (centred / total) @ (centred / total).T)
+
+    def value(self, term: Coefficients) -> float:
+        """
+        Mean of a linear function of the components.
+
+        Parameters
+        ----------
+        term : mapping of int to float
+            Coefficients by component.
+
+        Returns
+        -------
+        float
+            Its mean.
+        """
+        return float(sum(c * self.mean[i] for i, c in term.items()))
+
+    def std_error(self, term: Coefficients) -> float:
+        """
+        Standard error of a linear function of the components.
+
+        Parameters
+        ----------
+        term : mapping of int to float
+            Coefficients by component.
+
+        Returns
+        -------
+        float
+            Its standard error, NaN if undefined.
+        """
+        index = list(term)
+        c = np.array([term[i] for i in index])
+        variance = c @ self.covariance[np.ix_(index, index)] @ c
+        return float(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def weighted_mean(components: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """
+    Mean over the last axis; a row of weight zero is absent, whatever it holds.
+
+    Parameters
+    ----------
+    components : array of shape (c, n)
+        One line per component.
+    weight : array of shape (n,) or None
+        Weights.
+
+    Returns
+    -------
+    array of shape (c,)
+        Means.
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[1.0, np.inf]]), np.array([2.0, 0.0]))
+    array([1.])
+    """
+    if weight is None:
+        means: FloatArray = components.mean(axis=1)
+        return means
+    with np.errstate(invalid="ignore"):
+        weighted = np.where(weight > 0, components * (weight / weight.sum()), 0.0)
+    total: FloatArray = weighted.sum(axis=1)
+    return total
+
+
+def quantile(level: float, *, two_sided: bool) -> float:
+    """
+    Normal quantile of a confidence level.
+
+    Parameters
+    ----------
+    level : float
+        Confidence level.
+    two_sided : bool
+        Whether the error is split between two ends.
+
+    Returns
+    -------
+    float
+        For example 1.96 or 1.645 at 95 %.
+
+    Examples
+    --------
+    >>> round(quantile(0.95, two_sided=True), 4), round(quantile(0.95, two_sided=False), 4)
+    (1.96, 1.6449)
+    """
+    return NormalDist().inv_cdf(0.5 + level / 2.0 if two_sided else level)
+
+
+@dataclass(frozen=True)
+class TermInference:
+    """
+    Intervals and bounds of one term.
+
+    `step` is the index of the term in its chain, `sign` is −1 for a term that is subtracted (resolution).
+
+    Examples
+    --------
+    >>> moments = Moments(np.array([0.03, 0.2, 0.0, 0.01]), np.diag([1e-4, 1e-4, 0.0, 0.0]))
+    >>> round(TermInference("reliability", "reliability", 0, 1, 2, moments).lower_bound(0.95).value, 4)
+    0.0136
+    """
+
+    name: str
+    role: str
+    step: int
+    sign: int
+    levels: int
+    moments: Moments
+
+    def _difference(self) -> tuple[float, float]:
+        """The loss difference LD and its standard error."""
+        rows = {self.step: float(self.sign)}
+        return self.moments.value(rows), self.moments.std_error(rows)
+
+    def _spreads(self) -> tuple[float, float]:
+        """How far the noise of the fitted laws may have moved LD up, and down."""
+        role = ROLES[self.role]
+        own = self.moments.value({self.levels + self.step: 1.0}) if role.below else 0.0
+        following = self.moments.value({self.levels + self.step + 1: 1.0}) if role.above else 0.0
+        return (own, following) if self.sign > 0 else (following, own)
+
+    def _cut(self, value: float) -> float:
+        return float(np.maximum(value, 0.0)) if ROLES[self.role].nonnegative else value
+
+    def bracket(self, level: float) -> Interval:
+        """
+        Interval ``[LD − 2V_own − z·se, LD + 2V_next + z·se]`` that allows for the noise of fitted laws.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            Cut at 0 for a reliability.
+        """
+        self._require(ROLES[self.role].no_lower == _IN_SAMPLE, "interval", _IN_SAMPLE)
+        (difference, error), (up, down) = self._difference(), self._spreads()
+        margin = quantile(level, two_sided=True) * error
+        label = "bracket, conditional on the reference class" if ROLES[self.role].conditional else "bracket"
+        return Interval(
+            self._cut(difference - 2 * up - margin), self._cut(difference + 2 * down + margin), level, label
+        )
+
+    def lower_bound(self, level: float) -> Bound:
+        """
+        One-sided lower bound ``LD − V_own − z·se``.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Bound
+            Cut at 0 for a reliability.
+        """
+        self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
+        (difference, error), (up, _) = self._difference(), self._spreads()
+        return Bound(self._cut(difference - up - quantile(level, two_sided=False) * error), level)
+
+    def upper_bound(self, level: float) -> Bound:
+        """
+        One-sided upper bound ``LD + 2V_next + z·se``.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Bound
+            Cut at 0 for a reliability.
+        """
+        self._require(bool(ROLES[self.role].no_upper), "upper bound", ROLES[self.role].no_upper)
+        (difference, error), (_, down) = self._difference(), self._spreads()
+        return Bound(self._cut(difference + 2 * down + quantile(level, two_sided=False) * error), level)
+
+    def _require(self, missing: bool, what: str, why: str) -> None:
+        """Refuse what cannot be had, with the reason and the way out."""
+        if not missing:
+            return
+        if why == _IN_SAMPLE:
+            remedy = "Decompose with laws fitted out of sample instead."
+        else:
+            other = "upper" if what == "lower bound" else "lower"
+            remedy = (
+                f"Use interval({self.name!r}), which is conditional on the reference class, "
+                f"or {other}_bound({self.name!r})."
+            )
+        raise UnavailableError(f"{self.name!r} has no {what}: {why}. {remedy}")

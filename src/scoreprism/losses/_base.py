@@ -1,0 +1,269 @@
+"""The definition of a proper loss; everything else in this package is a special case of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import as_law_array, is_law, parse_codes, parse_law, refuse, refuse_law
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
+
+#: Numbers per block of rows: small enough that a block and its temporaries stay in cache.
+_BLOCK = 1 << 16
+
+Kernel = Callable[..., FloatArray]
+T = TypeVar("T", bound=np.generic)
+
+
+class ProperLoss(ABC):
+    r"""
+    A loss :math:`\ell(p, y)` under which the truth is the best prediction (paper, section 1.1).
+
+    With :math:`L(p, q) = E_{Y \sim q}\,\ell(p, Y)`, properness is :math:`L(q, q) \le L(p, q)`. The base
+    class *is* the definition: from a subclass's loss it derives the risk :math:`L`, the generalised
+    entropy :math:`\mathcal E(q) = L(q, q)` and the divergence :math:`d(p, q) = L(p, q) - \mathcal E(q)`.
+    Subclasses override them only for accuracy or speed, and the law tests hold every override to the
+    definition.
+
+    Laws have shape ``(n,)``, meaning P(Y=1), or ``(n, K)``; outcomes are codes 0…K−1. A law of one row is
+    broadcast. Results have shape ``(n,)``. An infinite loss is ``inf``: nothing is clipped.
+
+    Notes
+    -----
+    A subclass writes kernels (``_loss`` and, if it likes, ``_risk``, ``_entropy``, ``_divergence``,
+    ``_weight``) for valid arrays in the layout that ``_layout`` gives. The public methods check their
+    input and feed the kernels blocks of rows that fit in cache.
+
+    Examples
+    --------
+    >>> from scoreprism.losses import Brier
+    >>> loss = Brier()
+    >>> loss.loss([0.2, 0.9], [0, 1]).round(2)
+    array([0.04, 0.01])
+    >>> loss.divergence([0.2, 0.9], 0.5).round(2)
+    array([0.09, 0.16])
+    """
+
+    #: The name under which `LOSSES` knows the loss.
+    name: ClassVar[str]
+    #: Whether the loss is defined for two classes only.
+    binary_only: ClassVar[bool] = False
+
+    # ── what a subclass says ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def strictly_proper(self) -> bool:
+        """Whether the truth is the *only* best prediction, so that d(p, q) = 0 means p = q."""
+        return True
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the classes are exchangeable."""
+        return True
+
+    @abstractmethod
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        """Kernel of ℓ(p, y)."""
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Kernel of L(p, q) = Σ_k q_k ℓ(p, k), where 0·∞ = 0."""
+        columns = as_matrix(q)
+        total = np.zeros(p.shape[0])
+        for k in range(columns.shape[1]):
+            share = columns[:, k]
+            term = share * self._loss(p, np.full(p.shape[0], k, dtype=np.intp))
+            total += np.where(share > 0, term, 0.0)
+        return total
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        """Kernel of ℰ(q) = L(q, q)."""
+        return self._risk(q, q)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Kernel of d(p, q) = L(p, q) − ℰ(q); rounding cannot make it negative."""
+        return np.maximum(self._risk(p, q) - self._entropy(q), 0.0)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        """Kernel of w(c) = −ℰ''(c), by central differences: good to about six digits."""
+        h = 1e-4 * np.minimum(c, 1.0 - c)
+        below, at, above = (self._entropy(self._layout(x)) for x in (c - h, c, c + h))
+        return (2.0 * at - below - above) / (h * h)
+
+    def _layout(self, law: FloatArray) -> FloatArray:
+        """The shape in which the kernels want a law."""
+        return as_matrix(law)
+
+    # ── what everybody calls ────────────────────────────────────────────────────────────────────────
+
+    def loss(self, p: ArrayLike, y: ArrayLike) -> FloatArray:
+        r"""
+        Loss :math:`\ell(p, y)` of each row.
+
+        Parameters
+        ----------
+        p : array-like of shape (n,) or (n, K)
+            Predicted probabilities.
+        y : array-like of shape (n,)
+            Outcome codes 0, …, K−1.
+
+        Returns
+        -------
+        array of shape (n,)
+            Losses, ``inf`` where they are infinite.
+        """
+        law = self._law(p, "p")
+        return self._by_block(self._loss, [law], parse_codes(y, n_classes(law)))
+
+    def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
+        r"""
+        Expected loss :math:`L(p, q)` of predicting `p` where the outcome follows `q`.
+
+        Parameters
+        ----------
+        p, q : array-like of shape (n,) or (n, K)
+            The prediction and the law it is judged against.
+
+        Returns
+        -------
+        array of shape (n,)
+            Expected losses.
+        """
+        return self._by_block(self._risk, [self._law(p, "p"), self._law(q, "q")])
+
+    def entropy(self, q: ArrayLike) -> FloatArray:
+        r"""
+        Generalised entropy :math:`\mathcal E(q) = L(q, q)`: the risk of knowing the truth.
+
+        Parameters
+        ----------
+        q : array-like of shape (n,) or (n, K)
+            Laws.
+
+        Returns
+        -------
+        array of shape (n,)
+            Entropies.
+        """
+        return self._by_block(self._entropy, [self._law(q, "q")])
+
+    def divergence(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
+        r"""
+        Regret :math:`d(p, q) = L(p, q) - \mathcal E(q) \ge 0` of predicting `p` where `q` holds.
+
+        Parameters
+        ----------
+        p, q : array-like of shape (n,) or (n, K)
+            The prediction and the law it is judged against.
+
+        Returns
+        -------
+        array of shape (n,)
+            Divergences, exactly 0 where `p` equals `q`.
+        """
+        return self._by_block(self._divergence, [self._law(p, "p"), self._law(q, "q")])
+
+    def weight(self, c: ArrayLike) -> FloatArray:
+        r"""
+        Weight :math:`w(c) = -\mathcal E''(c)` that the binary loss gives to the decision threshold `c`.
+
+        Every binary proper loss is a mixture of elementary ones with this weight:
+        :math:`\ell(p, 1) = \int_p^1 (1-c)\,w(c)\,dc` and :math:`\ell(p, 0) = \int_0^p c\,w(c)\,dc`.
+
+        Parameters
+        ----------
+        c : array-like of shape (n,)
+            Thresholds between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n,)
+            Weights of the loss restricted to two classes.
+        """
+        thresholds = parse_law(c, "c")
+        if thresholds.ndim != 1:
+            refuse(
+                "c must be one-dimensional", f"shape {thresholds.shape}", "The weight is for two classes: pass P(Y=1)."
+            )
+        with np.errstate(all="ignore"):
+            return self._weight(thresholds)
+
+    def formula(self, k: int) -> str:
+        """
+        The loss as a line of text, with its scale.
+
+        Parameters
+        ----------
+        k : int
+            Number of classes.
+
+        Returns
+        -------
+        str
+            For example ``'(p − y)²'``.
+        """
+        return self.name
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters that, with the name, identify the loss."""
+        return dataclasses.asdict(self) if dataclasses.is_dataclass(self) else {}
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value:g}" for key, value in self.parameters.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+    # ── the border ──────────────────────────────────────────────────────────────────────────────────
+
+    def _law(self, value: ArrayLike, name: str) -> FloatArray:
+        """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
+        law = as_law_array(value, name)
+        if self.binary_only and n_classes(law) != 2:
+            refuse(
+                f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
+                f"shape {law.shape}",
+                "Use brier, log, spherical, tsallis or ranked-probability for more classes.",
+            )
+        return law
+
+    def _by_block(self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None = None) -> FloatArray:
+        """Check `laws` and apply `kernel` to them, a block of rows at a time."""
+        if len({n_classes(law) for law in laws}) > 1:
+            refuse(
+                "p and q must have the same number of classes",
+                " and ".join(str(law.shape) for law in laws),
+                "Compare laws of the same outcome.",
+            )
+        shaped = unify(laws)
+        lengths = [law.shape[0] for law in shaped] + ([] if y is None else [y.shape[0]])
+        n = max(lengths)
+        if any(length not in (1, n) for length in lengths):
+            what = "p and q" if y is None else "p and y"
+            refuse(
+                f"{what} must have the same number of rows",
+                " and ".join(map(str, lengths)),
+                "Pass one row per case in both.",
+            )
+        out = np.empty(n)
+        step = max(1, _BLOCK // n_classes(shaped[0]))
+        with np.errstate(all="ignore"):
+            for start in range(0, n, step):
+                rows = slice(start, min(start + step, n))
+                parts = [_rows(law, rows, n) for law in shaped]
+                for part, law, name in zip(parts, shaped, "pq", strict=False):
+                    if not is_law(part):
+                        refuse_law(law, name)
+                arguments = [self._layout(part) for part in parts]
+                out[rows] = kernel(*arguments) if y is None else kernel(*arguments, _rows(y, rows, n))
+        return out
+
+
+def _rows(array: NDArray[T], rows: slice, n: int) -> NDArray[T]:
+    """A block of rows; a single row stands for all."""
+    if array.shape[0] == n:
+        return array[rows]
+    return np.broadcast_to(array[0], (rows.stop - rows.start, *array.shape[1:]))

@@ -1,0 +1,513 @@
+"""The proper losses with closed forms; docstrings are the definitions, overrides say why they are there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from scoreprism._validation import parse_number
+from scoreprism.losses._base import ProperLoss
+from scoreprism.simplex import FloatArray, IntArray, as_vector, n_classes, one_hot, pick
+
+
+def _row_sum(values: FloatArray) -> FloatArray:
+    """Σ_k of each row; for few columns a product with ones is twice as fast as sum(axis=1)."""
+    return values @ np.ones(values.shape[1])
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Row-wise inner product."""
+    return _row_sum(a * b)
+
+
+def _weighted_sum(q: FloatArray, values: FloatArray) -> FloatArray:
+    """Σ_k q_k·values_k with 0·∞ = 0: what cannot happen costs nothing."""
+    total = _dot(q, values)
+    bad = np.isnan(total)
+    if bad.any():
+        rows = q[bad]
+        total[bad] = np.where(rows > 0, rows * values[bad], 0.0).sum(axis=1)
+    return total
+
+
+def _power(x: FloatArray, exponent: float) -> FloatArray:
+    """x**exponent; halves of small integers by square roots and products, which is faster than pow."""
+    whole, rest = divmod(exponent, 1.0)
+    if rest not in (0.0, 0.5) or not 1 <= whole <= 4:
+        return x**exponent
+    out = np.sqrt(x) if rest else x.copy()
+    for _ in range(int(whole) - (0 if rest else 1)):
+        out *= x
+    return out
+
+
+@dataclass(frozen=True)
+class Brier(ProperLoss):
+    r"""
+    The Brier loss, or quadratic score.
+
+    Two classes: :math:`\ell(p,y) = (p-y)^2`, :math:`\mathcal E(q) = q(1-q)`, :math:`d(p,q) = (p-q)^2`.
+    K ≥ 3 classes: :math:`\ell(p,y) = \sum_k (p_k - 1\{y=k\})^2`, :math:`\mathcal E(q) = 1 - \|q\|^2`,
+    :math:`d(p,q) = \|p-q\|^2` (the scale of scikit-learn's ``scale_by_half="auto"``).
+
+    Examples
+    --------
+    >>> Brier().loss([0.25, 0.75], [1, 1])
+    array([0.5625, 0.0625])
+    """
+
+    name: ClassVar[str] = "brier"
+
+    def _layout(self, law: FloatArray) -> FloatArray:
+        return as_vector(law) if n_classes(law) == 2 else law
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        if p.ndim == 1:
+            return np.square(p - y)
+        hit = pick(p, y)
+        return np.square(1.0 - hit) + np.maximum(_dot(p, p) - hit * hit, 0.0)
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: no cancellation near p = q
+        return self._divergence(p, q) + self._entropy(q)
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        return q * (1.0 - q) if q.ndim == 1 else np.maximum(1.0 - _dot(q, q), 0.0)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative
+        difference = p - q
+        return np.square(difference) if p.ndim == 1 else _dot(difference, difference)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return np.full(c.shape, 2.0)
+
+    def formula(self, k: int) -> str:
+        return "(p − y)²" if k == 2 else "Σ_k (p_k − 1{y=k})²"
+
+
+#: Below this divergence the fast sum of the log loss loses digits and `_kl_terms` takes over.
+_SMALL = 5e-3
+_EVEN = (1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 1.0)
+_ODD = (1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3)
+
+
+def _horner(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:
+    """A polynomial, highest power first, in one buffer."""
+    out = np.full(x.shape, coefficients[0])
+    for coefficient in coefficients[1:]:
+        out *= x
+        out += coefficient
+    return out
+
+
+def _kl_terms(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArray:
+    """
+    Q log(q/p) − q + p ≥ 0 to full relative accuracy; `difference` is q − p, known better than its parts.
+
+    With z = (q−p)/(q+p) the term is (q+p)·[(1+z)·atanh z − z], a power series near z = 0.
+    """
+    z = difference / (q + p)
+    square = z * z
+    terms = _horner(_ODD, square)
+    terms *= z
+    terms += _horner(_EVEN, square)
+    terms *= z
+    terms *= difference
+    far = ~(square < 0.0025)  # NaN, where both are 0, too
+    if far.any():
+        terms[far] = _kl_far(q[far], p[far], difference[far])
+    return terms
+
+
+def _kl_far(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArray:
+    """The same where q and p are not close, or one of them is 0."""
+    ratio = q / p
+    logarithm = np.log(ratio)
+    lost = (ratio == np.inf) | (ratio < 1e-300)  # the quotient over- or underflowed: take logarithms first
+    if lost.any():
+        logarithm[lost] = np.log(q[lost]) - np.log(p[lost])
+    return np.where(q > 0, np.where(p > 0, q * logarithm - difference, np.inf), p)
+
+
+@dataclass(frozen=True)
+class LogLoss(ProperLoss):
+    r"""
+    The logarithmic loss, or cross-entropy.
+
+    :math:`\ell(p,y) = -\log p_y`, :math:`\mathcal E(q) = -\sum_k q_k \log q_k` (Shannon entropy),
+    :math:`d(p,q) = \mathrm{KL}(q\,\|\,p)`, in nats (paper, corollary "Log-loss: entropies and
+    information"). Infinite where something happened that was given probability zero.
+
+    Examples
+    --------
+    >>> LogLoss().loss([0.5, 0.0], [1, 1])
+    array([0.69314718,        inf])
+    """
+
+    name: ClassVar[str] = "log"
+
+    def _layout(self, law: FloatArray) -> FloatArray:
+        return law
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        hit = np.where(y == 1, p, 1.0 - p) if p.ndim == 1 else pick(p, y)
+        return 0.0 - np.log(hit)
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        if p.ndim == 1:
+            yes = np.where(q > 0, q * np.log(p), 0.0)
+            no = np.where(q < 1, (1.0 - q) * np.log1p(-p), 0.0)
+            return 0.0 - (yes + no)
+        return 0.0 - _weighted_sum(q, np.log(p))
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative; speed: one log
+        if p.ndim == 1:
+            return _kl_terms(q, p, q - p) + _kl_terms(1.0 - q, 1.0 - p, p - q)
+        ratio = q / p
+        np.log(ratio, out=ratio)
+        ratio *= q
+        total = _row_sum(ratio)
+        careful = ~((total > _SMALL) & (total < np.inf))
+        if careful.all():
+            return _row_sum(_kl_terms(q, p, q - p))
+        if careful.any():
+            near, far = q[careful], p[careful]
+            total[careful] = _row_sum(_kl_terms(near, far, near - far))
+        return total
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return 1.0 / (c * (1.0 - c))
+
+    def formula(self, k: int) -> str:
+        return "−log p_y, in nats"
+
+
+@dataclass(frozen=True)
+class Spherical(ProperLoss):
+    r"""
+    The spherical loss.
+
+    :math:`\ell(p,y) = 1 - p_y/\|p\|_2`, :math:`\mathcal E(q) = 1 - \|q\|_2`,
+    :math:`d(p,q) = \|q\|_2 - \langle p, q\rangle/\|p\|_2`.
+
+    Examples
+    --------
+    >>> Spherical().loss([0.5], [1]).round(6)
+    array([0.292893])
+    """
+
+    name: ClassVar[str] = "spherical"
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        return 1.0 - pick(p, y) / np.sqrt(_dot(p, p))
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return 1.0 - _dot(p, q) / np.sqrt(_dot(p, p))
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        return np.maximum(1.0 - np.sqrt(_dot(q, q)), 0.0)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: half a squared chord, never < 0
+        size = np.sqrt(_dot(q, q))
+        chord = p / np.sqrt(_dot(p, p))[:, None] - q / size[:, None]
+        return 0.5 * size * _dot(chord, chord)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return (c * c + (1.0 - c) ** 2) ** -1.5
+
+    def formula(self, k: int) -> str:
+        return "1 − p_y/‖p‖₂"
+
+
+@dataclass(frozen=True)
+class PseudoSpherical(ProperLoss):
+    r"""
+    The pseudo-spherical loss of order α > 1; α = 2 is the spherical loss.
+
+    :math:`\ell(p,y) = 1 - (p_y/\|p\|_\alpha)^{\alpha-1}`, :math:`\mathcal E(q) = 1 - \|q\|_\alpha`,
+    :math:`d(p,q) = \|q\|_\alpha - \sum_k q_k p_k^{\alpha-1} / \|p\|_\alpha^{\alpha-1}`.
+
+    Parameters
+    ----------
+    alpha : float, default=3.0
+        Order, above 1.
+
+    Examples
+    --------
+    >>> PseudoSpherical(alpha=2).loss([0.5], [1]).round(6)
+    array([0.292893])
+    """
+
+    alpha: float = 3.0
+    name: ClassVar[str] = "pseudo-spherical"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", parse_number(self.alpha, "alpha", "above 1", lambda v: v > 1.0))
+
+    def _scale(self, p: FloatArray) -> FloatArray:
+        """The row norm ‖p‖_α; scaled by the largest entry where powers could underflow."""
+        if self.alpha * np.log2(p.shape[1]) < 500:
+            norm: FloatArray = _row_sum(_power(p, self.alpha)) ** (1.0 / self.alpha)
+            return norm
+        top: FloatArray = p.max(axis=1)
+        return top * _row_sum(_power(p / top[:, None], self.alpha)) ** (1.0 / self.alpha)
+
+    def _tilt(self, p: FloatArray) -> FloatArray:
+        """(p_k/‖p‖_α)^{α−1}, the score of outcome k."""
+        return _power(p / self._scale(p)[:, None], self.alpha - 1.0)
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        return 1.0 - _power(pick(p, y) / self._scale(p), self.alpha - 1.0)
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return 1.0 - _dot(q, self._tilt(p))
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        return np.maximum(1.0 - self._scale(q), 0.0)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: exactly 0 at p = q
+        return np.maximum(_dot(q, self._tilt(q) - self._tilt(p)), 0.0)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        a = self.alpha
+        return (a - 1.0) * (c * (1.0 - c)) ** (a - 2.0) * (c**a + (1.0 - c) ** a) ** (1.0 / a - 2.0)
+
+    def formula(self, k: int) -> str:
+        return f"1 − (p_y/‖p‖_α)^(α−1), α = {self.alpha:g}"
+
+
+@dataclass(frozen=True)
+class Tsallis(ProperLoss):
+    r"""
+    The Tsallis (power) loss of order α > 0, α ≠ 1; α = 2 is Brier's K-class form, α → 1 the log loss.
+
+    :math:`\ell(p,y) = [1 - \alpha p_y^{\alpha-1} + (\alpha-1)\sum_k p_k^\alpha]/(\alpha-1)`,
+    :math:`\mathcal E(q) = (1 - \sum_k q_k^\alpha)/(\alpha-1)`. Unbounded for α < 1.
+
+    With ε = α − 1 and the deformed logarithm :math:`\ln_\varepsilon x = (x^\varepsilon - 1)/\varepsilon`
+    all four functions are written so that nothing cancels as α → 1.
+
+    Parameters
+    ----------
+    alpha : float, default=1.5
+        Order, above 0 and not 1.
+
+    Examples
+    --------
+    >>> Tsallis(alpha=2).loss([0.25], [1])  # twice the binary Brier loss
+    array([1.125])
+    """
+
+    alpha: float = 1.5
+    name: ClassVar[str] = "tsallis"
+
+    def __post_init__(self) -> None:
+        rule = "above 0 and not 1 (which is the log loss)"
+        object.__setattr__(self, "alpha", parse_number(self.alpha, "alpha", rule, lambda v: v > 0.0 and v != 1.0))
+
+    def _ln(self, x: FloatArray) -> FloatArray:
+        """The deformed logarithm; −∞ or −1/ε at 0."""
+        e = self.alpha - 1.0
+        return np.expm1(e * np.log(x)) / e
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        return np.maximum(_row_sum(_power(p, self.alpha)) - 1.0 - self.alpha * self._ln(pick(p, y)), 0.0)
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return _row_sum(_power(p, self.alpha)) - 1.0 - self.alpha * _weighted_sum(q, self._ln(p))
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        return np.maximum(-_weighted_sum(q, self._ln(q)), 0.0)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: near α = 1 and at p = q
+        gain = np.where(q > 0, q * (self._ln(q) - self._ln(p)), 0.0)
+        slope = np.where(q > 0, _power(p, self.alpha - 1.0) * (q - p), -_power(p, self.alpha))
+        terms = np.where((p == 0) & (q > 0) & (self.alpha < 1), np.inf, gain - slope)
+        return _row_sum(np.maximum(terms, 0.0))
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return self.alpha * (c ** (self.alpha - 2.0) + (1.0 - c) ** (self.alpha - 2.0))
+
+    def formula(self, k: int) -> str:
+        return f"[1 − α p_y^(α−1) + (α−1) Σp^α]/(α−1), α = {self.alpha:g}"
+
+
+class _Threshold(ProperLoss):
+    """One decision: what it costs to be on the wrong side of a threshold. A tie counts as below."""
+
+    binary_only: ClassVar[bool] = True
+
+    @property
+    def strictly_proper(self) -> bool:
+        """False: any prediction on the right side of θ is best."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """False: a tie with θ counts as below, whatever the costs."""
+        return False
+
+    @abstractmethod
+    def _costs(self) -> tuple[float, float, float]:
+        """The threshold, and what a false alarm (y = 0) and a miss (y = 1) cost."""
+
+    def _layout(self, law: FloatArray) -> FloatArray:
+        return as_vector(law)
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        theta, alarm, miss = self._costs()
+        return np.where(y == 1, np.where(p <= theta, miss, 0.0), np.where(p > theta, alarm, 0.0))
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        theta, alarm, miss = self._costs()
+        return np.where(p <= theta, miss * q, alarm * (1.0 - q))
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: |q−θ| without cancellation
+        theta, alarm, miss = self._costs()
+        wrong_side = np.where(p <= theta, q - theta, theta - q)
+        return (alarm + miss) * np.maximum(wrong_side, 0.0)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return np.where(c == self._costs()[0], np.inf, 0.0)
+
+
+@dataclass(frozen=True)
+class Elementary(_Threshold):
+    r"""
+    The elementary loss of one decision threshold θ, from which all binary proper losses are mixed (Murphy).
+
+    :math:`\ell(p,1) = (1-\theta)1\{p \le \theta\}`, :math:`\ell(p,0) = \theta 1\{p > \theta\}`,
+    :math:`\mathcal E(q) = \min(\theta(1-q), (1-\theta)q)`. A prediction equal to θ counts as below it, so
+    the classes are not exchangeable even at θ = ½. Proper, not strictly: zero reliability does not mean
+    calibrated. Its weight is a unit mass at θ: `weight` is ``inf`` there and 0 elsewhere.
+
+    Parameters
+    ----------
+    theta : float, default=0.5
+        Threshold between 0 and 1.
+
+    Examples
+    --------
+    >>> Elementary(theta=0.3).loss([0.3, 0.31], [1, 0])
+    array([0.7, 0.3])
+    """
+
+    theta: float = 0.5
+    name: ClassVar[str] = "elementary"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", parse_number(self.theta, "theta", "between 0 and 1", lambda v: 0.0 < v < 1.0))
+
+    def _costs(self) -> tuple[float, float, float]:
+        return self.theta, self.theta, 1.0 - self.theta
+
+    def formula(self, k: int) -> str:
+        return f"θ or 1−θ when p and y are on different sides of θ = {self.theta:g}"
+
+
+@dataclass(frozen=True)
+class CostWeighted(_Threshold):
+    r"""
+    The cost of acting on a probability: `fp` for a false alarm, `fn` for a miss.
+
+    The best threshold is θ = fp/(fp + fn), and the loss is (fp + fn) times the elementary loss at θ.
+
+    Parameters
+    ----------
+    fp : float, default=1.0
+        Cost of acting (p > θ) when nothing happens.
+    fn : float, default=1.0
+        Cost of not acting (p ≤ θ) when it happens.
+
+    Examples
+    --------
+    >>> CostWeighted(fp=1, fn=4).loss([0.1, 0.9, 0.9], [1, 0, 1])
+    array([4., 1., 0.])
+    """
+
+    fp: float = 1.0
+    fn: float = 1.0
+    name: ClassVar[str] = "cost-weighted"
+
+    def __post_init__(self) -> None:
+        for key in ("fp", "fn"):
+            object.__setattr__(self, key, parse_number(getattr(self, key), key, "a cost above 0", lambda v: v > 0.0))
+
+    def _costs(self) -> tuple[float, float, float]:
+        return self.fp / (self.fp + self.fn), self.fp, self.fn
+
+    def formula(self, k: int) -> str:
+        return f"{self.fp:g} per false alarm, {self.fn:g} per miss, acting when p > {self._costs()[0]:g}"
+
+
+@dataclass(frozen=True)
+class RankedProbability(ProperLoss):
+    r"""
+    The ranked probability score, for ordered classes.
+
+    With :math:`F_j(p) = p_0 + \dots + p_j`: :math:`\ell(p,y) = \sum_{j<K-1} (F_j(p) - 1\{y \le j\})^2`,
+    :math:`\mathcal E(q) = \sum_j F_j(q)(1 - F_j(q))`, :math:`d(p,q) = \sum_j (F_j(p) - F_j(q))^2`. With two
+    classes it is the Brier loss.
+
+    Examples
+    --------
+    >>> RankedProbability().loss([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]], [0, 0]).round(2)
+    array([0.29, 0.89])
+    """
+
+    name: ClassVar[str] = "ranked-probability"
+
+    @property
+    def symmetric(self) -> bool:
+        """False: the order of the classes matters."""
+        return False
+
+    @staticmethod
+    def _cumulate(rows: FloatArray) -> FloatArray:
+        """Cumulative sums without the last, which is 1."""
+        sums: FloatArray = np.cumsum(rows[:, :-1], axis=1)
+        return sums
+
+    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
+        k = p.shape[1]
+        if k > 40:
+            return self._square(p - one_hot(y, k))
+        # speed: (p − e_y)ᵀ A (p − e_y) with A_ij = K − 1 − max(i, j), one product with a small matrix
+        ranks = np.arange(k)
+        spread: FloatArray = p @ (k - 1.0 - np.maximum(ranks[:, None], ranks))
+        squares: FloatArray = np.maximum(_dot(spread, p) - 2.0 * pick(spread, y) + (k - 1.0 - y), 0.0)
+        return squares
+
+    def _square(self, rows: FloatArray) -> FloatArray:
+        cumulated = self._cumulate(rows)
+        return _dot(cumulated, cumulated)
+
+    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return self._divergence(p, q) + self._entropy(q)
+
+    def _entropy(self, q: FloatArray) -> FloatArray:
+        cumulated = np.minimum(self._cumulate(q), 1.0)
+        return _dot(cumulated, 1.0 - cumulated)
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative
+        return self._square(p - q)
+
+    def _weight(self, c: FloatArray) -> FloatArray:
+        return np.full(c.shape, 2.0)
+
+    def formula(self, k: int) -> str:
+        return "Σ_j (F_j(p) − 1{y ≤ j})²"
+
+
+__all__ = [
+    "Brier",
+    "CostWeighted",
+    "Elementary",
+    "LogLoss",
+    "PseudoSpherical",
+    "RankedProbability",
+    "Spherical",
+    "Tsallis",
+]

@@ -1,0 +1,249 @@
+"""The simplex Δ(𝒴): shapes of laws, one-hot outcomes, the logistic chart and the one clipping policy.
+
+A *law* is an array of probabilities, one row a case: shape ``(n,)`` is P(Y=1), shape ``(n, K)`` a point
+of the simplex. ``(n, 2)`` and ``(n,)`` are two writings of the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+#: What users may pass where an array is wanted; ``_validation`` narrows it.
+ArrayLike = object
+
+__all__ = [
+    "ArrayLike",
+    "FloatArray",
+    "IntArray",
+    "as_matrix",
+    "as_vector",
+    "clip_law",
+    "n_classes",
+    "one_hot",
+    "pick",
+    "sigmoid",
+    "unify",
+]
+
+
+def n_classes(law: FloatArray) -> int:
+    """
+    Number of classes a law speaks of.
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, K)
+        Probabilities.
+
+    Returns
+    -------
+    int
+        2 for a one-dimensional law, K otherwise.
+
+    Examples
+    --------
+    >>> n_classes(np.array([0.2, 0.9])), n_classes(np.full((4, 3), 1 / 3))
+    (2, 3)
+    """
+    return 2 if law.ndim == 1 else law.shape[1]
+
+
+def as_matrix(law: FloatArray) -> FloatArray:
+    """
+    Write a law with one column a class.
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, K)
+        Probabilities.
+
+    Returns
+    -------
+    array of shape (n, K)
+        The same law; ``(n,)`` becomes the two columns P(Y=0), P(Y=1).
+
+    Examples
+    --------
+    >>> as_matrix(np.array([0.25, 1.0]))
+    array([[0.75, 0.25],
+           [0.  , 1.  ]])
+    """
+    if law.ndim == 2:
+        return law
+    matrix = np.empty((law.shape[0], 2))
+    np.subtract(1.0, law, out=matrix[:, 0])
+    matrix[:, 1] = law
+    return matrix
+
+
+def as_vector(law: FloatArray) -> FloatArray:
+    """
+    Write a two-class law as P(Y=1).
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, 2)
+        Probabilities of two classes.
+
+    Returns
+    -------
+    array of shape (n,)
+        The probability of the second class.
+
+    Examples
+    --------
+    >>> as_vector(np.array([[0.75, 0.25], [0.0, 1.0]]))
+    array([0.25, 1.  ])
+    """
+    return law if law.ndim == 1 else law[:, 1]
+
+
+def unify(laws: Sequence[FloatArray]) -> list[FloatArray]:
+    """
+    Give several laws of the same classes the same number of dimensions.
+
+    Vectors are widened rather than matrices narrowed: the first column of a matrix may hold
+    ``1e-300``, which the second, rounded to 1, no longer knows.
+
+    Parameters
+    ----------
+    laws : sequence of arrays of shape (n,) or (n, K)
+        Laws with the same number of classes.
+
+    Returns
+    -------
+    list of arrays
+        All of shape (n,), or all of shape (n, K).
+
+    Examples
+    --------
+    >>> [law.shape for law in unify([np.array([0.5]), np.array([[0.5, 0.5]])])]
+    [(1, 2), (1, 2)]
+    """
+    if all(law.ndim == 1 for law in laws):
+        return list(laws)
+    return [as_matrix(law) for law in laws]
+
+
+def one_hot(y: IntArray, k: int) -> FloatArray:
+    """
+    One-hot encoding of outcomes.
+
+    Parameters
+    ----------
+    y : integer array of shape (n,)
+        Codes 0, …, k−1.
+    k : int
+        Number of classes.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Ones at ``(i, y[i])``.
+
+    Examples
+    --------
+    >>> one_hot(np.array([1, 0]), 3)
+    array([[0., 1., 0.],
+           [1., 0., 0.]])
+    """
+    encoded = np.zeros((y.shape[0], k))
+    encoded[np.arange(y.shape[0]), y] = 1.0
+    return encoded
+
+
+def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
+    """
+    The probability given to what happened.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, K)
+        Probabilities.
+    y : integer array of shape (n,)
+        Codes 0, …, K−1.
+
+    Returns
+    -------
+    array of shape (n,)
+        ``matrix[i, y[i]]``.
+
+    Examples
+    --------
+    >>> pick(np.array([[0.75, 0.25], [0.1, 0.9]]), np.array([0, 1]))
+    array([0.75, 0.9 ])
+    """
+    n, k = matrix.shape
+    if matrix.flags.c_contiguous:  # a flat take is three times faster than two index arrays
+        picked: FloatArray = matrix.reshape(-1).take(np.arange(0, n * k, k) + y)
+        return picked
+    return matrix[np.arange(n), y]
+
+
+def clip_law(law: FloatArray, distance: float) -> FloatArray:
+    """
+    Keep a law away from the boundary of the simplex: the one clipping policy.
+
+    Probabilities below `distance` are raised to it; for K ≥ 3 classes what was added is taken from the
+    others in proportion to their excess over `distance`, so that rows still sum to one and rows that
+    needed no clipping are returned bit for bit.
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, K)
+        Probabilities.
+    distance : float
+        Smallest probability allowed, in (0, 1/K].
+
+    Returns
+    -------
+    array
+        A law of the same shape.
+
+    Examples
+    --------
+    >>> clip_law(np.array([0.0, 0.5, 1.0]), 0.01)
+    array([0.01, 0.5 , 0.99])
+    >>> clip_law(np.array([[0.0, 0.2, 0.8]]), 0.05).round(4).tolist()
+    [[0.05, 0.1917, 0.7583]]
+    """
+    if law.ndim == 1:
+        return np.clip(law, distance, 1.0 - distance)
+    low = (law < distance).any(axis=1)
+    if not low.any():
+        return law
+    clipped = law.copy()
+    rows = np.maximum(law[low], distance)
+    excess = rows - distance
+    room = 1.0 - law.shape[1] * distance
+    total = excess.sum(axis=1, keepdims=True)
+    clipped[low] = distance + excess * (room / np.where(total > 0, total, 1.0))
+    return clipped
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """
+    The logistic function σ(x) = 1 / (1 + exp(−x)), without overflow.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers.
+
+    Returns
+    -------
+    array
+        Probabilities of the same shape.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([-800.0, 0.0, 800.0]))
+    array([0. , 0.5, 1. ])
+    """
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, e) / (1.0 + e)
