@@ -43,15 +43,20 @@ def plain(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
+def _fold(word: str) -> str:
+    return word.strip().lower().replace("_", "-").replace(" ", "-")
+
+
 def parse_choice(value: object, options: Iterable[str], name: str) -> str:
-    """One of a closed vocabulary; underscores and hyphens are the same."""
+    """One of a closed vocabulary; case does not matter, and underscores, spaces and hyphens are the same."""
     known = list(options)
     if isinstance(value, str):
-        key = value.strip().lower().replace("_", "-").replace(" ", "-")
-        for option in known:
-            if option.replace("_", "-") == key:
-                return option
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        if value in known:
+            return value
+        plainly = {_fold(option): option for option in known}
+        if _fold(value) in plainly:
+            return plainly[_fold(value)]
+        near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
     else:
         hint = "Pass its name."

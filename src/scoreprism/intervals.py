@@ -209,19 +209,18 @@ class Moments:
         size = components.shape[0]
         if population:
             return cls(mean, np.zeros((size, size)))
+        held = np.ones(components.shape[1], dtype=bool) if weight is None else weight > 0
+        units = np.flatnonzero(held) if groups is None else np.unique(groups[held])
+        if units.size < 2:
+            return cls(mean, np.full((size, size), np.nan))
         with np.errstate(invalid="ignore"):
             centred = components - mean[:, None]
-        if weight is not None:
-            centred = np.where(weight > 0, centred * weight, 0.0)
-        total = float(components.shape[1]) if weight is None else float(weight.sum())
-        if groups is not None:
-            centred = np.stack([np.bincount(groups, line) for line in centred])
-        units = centred.shape[1] if weight is None else int(np.count_nonzero(weight))
-        if groups is not None:
-            units = len(np.unique(groups if weight is None else groups[weight > 0]))
-        if units < 2:
-            return cls(mean, np.full((size, size), np.nan))
-        return cls(mean, (centred / total) @ (centred / total).T)
+            if weight is not None:
+                centred = np.where(held, centred * weight, 0.0)
+            if groups is not None:
+                centred = np.stack([np.bincount(groups, line) for line in centred])
+            centred /= components.shape[1] if weight is None else weight.sum()
+            return cls(mean, centred @ centred.T)
 
     def value(self, term: Coefficients) -> float:
         """

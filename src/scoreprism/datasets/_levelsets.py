@@ -206,26 +206,42 @@ def _arcs(score: PlaneFunction, levels: FloatArray) -> tuple[IntArray, FloatArra
 
 
 def discrete(score: PlaneFunction, plane: Plane, slices: int = 2048, cells: int = 128) -> ScoreLaw:
-    """Mass and events of each value: along slices of u the jumps in w are bisected, the pieces integrated."""
-    u = np.repeat((np.arange(slices) + 0.5) / slices, cells)
-    edges = np.linspace(_EDGE, 1.0 - _EDGE, cells + 1)
-    low, high = np.tile(edges[:-1], slices), np.tile(edges[1:], slices)
+    """Mass and events of each value: along slices of u the jumps in w are bisected and the pieces integrated."""
 
     def along(x: FloatArray, w: FloatArray) -> FloatArray:
         return score(x, plane.conditional(x, w))
 
+    node, share = _panels(along, slices)
+    edges = np.linspace(_EDGE, 1.0 - _EDGE, cells + 1)
+    u, weight = np.repeat(node, cells), np.repeat(share, cells)
+    low, high = np.tile(edges[:-1], node.size), np.tile(edges[1:], node.size)
     start, stop = along(u, low), along(u, high)
     jumps = start != stop
     cut = high.copy()
     cut[jumps] = _first_change(lambda w: along(u[jumps], w) == start[jumps], low[jumps], high[jumps])
-    x, weight = np.polynomial.legendre.leggauss(6)
-    x, weight = (x + 1.0) / 2.0, weight / 2.0
-    pieces = [(u, low, cut, start), (u[jumps], cut[jumps], high[jumps], stop[jumps])]
-    values, code = np.unique(np.concatenate([p[3] for p in pieces]), return_inverse=True)
-    width = np.concatenate([p[2] - p[1] for p in pieces]) / slices
-    mean_q = np.concatenate([_mean_q(plane, p[0], p[1], p[2], x, weight) for p in pieces])
-    mass = np.bincount(code, width)
-    return ScoreLaw(values, np.bincount(code, width * mean_q) / mass, mass / mass.sum(), "discrete")
+    values, code = np.unique(np.concatenate([start, stop[jumps]]), return_inverse=True)
+    mass = np.concatenate([(cut - low) * weight, ((high - cut) * weight)[jumps]])
+    mean_q = np.concatenate([_mean_q(plane, u, low, cut), _mean_q(plane, u[jumps], cut[jumps], high[jumps])])
+    total = np.bincount(code, mass)
+    held = total > 0
+    calibrated = np.bincount(code, mass * mean_q)[held] / total[held]
+    return ScoreLaw(values[held], calibrated, total[held] / total.sum(), "discrete")
+
+
+def _panels(along: PlaneFunction, slices: int) -> tuple[FloatArray, FloatArray]:
+    """Gauss–Legendre nodes in u on panels that end where the score jumps in u: such edges must not be straddled."""
+    grid = np.linspace(_EDGE, 1.0 - _EDGE, 1025)
+    cuts = [0.0, 1.0]
+    for w in np.linspace(0.05, 0.95, 9):
+        values = along(grid, np.full(grid.shape, w))
+        jump = np.flatnonzero(values[:-1] != values[1:])
+        before, line = values[jump], np.full(jump.shape, w)
+        cuts.extend(_first_change(lambda u, v=before, x=line: along(u, x) == v, grid[jump], grid[jump + 1]))  # type: ignore[misc]
+    ends = np.unique(np.round(cuts, 10))
+    x, share = np.polynomial.legendre.leggauss(max(2, slices // ends.size))
+    width = np.diff(ends)
+    node = ends[:-1, None] + width[:, None] * (x + 1.0) / 2.0
+    return np.clip(node.ravel(), _EDGE, 1.0 - _EDGE), (width[:, None] * share / 2.0).ravel()
 
 
 def _first_change(unchanged: Callable[[FloatArray], object], low: FloatArray, high: FloatArray) -> FloatArray:
@@ -237,13 +253,11 @@ def _first_change(unchanged: Callable[[FloatArray], object], low: FloatArray, hi
     return 0.5 * (low + high)
 
 
-def _mean_q(
-    plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray, x: FloatArray, weight: FloatArray
-) -> FloatArray:
+def _mean_q(plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Average of Q over an interval of w, by Gauss–Legendre."""
     total = np.zeros(u.shape)
-    for node, share in zip(x, weight, strict=True):
-        total += share * plane.q(u, plane.conditional(u, low + (high - low) * node))
+    for x, share in zip(*np.polynomial.legendre.leggauss(6), strict=True):
+        total += 0.5 * share * plane.q(u, plane.conditional(u, low + (high - low) * (x + 1.0) / 2.0))
     return total
 
 

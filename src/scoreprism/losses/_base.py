@@ -89,10 +89,11 @@ class ProperLoss(ABC):
         return np.maximum(self._risk(p, q) - self._entropy(q), 0.0)
 
     def _weight(self, c: FloatArray) -> FloatArray:
-        """Kernel of w(c) = −ℰ''(c), by central differences: good to about six digits."""
-        h = 1e-4 * np.minimum(c, 1.0 - c)
-        below, at, above = (self._entropy(self._layout(x)) for x in (c - h, c, c + h))
-        return (2.0 * at - below - above) / (h * h)
+        """Kernel of w(c) = −ℰ''(c), by the five-point rule: good to about seven digits."""
+        h = 0.01 * np.minimum(c, 1.0 - c)
+        stencil = {-2: 1.0, -1: -16.0, 0: 30.0, 1: -16.0, 2: 1.0}
+        total = sum((share * self._entropy(self._layout(c + j * h)) for j, share in stencil.items()), np.zeros(c.shape))
+        return total / (12.0 * h * h)
 
     def _layout(self, law: FloatArray) -> FloatArray:
         """The shape in which the kernels want a law."""

@@ -1,0 +1,51 @@
+"""What the tests share: the losses with typical parameters, random laws and random finite populations."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from scoreprism.finite import FiniteModel
+from scoreprism.losses import LOSSES, BetaLoss, CostWeighted, Elementary, ProperLoss, PseudoSpherical, Tsallis, get_loss
+
+settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+#: Every loss in the table, and further parameters of those that have some.
+EVERY_LOSS: list[ProperLoss] = [
+    *(get_loss(name) for name in LOSSES),
+    PseudoSpherical(alpha=1.3),
+    Tsallis(alpha=0.5),
+    Tsallis(alpha=1.001),
+    Tsallis(alpha=3),
+    BetaLoss(a=0, b=0),
+    BetaLoss(a=1, b=1),
+    BetaLoss(a=2, b=-0.3),
+    Elementary(theta=0.3),
+    CostWeighted(fp=1, fn=4),
+]
+
+
+def classes_of(loss: ProperLoss, *wanted: int) -> list[int]:
+    """The class counts among `wanted` that the loss is defined for."""
+    return [k for k in wanted if k == 2 or not loss.binary_only]
+
+
+@st.composite
+def laws(draw: st.DrawFn, k: int, n: int, *, interior: bool = False) -> np.ndarray:
+    """n laws over k classes, with zeros and certainties unless `interior`."""
+    counts = draw(st.lists(st.lists(st.integers(1 if interior else 0, 30), min_size=k, max_size=k), min_size=n, max_size=n))
+    rows = np.array(counts, dtype=float)
+    rows[rows.sum(axis=1) == 0] = 1.0
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def random_model(seed: int, states: int = 12, k: int = 2) -> FiniteModel:
+    """A finite population with uneven probabilities; its law is in the interior."""
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet(np.ones(k), states)
+    return FiniteModel(rng.dirichlet(np.ones(states)), law[:, 1] if k == 2 else law)
