@@ -102,8 +102,12 @@ def test_forms_are_the_formulas_of_the_design():
     centre = c.folds.mean(axis=0)
     v = sum(loss.divergence(fold, centre) for fold in c.folds)
     chain = Chain(y, [s, c, q])
-    np.testing.assert_allclose(chain.decompose("log", "difference").rows, np.stack([ls - lc, lc - lq, lq], axis=1), atol=1e-14)
-    np.testing.assert_allclose(chain.decompose("log").rows, np.stack([ls - lc + v, lc - lq - v, lq], axis=1), atol=1e-14)
+    np.testing.assert_allclose(
+        chain.decompose("log", "difference").rows, np.stack([ls - lc, lc - lq, lq], axis=1), atol=1e-14
+    )
+    np.testing.assert_allclose(
+        chain.decompose("log").rows, np.stack([ls - lc + v, lc - lq - v, lq], axis=1), atol=1e-14
+    )
     plugin = np.stack([loss.divergence(s.law, c.law), loss.divergence(c.law, q.law), loss.entropy(q.law)], axis=1)
     d = chain.decompose("log", "plugin")
     np.testing.assert_allclose(d.rows[:, :3], plugin, atol=1e-14)
@@ -121,7 +125,10 @@ def test_three_classes_and_two_columns():
     assert d.n_classes == 3
     assert "Σ_k" in repr(d)  # the scale of the Brier loss is said
     y, levels, _ = sample(k=2)
-    wide = [Level(v.name, np.stack([1 - v.law, v.law], 1), None if v.folds is None else np.stack([1 - v.folds, v.folds], 2)) for v in levels]
+    wide = [
+        Level(v.name, np.stack([1 - v.law, v.law], 1), None if v.folds is None else np.stack([1 - v.folds, v.folds], 2))
+        for v in levels
+    ]
     mixed = [levels[0], wide[1], levels[2]]
     for loss in ("brier", "log", "elementary", "tsallis"):
         expected = Chain(y, levels).decompose(loss).terms
@@ -157,7 +164,9 @@ def test_labels_and_positive_class():
 def test_single_class_outcomes_work_where_the_mathematics_does():
     d = Chain([1, 1, 1], [Level("S", [0.5, 0.6, 0.7]), Level("C", [0.8, 0.9, 1.0])]).decompose("log")
     assert d.risk == pytest.approx(-np.log([0.5, 0.6, 0.7]).mean())
-    assert Chain(["a", "a"], [Level("S", [0.5, 0.6]), Level("C", [0.8, 0.9])], pos_label="b").decompose("brier").risk > 0
+    assert (
+        Chain(["a", "a"], [Level("S", [0.5, 0.6]), Level("C", [0.8, 0.9])], pos_label="b").decompose("brier").risk > 0
+    )
 
 
 # ── infinite losses ─────────────────────────────────────────────────────────────────────────────────────
@@ -187,7 +196,9 @@ def test_infinite_loss_of_the_prediction_is_reported_not_hidden():
 
 def test_two_infinite_losses_are_not_subtracted():
     chain = Chain([1, 0], [Level("S", [0.0, 0.5]), Level("C", [0.0, 0.5])])
-    with pytest.raises(InfiniteLossError, match=r"level 'C' must have a finite log loss .* infinite in 1 of 2 rows \(0\)"):
+    with pytest.raises(
+        InfiniteLossError, match=r"level 'C' must have a finite log loss .* infinite in 1 of 2 rows \(0\)"
+    ):
         chain.decompose("log")
     with pytest.warns(InfiniteLossWarning):
         assert chain.decompose("log", "plugin").terms["reliability"] == 0.0

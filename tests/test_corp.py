@@ -53,7 +53,9 @@ def test_isotonic_equals_scikit_learn():
 
     rng = np.random.default_rng(0)
     s, y, w = rng.integers(0, 40, 500) / 40, rng.integers(0, 2, 500).astype(float), rng.random(500)
-    np.testing.assert_allclose(isotonic_fit(s, y, w), IsotonicRegression().fit(s, y, sample_weight=w).predict(s), atol=1e-12)
+    np.testing.assert_allclose(
+        isotonic_fit(s, y, w), IsotonicRegression().fit(s, y, sample_weight=w).predict(s), atol=1e-12
+    )
 
 
 def test_issue_example():
@@ -88,7 +90,9 @@ def test_scores_one_ulp_apart_are_finite():
 
 
 def test_blocks_where_all_or_nothing_happened_are_certain():
-    d = corp_decomposition([0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.7, 0.8], loss="log", sample_weight=[0.1, 0.3, 0.7, 0.2, 0.1])
+    d = corp_decomposition(
+        [0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.7, 0.8], loss="log", sample_weight=[0.1, 0.3, 0.7, 0.2, 0.1]
+    )
     assert d.terms["discrimination"] == pytest.approx(d.terms["uncertainty"], abs=1e-15)
     assert d.level_losses[:, 1].tolist() == [0.0] * 5
 
@@ -109,8 +113,12 @@ def test_every_loss_has_nonnegative_terms():
 
 def test_in_sample_terms_carry_their_bias_and_no_interval():
     d = corp_decomposition(Y, S, loss="brier")
-    assert d.notes == ("in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",)
-    with pytest.raises(UnavailableError, match="'miscalibration' has no interval: the law was fitted on these same rows"):
+    assert d.notes == (
+        "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",
+    )
+    with pytest.raises(
+        UnavailableError, match="'miscalibration' has no interval: the law was fitted on these same rows"
+    ):
         d.interval("miscalibration")
     with pytest.raises(UnavailableError, match="'discrimination' has no lower bound"):
         d.lower_bound("discrimination")

@@ -62,7 +62,9 @@ def test_digits_of_the_issue():
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # asked for more digits than there are
-@pytest.mark.parametrize("rho", [0.0, pytest.param(-0.7, marks=pytest.mark.slow), pytest.param(0.7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rho", [0.0, pytest.param(-0.7, marks=pytest.mark.slow), pytest.param(0.7, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("b", [(3.0, 3.0), (6.0, 1.0), (-1.0, 0.2), (0.01, -4.0)])
 def test_linear_scores_by_another_route(rho, b):
     """
@@ -101,7 +103,8 @@ def test_linear_scores_by_another_route(rho, b):
         return mass * get_loss("brier").entropy(c)[0]
 
     refinement = sum(
-        quad(density_weighted, a + 1e-12, z - 1e-12, epsabs=3e-9, limit=60)[0] for a, z in zip(corners[:-1], corners[1:], strict=True)
+        quad(density_weighted, a + 1e-12, z - 1e-12, epsabs=3e-9, limit=60)[0]
+        for a, z in zip(corners[:-1], corners[1:], strict=True)
     )
     ours = law.population(lambda x1, x2: sigmoid(0.3 + b1 * x1 + b2 * x2), "brier")
     assert ours.method == "smooth"
@@ -142,7 +145,9 @@ def test_quantised_scores_exactly():
         refinement += (high - low) * c * (1 - c)
     assert terms.reliability == pytest.approx(reliability, abs=1e-5)
     assert terms.grouping == pytest.approx(refinement - terms.irreducible, abs=1e-5)
-    assert law.population(lambda x1, x2: 0.5, "brier").grouping == pytest.approx(0.25 - 0.4347e-4 - terms.irreducible, abs=1e-6)
+    assert law.population(lambda x1, x2: 0.5, "brier").grouping == pytest.approx(
+        0.25 - 0.4347e-4 - terms.irreducible, abs=1e-6
+    )
 
 
 def test_any_score_at_all():
@@ -204,11 +209,18 @@ def test_german_credit_is_the_uci_file():
     data = load_german_credit()
     assert data.X.shape == (1000, 20)
     assert (data.y == 0).sum() == 700
-    counts = {name: data.X[name].value_counts().sort(name)["count"].to_list() for name in ("checking_status", "foreign_worker", "personal_status_sex")}
+    counts = {
+        name: data.X[name].value_counts().sort(name)["count"].to_list()
+        for name in ("checking_status", "foreign_worker", "personal_status_sex")
+    }
     assert counts["checking_status"] == [274, 269, 63, 394]
     assert counts["personal_status_sex"] == [50, 310, 548, 92]
     assert counts["foreign_worker"] == [963, 37]
-    assert [int(data.X[name].sum()) for name in ("duration_months", "credit_amount", "age_years")] == [20903, 3271258, 35546]
+    assert [int(data.X[name].sum()) for name in ("duration_months", "credit_amount", "age_years")] == [
+        20903,
+        3271258,
+        35546,
+    ]
     assert "Hofmann" in data.attribution
     assert "CC BY 4.0" in data.attribution
 

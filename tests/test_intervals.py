@@ -64,7 +64,10 @@ def test_what_no_data_can_bound_is_refused_with_the_reason():
         d.lower_bound("irreducible")
     with pytest.raises(UnavailableError, match=r"'grouping' has no upper bound: .* or lower_bound\('grouping'\)"):
         d.upper_bound("grouping")
-    with pytest.raises(InputError, match="term must be one of reliability, grouping, irreducible; got 'groupin'. Did you mean 'grouping'?"):
+    with pytest.raises(
+        InputError,
+        match="term must be one of reliability, grouping, irreducible; got 'groupin'. Did you mean 'grouping'?",
+    ):
         d.interval("groupin")
     with pytest.raises(InputError, match="level must be a confidence level between 0 and 1; got 95"):
         d.interval("grouping", level=95)
@@ -96,7 +99,9 @@ def test_clusters():
     assert d.std_error["grouping"] == pytest.approx(by_hand, rel=1e-12)
     twice = np.repeat(np.arange(n), 2)
     doubled = Chain(
-        y[twice], [Level(v.name, v.law[twice], None if v.folds is None else v.folds[:, twice]) for v in levels], groups=twice
+        y[twice],
+        [Level(v.name, v.law[twice], None if v.folds is None else v.folds[:, twice]) for v in levels],
+        groups=twice,
     ).decompose("log")
     assert doubled.std_error == pytest.approx(plain.std_error, rel=1e-12)
 

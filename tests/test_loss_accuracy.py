@@ -23,7 +23,21 @@ from scoreprism.losses import (
     Tsallis,
 )
 
-VALUES = [0.0, 1e-300, 1e-20, 1e-8, 0.1, 0.25, np.nextafter(0.25, 1), 0.5, np.nextafter(0.5, 0), 0.7, 1 - 1e-8, np.nextafter(1, 0), 1.0]
+VALUES = [
+    0.0,
+    1e-300,
+    1e-20,
+    1e-8,
+    0.1,
+    0.25,
+    np.nextafter(0.25, 1),
+    0.5,
+    np.nextafter(0.5, 0),
+    0.7,
+    1 - 1e-8,
+    np.nextafter(1, 0),
+    1.0,
+]
 PAIRS = np.array(list(itertools.product(VALUES, VALUES)))
 
 
@@ -164,10 +178,14 @@ def rows_of_three():
     return np.concatenate([special, rng.dirichlet([0.3, 0.3, 0.3], 6), rng.dirichlet([5, 5, 5], 4)])
 
 
-@pytest.mark.parametrize(("loss", "exact"), [c for c in CASES if not c[0].binary_only], ids=lambda c: str(c) if not callable(c) else "")
+@pytest.mark.parametrize(
+    ("loss", "exact"), [c for c in CASES if not c[0].binary_only], ids=lambda c: str(c) if not callable(c) else ""
+)
 def test_three_classes(loss, exact):
     laws = rows_of_three()
-    exact_laws = [[mp.mpf(v) / mp.fsum(map(mp.mpf, row)) for v in row] for row in laws]  # floats sum to 1 up to rounding
+    exact_laws = [
+        [mp.mpf(v) / mp.fsum(map(mp.mpf, row)) for v in row] for row in laws
+    ]  # floats sum to 1 up to rounding
     risk = entropy_of(exact)
     pairs = list(itertools.product(range(len(laws)), repeat=2))
     p, q = laws[[i for i, _ in pairs]], laws[[j for _, j in pairs]]
@@ -175,7 +193,9 @@ def test_three_classes(loss, exact):
         assert_close(loss.loss(laws, [y] * len(laws)), [exact(row, y) for row in exact_laws])
     assert_close(loss.entropy(laws), [risk(row, row) for row in exact_laws])
     risks = [risk(exact_laws[i], exact_laws[j]) for i, j in pairs]
-    divergences = [r if mp.isinf(r) else r - risk(exact_laws[j], exact_laws[j]) for r, (_, j) in zip(risks, pairs, strict=True)]
+    divergences = [
+        r if mp.isinf(r) else r - risk(exact_laws[j], exact_laws[j]) for r, (_, j) in zip(risks, pairs, strict=True)
+    ]
     assert_close(loss.risk(p, q), risks)
     assert_close(loss.divergence(p, q), divergences)
 

@@ -144,8 +144,8 @@ def test_a_single_law_is_broadcast(loss):
 def test_blocks_change_nothing(loss):
     """More rows than fit in one block give the same numbers as one row at a time would."""
     rng = np.random.default_rng(3)
-    p, q = rng.random((2, 70_000))
-    y = rng.integers(0, 2, 70_000)
-    some = rng.integers(0, 70_000, 50)
+    p, q = rng.random((2, 140_000))
+    y = rng.integers(0, 2, 140_000)
+    some = rng.integers(0, 140_000, 50)
     close(loss.loss(p, y)[some], [loss.loss(p[i], y[i])[0] for i in some], 0)
     close(loss.divergence(p, q)[some], [loss.divergence(p[i], q[i])[0] for i in some], 1e-14)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoreprism import FiniteModel, LOSSES, get_loss
+from scoreprism import LOSSES, FiniteModel, get_loss
 from scoreprism.decomposition import resolution_decomposition
 from scoreprism.levels import Level
 from scoreprism.losses import Brier, LogLoss
@@ -118,7 +118,9 @@ def test_prop_urc(name, k, form):
     loss, model, t = get_loss(name), random_model(7, k=k), prediction(8, k)
     state, label, weight = model._rows()
     c = model.level(S)
-    result = resolution_decomposition(label, t[state], c[state], loss=loss, form=form, sample_weight=weight, classes=np.arange(k))
+    result = resolution_decomposition(
+        label, t[state], c[state], loss=loss, form=form, sample_weight=weight, classes=np.arange(k)
+    )
     marginal = model.level(np.zeros(12))
     expected = {
         "reliability": expectation(model, loss.divergence(t, c)),
@@ -160,7 +162,9 @@ def test_four_term_example():
     assert list(brier.terms.values()) == pytest.approx([0.0052, 0.0048, 0.01175, 0.16125], abs=1e-13)
     assert brier.risk == pytest.approx(0.183, abs=1e-13)
     log = model.decompose(s, [s, x, np.arange(8)], "log")
-    assert list(log.terms.values()) == pytest.approx([0.01556278034, 0.01599899098, 0.03059069075, 0.4910910465], abs=5e-11)
+    assert list(log.terms.values()) == pytest.approx(
+        [0.01556278034, 0.01599899098, 0.03059069075, 0.4910910465], abs=5e-11
+    )
     assert log.risk == pytest.approx(0.5532435086, abs=5e-11)
 
 
@@ -173,7 +177,7 @@ def test_cor_brier(seed):
     assert result["reliability"] == pytest.approx(expectation(model, (t - c) ** 2), abs=1e-14)
     assert result["irreducible"] == pytest.approx(expectation(model, q * (1 - q)), abs=1e-14)
     variance = conditional_mean(model, q, S)  # E[Q | S]
-    second = np.concatenate([[model.prob[S == s] @ q[S == s] ** 2 / model.prob[S == s].sum()] for s in range(3)])[S]
+    second = np.concatenate([[model.prob[s == S] @ q[s == S] ** 2 / model.prob[s == S].sum()] for s in range(3)])[S]
     conditional_variance = second - variance[:, 1] ** 2
     assert result["grouping"] == pytest.approx(expectation(model, conditional_variance), abs=1e-14)
     total_variance = expectation(model, c * (1 - c)) - expectation(model, q * (1 - q))
@@ -194,8 +198,8 @@ def test_cor_logloss_info(k):
     model, t = random_model(11, k=k), prediction(12, k)
     terms = model.decompose(t, [S, X], "log").terms
     joint = model.prob[:, None] * as_matrix(model.law)
-    given_s = np.stack([joint[S == s].sum(axis=0) for s in range(3)])
-    given_x = np.stack([joint[X == x].sum(axis=0) for x in range(6)])
+    given_s = np.stack([joint[s == S].sum(axis=0) for s in range(3)])
+    given_x = np.stack([joint[x == X].sum(axis=0) for x in range(6)])
     information = conditional_entropy(given_s) - conditional_entropy(given_x)  # I(Y;X|S), since S = s(X)
     assert terms["grouping"] == pytest.approx(information, abs=1e-13)
     assert terms["irreducible"] == pytest.approx(conditional_entropy(given_x), abs=1e-13)
@@ -216,7 +220,9 @@ def test_prop_calib_regret(name, k):
     assert model.decompose(t, [S], loss).terms["reliability"] >= 0.0
     if loss.strictly_proper:
         assert model.decompose(t, [S], loss).terms["reliability"] > 1e-4
-    assert model.prob @ as_matrix(c) == pytest.approx(model.prob @ as_matrix(model.law), abs=1e-14)  # E[S] = E[onehot(Y)]
+    assert model.prob @ as_matrix(c) == pytest.approx(
+        model.prob @ as_matrix(model.law), abs=1e-14
+    )  # E[S] = E[onehot(Y)]
 
 
 def test_global_balance_does_not_imply_calibration():
@@ -268,13 +274,27 @@ def test_prop_monotone_preserves_roc():
         threshold = s[chosen].min() if chosen.any() else np.inf
         assert np.array_equal(chosen, s >= threshold)
     strict = s**3
-    assert roc_auc_score(label, strict[state], sample_weight=weight) == roc_auc_score(label, s[state], sample_weight=weight)
+    assert roc_auc_score(label, strict[state], sample_weight=weight) == roc_auc_score(
+        label, s[state], sample_weight=weight
+    )
     for ours, raw in zip(
-        roc_curve(label, strict[state], sample_weight=weight)[:2], roc_curve(label, s[state], sample_weight=weight)[:2], strict=True
+        roc_curve(label, strict[state], sample_weight=weight)[:2],
+        roc_curve(label, s[state], sample_weight=weight)[:2],
+        strict=True,
     ):
         assert np.array_equal(ours, raw)
-    points = set(zip(*(v.round(12) for v in roc_curve(label, s[state], sample_weight=weight, drop_intermediate=False)[:2]), strict=True))
-    tied = set(zip(*(v.round(12) for v in roc_curve(label, flat(s)[state], sample_weight=weight, drop_intermediate=False)[:2]), strict=True))
+    points = set(
+        zip(
+            *(v.round(12) for v in roc_curve(label, s[state], sample_weight=weight, drop_intermediate=False)[:2]),
+            strict=True,
+        )
+    )
+    tied = set(
+        zip(
+            *(v.round(12) for v in roc_curve(label, flat(s)[state], sample_weight=weight, drop_intermediate=False)[:2]),
+            strict=True,
+        )
+    )
     assert tied <= points  # every threshold rule of g(S) is one of S
 
 
@@ -328,7 +348,9 @@ def test_prop_agg_preserve():
     # where C_S is not a function of the aggregate, projecting costs E d(C_ens, C_S) > 0
     other = FiniteModel([0.25] * 4, [0.1, 0.4, 0.6, 0.9])
     chain = other.decompose(mean, {"ens": mean, "vector": np.arange(4)}, "brier")
-    assert chain.terms["grouping"] == pytest.approx(0.5 * 0.01, abs=1e-15)  # (0.5−0.4)² and (0.5−0.6)² with probability ¼ each
+    assert chain.terms["grouping"] == pytest.approx(
+        0.5 * 0.01, abs=1e-15
+    )  # (0.5−0.4)² and (0.5−0.6)² with probability ¼ each
 
 
 def filtration(seed, k=2):
@@ -418,7 +440,7 @@ def test_lem_vector_qa(k):
     assert law.sum(axis=1) == pytest.approx(np.ones(12), abs=1e-14)
     joint = model.prob[:, None] * as_matrix(model.law)
     for cell in range(3):
-        inside = S == cell
+        inside = cell == S
         assert law[inside][0] == pytest.approx(joint[inside].sum(axis=0) / model.prob[inside].sum(), abs=1e-14)
 
 

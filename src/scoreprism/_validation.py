@@ -171,15 +171,16 @@ def is_law(block: FloatArray) -> bool:
     """Whether every row is a point of the simplex; made for blocks that fit in cache."""
     if block.size == 0:
         return True
-    if not block.min() >= 0.0:  # NaN fails too
+    if not np.minimum.reduce(block, axis=None) >= 0.0:  # NaN fails too
         return False
     if block.ndim == 1:
-        return bool(block.max() <= 1.0)
+        return bool(np.maximum.reduce(block) <= 1.0)
     sums = block @ np.ones(block.shape[1])
-    if not (sums.min() >= 1.0 - SUM_TOLERANCE and sums.max() <= 1.0 + SUM_TOLERANCE):
+    least, most = np.minimum.reduce(sums), np.maximum.reduce(sums)
+    if not (least >= 1.0 - SUM_TOLERANCE and most <= 1.0 + SUM_TOLERANCE):
         return False
     # nonnegative rows that sum to 1 up to rounding have no entry above 1: only sloppier ones need the look
-    return bool(sums.max() <= 1.0 + 1e-12 or block.max() <= 1.0)
+    return bool(most <= 1.0 + 1e-12 or np.maximum.reduce(block, axis=None) <= 1.0)
 
 
 def refuse_law(law: FloatArray, name: str) -> NoReturn:
@@ -321,6 +322,8 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
         refuse(f"{name} must not be empty", "0 rows", "Pass at least one row.")
     if labels.dtype.kind in "fmM" and (labels != labels).any():
         _refuse_missing(name, labels != labels)
+    if labels.dtype.kind == "M":
+        labels = labels.astype("datetime64[us]")  # one resolution, so that equal times compare equal
     if labels.dtype.kind in "cV":
         refuse(f"{name} must hold sortable labels", f"dtype {labels.dtype}", "Use integers, booleans or strings.")
     return labels

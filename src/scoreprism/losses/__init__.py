@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.losses._base import ProperLoss
 from scoreprism.losses._beta import BetaLoss
@@ -88,5 +90,5 @@ def get_loss(loss: str | ProperLoss, **parameters: float) -> ProperLoss:
     try:
         return cls(**parameters)
     except TypeError:
-        known = ", ".join(cls.__dataclass_fields__) or "none"  # type: ignore[attr-defined]
+        known = ", ".join(field.name for field in fields(cls)) or "none"  # type: ignore[arg-type]
         refuse(f"the {cls.name} loss takes the parameters: {known}", ", ".join(parameters), "Correct their names.")

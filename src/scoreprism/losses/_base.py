@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scoreprism._validation import as_law_array, is_law, parse_codes, parse_law, refuse, refuse_law
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
 
-#: Numbers per block of rows: small enough that a block and its temporaries stay in cache.
-_BLOCK = 1 << 16
+#: Numbers per block of rows: few enough that a block and its temporaries stay in cache, many enough to hide Python.
+_BLOCK = 1 << 17
 
 Kernel = Callable[..., FloatArray]
 T = TypeVar("T", bound=np.generic)
@@ -118,7 +118,7 @@ class ProperLoss(ABC):
             Losses, ``inf`` where they are infinite.
         """
         law = self._law(p, "p")
-        return self._by_block(self._loss, [law], parse_codes(y, n_classes(law)))
+        return self._by_block(self._loss, {"p": law}, parse_codes(y, n_classes(law)))
 
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
         r"""
@@ -134,7 +134,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             Expected losses.
         """
-        return self._by_block(self._risk, [self._law(p, "p"), self._law(q, "q")])
+        return self._by_block(self._risk, {"p": self._law(p, "p"), "q": self._law(q, "q")})
 
     def entropy(self, q: ArrayLike) -> FloatArray:
         r"""
@@ -150,7 +150,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             Entropies.
         """
-        return self._by_block(self._entropy, [self._law(q, "q")])
+        return self._by_block(self._entropy, {"q": self._law(q, "q")})
 
     def divergence(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
         r"""
@@ -166,7 +166,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             Divergences, exactly 0 where `p` equals `q`.
         """
-        return self._by_block(self._divergence, [self._law(p, "p"), self._law(q, "q")])
+        return self._by_block(self._divergence, {"p": self._law(p, "p"), "q": self._law(q, "q")})
 
     def weight(self, c: ArrayLike) -> FloatArray:
         r"""
@@ -231,31 +231,25 @@ class ProperLoss(ABC):
             )
         return law
 
-    def _by_block(self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None = None) -> FloatArray:
+    def _by_block(self, kernel: Kernel, laws: dict[str, FloatArray], y: IntArray | None = None) -> FloatArray:
         """Check `laws` and apply `kernel` to them, a block of rows at a time."""
-        if len({n_classes(law) for law in laws}) > 1:
-            refuse(
-                "p and q must have the same number of classes",
-                " and ".join(str(law.shape) for law in laws),
-                "Compare laws of the same outcome.",
-            )
-        shaped = unify(laws)
+        shapes = " and ".join(str(law.shape) for law in laws.values())
+        if len({n_classes(law) for law in laws.values()}) > 1:
+            refuse("p and q must have the same number of classes", shapes, "Compare laws of the same outcome.")
+        shaped = unify(list(laws.values()))
         lengths = [law.shape[0] for law in shaped] + ([] if y is None else [y.shape[0]])
         n = max(lengths)
         if any(length not in (1, n) for length in lengths):
             what = "p and q" if y is None else "p and y"
-            refuse(
-                f"{what} must have the same number of rows",
-                " and ".join(map(str, lengths)),
-                "Pass one row per case in both.",
-            )
+            got = " and ".join(map(str, lengths))
+            refuse(f"{what} must have the same number of rows", got, "Pass one row per case in both.")
         out = np.empty(n)
         step = max(1, _BLOCK // n_classes(shaped[0]))
         with np.errstate(all="ignore"):
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
                 parts = [_rows(law, rows, n) for law in shaped]
-                for part, law, name in zip(parts, shaped, "pq", strict=False):
+                for part, (name, law) in zip(parts, laws.items(), strict=True):
                     if not is_law(part):
                         refuse_law(law, name)
                 arguments = [self._layout(part) for part in parts]

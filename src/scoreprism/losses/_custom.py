@@ -113,12 +113,19 @@ class FunctionLoss(_CustomLoss):
 
     def _takes_vectors(self) -> bool:
         """Two-class functions may want ``(n,)`` or ``(n, 2)``; the one they cannot take, they fail on."""
-        try:
-            with np.errstate(all="ignore"):
-                shape = np.shape(self._function(np.array([0.2, 0.5, 0.9]), np.array([0, 1, 1])))
-        except (IndexError, ValueError, TypeError):
-            return False
-        return shape == (3,)
+        vector, y = np.array([0.2, 0.5, 0.9]), np.array([0, 1, 1], dtype=np.intp)
+        for law in (vector, as_matrix(vector)):
+            try:
+                with np.errstate(all="ignore"):
+                    self._function(law, y)
+            except (IndexError, ValueError, TypeError) as error:
+                reason = error
+            else:
+                return law.ndim == 1
+        raise InputError(
+            "the loss function must take two-class probabilities of shape (n,) or (n, 2) and class codes; "
+            f"got {type(reason).__name__}: {reason}. Write it for arrays, one row a case."
+        )
 
     def _layout(self, law: FloatArray) -> FloatArray:
         matrix = as_matrix(law)

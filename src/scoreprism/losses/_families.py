@@ -34,14 +34,16 @@ def _weighted_sum(q: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _power(x: FloatArray, exponent: float) -> FloatArray:
-    """x**exponent; halves of small integers by square roots and products, which is faster than pow."""
+    """x**exponent for 0 ≤ x ≤ 1; by roots and products, or exp and log, which are faster than pow."""
     whole, rest = divmod(exponent, 1.0)
     if rest not in (0.0, 0.5) or not 1 <= whole <= 4:
-        return x**exponent
-    out = np.sqrt(x) if rest else x.copy()
-    for _ in range(int(whole) - (0 if rest else 1)):
+        out = np.log(x)
+        out *= exponent
+        return np.exp(out, out=out)
+    out = np.sqrt(x) if rest else x * x
+    for _ in range(int(whole) - (0 if rest else 2)):
         out *= x
-    return out
+    return out if exponent != 1.0 else x
 
 
 @dataclass(frozen=True)
@@ -249,10 +251,9 @@ class PseudoSpherical(ProperLoss):
     def _scale(self, p: FloatArray) -> FloatArray:
         """The row norm ‖p‖_α; scaled by the largest entry where powers could underflow."""
         if self.alpha * np.log2(p.shape[1]) < 500:
-            norm: FloatArray = _row_sum(_power(p, self.alpha)) ** (1.0 / self.alpha)
-            return norm
+            return _power(_row_sum(_power(p, self.alpha)), 1.0 / self.alpha)
         top: FloatArray = p.max(axis=1)
-        return top * _row_sum(_power(p / top[:, None], self.alpha)) ** (1.0 / self.alpha)
+        return top * _power(_row_sum(_power(p / top[:, None], self.alpha)), 1.0 / self.alpha)
 
     def _tilt(self, p: FloatArray) -> FloatArray:
         """(p_k/‖p‖_α)^{α−1}, the score of outcome k."""
@@ -477,8 +478,10 @@ class RankedProbability(ProperLoss):
         # speed: (p − e_y)ᵀ A (p − e_y) with A_ij = K − 1 − max(i, j), one product with a small matrix
         ranks = np.arange(k)
         spread: FloatArray = p @ (k - 1.0 - np.maximum(ranks[:, None], ranks))
-        squares: FloatArray = np.maximum(_dot(spread, p) - 2.0 * pick(spread, y) + (k - 1.0 - y), 0.0)
-        return squares
+        linear: FloatArray = k - 1.0 - y - 2.0 * pick(spread, y)
+        spread *= p
+        linear += _row_sum(spread)
+        return np.maximum(linear, 0.0, out=linear)
 
     def _square(self, rows: FloatArray) -> FloatArray:
         cumulated = self._cumulate(rows)

@@ -1,0 +1,201 @@
+"""Losses of the user's own: from an entropy, from a function, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scoreprism.exceptions import ImproperLossError, InputError
+from scoreprism.losses import (
+    LOSSES,
+    Brier,
+    LogLoss,
+    RankedProbability,
+    Tsallis,
+    check_proper,
+    from_entropy,
+    from_loss,
+    get_loss,
+)
+from tests.conftest import EVERY_LOSS
+
+
+def shannon(q):
+    return -np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0).sum(axis=1)
+
+
+def gini(q):
+    return 1 - (q**2).sum(axis=1)
+
+
+def test_entropy_with_gradient_is_exact():
+    rng = np.random.default_rng(0)
+    p, q, y = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 50), rng.integers(0, 4, 50)
+    loss = from_entropy(gini, lambda q: -2 * q, name="gini")
+    np.testing.assert_allclose(loss.loss(p, y), Brier().loss(p, y), atol=1e-14)
+    np.testing.assert_allclose(loss.divergence(p, q), Brier().divergence(p, q), atol=1e-14)
+    assert (str(loss), loss.strictly_proper, loss.symmetric) == ("gini", True, True)
+
+
+@pytest.mark.parametrize(("entropy", "reference"), [(gini, Brier()), (shannon, LogLoss())], ids=["gini", "shannon"])
+def test_entropy_without_gradient_has_ten_digits(entropy, reference):
+    rng = np.random.default_rng(1)
+    p, q, y = rng.dirichlet(np.ones(3), 200), rng.dirichlet(np.ones(3), 200), rng.integers(0, 3, 200)
+    loss = from_entropy(entropy)
+    np.testing.assert_allclose(loss.loss(p, y), reference.loss(p, y), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(loss.entropy(q), reference.entropy(q), atol=1e-14)
+    np.testing.assert_allclose(loss.divergence(p, q), reference.divergence(p, q), rtol=1e-8, atol=1e-9)
+
+
+def test_numerical_derivative_on_the_boundary():
+    """A smooth entropy has a slope there; an infinitely steep one an infinite loss, never a large number."""
+    corners = np.array([[1.0, 0.0, 0.0], [0.0, 0.3, 0.7]])
+    np.testing.assert_allclose(from_entropy(gini).loss(corners, [1, 0]), Brier().loss(corners, [1, 0]), atol=1e-9)
+    np.testing.assert_allclose(from_entropy(gini).loss(corners, [0, 2]), Brier().loss(corners, [0, 2]), atol=1e-9)
+    assert from_entropy(shannon).loss(corners, [1, 0]).tolist() == [np.inf, np.inf]
+    np.testing.assert_allclose(from_entropy(shannon).loss(corners, [0, 2]), [0.0, -np.log(0.7)], atol=1e-9)
+
+
+def test_rough_boundary_asks_for_the_gradient():
+    def rough(q):  # Tsallis 1.5: its slope is finite at 0, but approached like a square root
+        return (1 - (q**1.5).sum(axis=1)) / 0.5
+
+    with pytest.raises(InputError, match="smooth enough for a numerical derivative on the boundary.* Pass gradient="):
+        from_entropy(rough).loss([[1.0, 0.0]], [1])
+    exact = from_entropy(rough, lambda q: -3 * np.sqrt(q))
+    np.testing.assert_allclose(exact.loss([[1.0, 0.0]], [1]), Tsallis(1.5).loss([[1.0, 0.0]], [1]))
+
+
+def test_convex_functions_are_not_entropies():
+    with pytest.raises(ImproperLossError, match="the loss is not proper"):
+        from_entropy(lambda q: (q**2).sum(axis=1))
+
+
+def test_function_of_two_classes_in_either_form():
+    vector = from_loss(lambda p, y: (p - y) ** 2)
+    matrix = from_loss(lambda p, y: ((p - np.eye(2)[y]) ** 2).sum(axis=1) / 2, name="wide")
+    p, q = np.array([0.1, 0.5, 1.0]), np.array([0.3, 0.5, 0.2])
+    for loss in (vector, matrix):
+        np.testing.assert_allclose(loss.loss(p, [0, 1, 1]), Brier().loss(p, [0, 1, 1]), atol=1e-15)
+        np.testing.assert_allclose(loss.divergence(p, q), Brier().divergence(p, q), atol=1e-15)
+        np.testing.assert_allclose(loss.weight([0.2, 0.7]), 2.0, rtol=1e-6)
+        assert loss.strictly_proper
+        assert loss.symmetric
+
+
+def test_function_of_three_classes():
+    loss = from_loss(lambda p, y: -np.log(p[np.arange(len(y)), y]), n_classes=3)
+    p = np.array([[0.2, 0.3, 0.5]])
+    assert loss.loss(p, [2])[0] == pytest.approx(np.log(2))
+    with pytest.raises(InputError, match="is for 3 classes; got p with 2"):
+        loss.loss([0.5], [1])
+    ordered = from_loss(lambda p, y: RankedProbability().loss(p, y), n_classes=3)
+    assert not ordered.symmetric
+
+
+def test_a_loss_that_is_not_strict_is_noticed():
+    loss = from_loss(lambda p, y: np.where(y == 1, 0.7 * (p <= 0.3), 0.3 * (p > 0.3)))
+    assert not loss.strictly_proper
+    assert not loss.symmetric
+
+
+def class_weighted_log(p, y):
+    return -np.where(y == 1, 5 * np.log(p), np.log1p(-p))
+
+
+def focal(p, y):
+    hit = np.where(y == 1, p, 1 - p)
+    return -((1 - hit) ** 2) * np.log(hit)
+
+
+def absolute(p, y):
+    return np.abs(p - y)
+
+
+@pytest.mark.parametrize("function", [class_weighted_log, focal, absolute])
+def test_improper_losses_are_refused_with_a_reason(function):
+    pattern = (
+        r"the loss is not proper: when P\(Y=1\) = [\d.]+, predicting [\d.]+ has expected loss [\d.]+, less than the [\d.]+ of "
+        r"predicting [\d.]+ itself\. A decomposition would credit miscalibration; use a proper loss such as 'brier' or 'log'\."
+    )
+    for attempt in (check_proper, from_loss):
+        with pytest.raises(ImproperLossError, match=pattern):
+            attempt(function)
+
+
+def test_improper_with_three_classes():
+    def weighted(p, y):
+        return -np.array([1.0, 2.0, 4.0])[y] * np.log(p[np.arange(len(y)), y])
+
+    with pytest.raises(ImproperLossError, match=r"when the law of Y = \("):
+        check_proper(weighted, n_classes=3)
+
+
+@pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)
+def test_every_loss_of_the_table_is_proper(loss):
+    for k in (2, 3, 5):
+        check_proper(loss, n_classes=k)
+
+
+def test_bad_functions_are_refused():
+    with pytest.raises(InputError, match=r"must return one number per row, shape \(\d+,\); got shape \(\)"):
+        from_loss(lambda p, y: np.mean((p - y) ** 2))
+    with pytest.raises(InputError, match="the loss function must not return NaN"):
+        from_loss(lambda p, y: np.full(len(y), np.nan))
+    with pytest.raises(InputError, match="function must be callable"):
+        from_loss("brier")
+    with pytest.raises(InputError, match="n_classes must be an integer of at least 2; got 1"):
+        from_loss(absolute, n_classes=1)
+    with pytest.raises(InputError, match="entropy must be callable"):
+        from_entropy(3)
+    with pytest.raises(InputError, match="the entropy must return one number per row"):
+        from_entropy(lambda q: q)
+    with pytest.raises(InputError, match="the gradient must return an array of shape"):
+        from_entropy(gini, lambda q: q.sum(axis=1))
+    with pytest.raises(InputError, match="loss must be a ProperLoss or a function"):
+        check_proper("log")
+
+
+def test_get_loss():
+    assert get_loss("tsallis", alpha=1.5) == Tsallis(1.5)
+    assert get_loss("Ranked_Probability") == RankedProbability()
+    assert get_loss(LogLoss()) == LogLoss()
+    assert [get_loss(name).name for name in LOSSES] == list(LOSSES)
+    for arguments, message in [
+        (("logg",), r"loss must be one of brier, log, .* got 'logg'. Did you mean 'log'\?"),
+        ((3,), "loss must be one of .* got 3. Pass its name."),
+    ]:
+        with pytest.raises(InputError, match=message):
+            get_loss(*arguments)
+    with pytest.raises(InputError, match="the tsallis loss takes the parameters: alpha; got beta"):
+        get_loss("tsallis", beta=2)
+    with pytest.raises(InputError, match="parameters must go with the name of a loss"):
+        get_loss(LogLoss(), alpha=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("tsallis", {"alpha": 1}, "alpha must be above 0 and not 1"),
+        ("tsallis", {"alpha": -1}, "alpha must be above 0"),
+        ("pseudo-spherical", {"alpha": 1}, "alpha must be above 1; got 1"),
+        ("beta", {"a": -1, "b": 0}, "a must be above −1; got -1"),
+        ("elementary", {"theta": 1}, "theta must be between 0 and 1; got 1"),
+        ("cost-weighted", {"fp": 0, "fn": 1}, "fp must be a cost above 0; got 0"),
+        ("tsallis", {"alpha": "x"}, "alpha must be above 0 and not 1 .* got 'x'. Pass a number."),
+        ("tsallis", {"alpha": float("nan")}, "got nan"),
+    ],
+)
+def test_bad_parameters(name, parameters, message):
+    with pytest.raises(InputError, match=message):
+        get_loss(name, **parameters)
+
+
+def test_binary_losses_refuse_three_classes():
+    three = np.full((1, 3), 1 / 3)
+    for name in ("beta", "elementary", "cost-weighted"):
+        with pytest.raises(
+            InputError,
+            match=rf"the {name} loss is for two classes, so p must have shape \(n,\) or \(n, 2\); got shape \(1, 3\)",
+        ):
+            get_loss(name).loss(three, [0])
