@@ -1,4 +1,4 @@
-"""Draw the figure of the README: exact terms of four scores on the paper's synthetic law. Run: python examples/readme_figure.py."""
+"""Draw the figure of the README: exact terms of four scores on the paper's synthetic law."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw(law):
     floor = law.irreducible("log")
     with mpl.rc_context({"font.size": 10, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK}):
         figure, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
-        for row, (name, value) in enumerate(reversed(terms.items())):
+        for row, value in enumerate(reversed(terms.values())):
             start = floor
             for term, colour in COLOURS.items():
                 width = getattr(value, term)
