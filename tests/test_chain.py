@@ -305,6 +305,9 @@ def test_json_is_strict():
         ({"extra": 1}, "unknown or missing: extra"),
         ({"mean": [1.0]}, "must fit together"),
         ({"roles": ["x", "y", "z"]}, "must fit together"),
+        ({"n": "many"}, "must fit together; got ValueError"),
+        ({"loss": {}}, "must fit together; got KeyError"),
+        ({"loss": {"name": "tsallis", "label": "", "parameters": {"beta": 1}}}, "takes the parameters: alpha"),
     ]:
         with pytest.raises(InputError, match=message):
             Decomposition.from_json(json.dumps({**data, **change}))
@@ -345,7 +348,10 @@ def test_html_is_escaped_and_text_is_aligned():
 
 def test_results_are_frozen():
     y, levels, _ = sample(3)
-    d = Chain(y, levels).decompose("log")
+    d = Chain(y, levels, np.ones(len(y))).decompose("log")
+    for array in (d.level_losses, d.level_spreads, d.sample_weight, levels[0].law):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.5
     with pytest.raises(AttributeError):
         d.risk = 0.0
     with pytest.raises(AttributeError):

@@ -216,6 +216,16 @@ def test_nearby_laws_of_three_classes_relatively(loss, gap):
     assert_close(loss.divergence(other[None], base[None]), [exact], relative=True)
 
 
+@pytest.mark.parametrize("p", [0.25, 0.5, 0.9, 1e-8])
+def test_two_columns_one_ulp_apart_equal_one_column(p):
+    """[1 − p, p] rounds away half of the difference of two neighbouring floats; the other column still knows it."""
+    q = np.nextafter(p, 1)
+    wide = LogLoss().divergence([[1 - p, p]], [[1 - q, q]])
+    np.testing.assert_allclose(wide, LogLoss().divergence([p], [q]), rtol=1e-10, atol=0)
+    mirrored = LogLoss().divergence([[p, 1 - p]], [[q, 1 - q]])
+    np.testing.assert_allclose(mirrored, wide, rtol=1e-10)
+
+
 def test_the_boosting_loss_has_its_closed_form():
     """Buja, Stuetzle & Shen (2005): a = b = −1/2 gives ℓ(p,1) = 2·sqrt((1−p)/p) and ℰ(q) = 4·sqrt(q(1−q))."""
     p = np.array([0.01, 0.2, 0.5, 0.93])

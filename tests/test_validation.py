@@ -325,6 +325,10 @@ def test_labels_of_several_classes():
             [1, 1],
             "sample_weight and y_true must have the same number of rows; got 2 and 4. Pass one entry per row in both.",
         ),
+        (
+            [1e308] * 4,
+            "sample_weight must have a finite sum; got 1e+308 as the largest. Divide the weights by their largest.",
+        ),
         (np.ones((4, 2)), "sample_weight must be one-dimensional; got shape (4, 2). Pass one weight per row."),
         (
             ["a"] * 4,

@@ -303,6 +303,12 @@ def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
             f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
             "Use 0 to leave a row out.",
         )
+    if not np.isfinite(weights.sum()):
+        refuse(
+            "sample_weight must have a finite sum",
+            plain(weights.max()) + " as the largest",
+            "Divide the weights by their largest.",
+        )
     if not weights.any():
         refuse("sample_weight must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
     return weights

@@ -20,7 +20,7 @@ from scoreprism._validation import (
 from scoreprism.decomposition import Decomposition, Plan, Sheet, assemble
 from scoreprism.frames import backend_of
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, n_classes, unify
+from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes, unify
 
 __all__ = ["Chain", "Level", "term_names"]
 
@@ -43,7 +43,8 @@ class Level:
     """
     The best prediction at one level of information: a name and a law.
 
-    A level does not know where its law came from: an oracle, a cross-fitted estimator, the user.
+    A level does not know where its law came from: an oracle, a cross-fitted estimator, the user. Arrays of float64
+    are not copied: do not change them while the level is in use.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class Level:
             refuse("the name of a level must be a nonempty string", plain(name), "For example Level('C', law).")
         parsed = parse_law(law, f"the law of level {name!r}")
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "law", parsed)
+        object.__setattr__(self, "law", frozen(parsed))
         object.__setattr__(
             self, "folds", None if folds is None else parse_folds(folds, parsed, f"the folds of level {name!r}")
         )

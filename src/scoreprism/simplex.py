@@ -23,6 +23,7 @@ __all__ = [
     "as_matrix",
     "as_vector",
     "clip_law",
+    "frozen",
     "n_classes",
     "one_hot",
     "pick",
@@ -224,6 +225,30 @@ def clip_law(law: FloatArray, distance: float) -> FloatArray:
     total = excess.sum(axis=1, keepdims=True)
     clipped[low] = distance + excess * (room / np.where(total > 0, total, 1.0))
     return clipped
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """
+    A read-only view: what is handed out must not be a way to change what is kept.
+
+    Parameters
+    ----------
+    array : array
+        Numbers.
+
+    Returns
+    -------
+    array
+        The same memory, not writeable.
+
+    Examples
+    --------
+    >>> frozen(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def sigmoid(x: FloatArray) -> FloatArray:

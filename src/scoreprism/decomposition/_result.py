@@ -157,7 +157,8 @@ class Decomposition(TermTable):
     @property
     def level_spreads(self) -> FloatArray:
         """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
-        return self._stored()[self._levels : 2 * self._levels].T
+        self._stored()
+        return self._extras[: self._levels].T  # type: ignore[index]
 
     def _stored(self) -> FloatArray:
         """Steps, spreads and, under plug-in, divergences: shape (components, n)."""
@@ -405,39 +406,37 @@ class Decomposition(TermTable):
         Decomposition
             With terms, standard errors, intervals and bounds, but no rows.
         """
-        return _from_summary(cls, read_summary(text))
+        data = read_summary(text)
+        try:
+            return _from_summary(cls, data)
+        except (KeyError, TypeError, ValueError) as error:
+            found = f"{type(error).__name__}: {error}"
+            refuse("the parts of the summary must fit together", found, "Do not edit the JSON by hand.")
 
 
 def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decomposition:
     loss = data["loss"]
-    known = loss["name"] in LOSSES
-    levels, names = len(data["levels"]), len(data["names"])
     moments = Moments(np.array(data["mean"], dtype=float), np.array(data["covariance"], dtype=float))
-    width = (3 if data["form"] == "plugin" else 2) * levels
-    if (
-        moments.mean.shape != (width,)
-        or moments.covariance.shape != (width, width)
-        or not (len(data["roles"]) == len(data["signs"]) == names)
-        or not set(data["roles"]) <= set(ROLES)
-    ):
-        refuse(
-            "the parts of the summary must fit together",
-            f"{names} names, {levels} levels, {moments.mean.size} means",
-            "Do not edit the JSON by hand.",
-        )
+    parts = (3 if data["form"] == "plugin" else 2) * len(data["levels"])
+    fit = moments.mean.shape == (parts,) and moments.covariance.shape == (parts, parts)
+    fit &= len(data["names"]) == len(data["roles"]) == len(data["signs"]) and set(data["roles"]) <= set(ROLES)
+    if not fit:
+        raise ValueError(f"{len(data['names'])} names, {len(data['levels'])} levels, {moments.mean.size} means")
     return cls(
         names=tuple(data["names"]),
         _backend=None,
-        loss=get_loss(loss["name"], **loss["parameters"]) if known else OpaqueLoss(loss["label"], None),
+        loss=get_loss(loss["name"], **loss["parameters"])
+        if loss["name"] in LOSSES
+        else OpaqueLoss(loss["label"], None),
         form=parse_choice(data["form"], FORMS, "form"),
         risk=float(data["risk"]),
         level_names=tuple(data["levels"]),
         n=int(data["n"]),
         n_classes=int(data["n_classes"]),
         _roles=tuple(data["roles"]),
-        _signs=tuple(data["signs"]),
+        _signs=tuple(int(sign) for sign in data["signs"]),
         _moments=moments,
-        clip=data["clip"],
+        clip=None if data["clip"] is None else float(data["clip"]),
         notes=tuple(data["notes"]),
         _population=bool(data["population"]),
     )

@@ -13,7 +13,7 @@ from scoreprism.decomposition._result import Decomposition, steps
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning
 from scoreprism.intervals import FORMS, Moments, weighted_mean
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import FloatArray, IntArray, clip_law, n_classes
+from scoreprism.simplex import FloatArray, IntArray, clip_law, frozen, n_classes
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
         _moments=Moments.of(components, used.weight, used.groups, population=used.population),
         clip=distance,
         notes=tuple(notes),
-        sample_weight=used.weight,
-        _losses=losses,
-        _extras=extras,
+        sample_weight=None if used.weight is None else frozen(used.weight),
+        _losses=frozen(losses),
+        _extras=frozen(extras),
         _y=used.y,
         _groups=used.groups,
         _population=used.population,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -123,6 +122,11 @@ def _kl_terms(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArra
     return terms
 
 
+def _kl_pair(q: FloatArray, q0: FloatArray, p: FloatArray, p0: FloatArray, difference: FloatArray) -> FloatArray:
+    """KL of two classes; `difference` is q − p = p0 − q0."""
+    return _kl_terms(q, p, difference) + _kl_terms(q0, p0, -difference)
+
+
 def _kl_far(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArray:
     """The same where q and p are not close, or one of them is 0."""
     ratio = q / p
@@ -166,7 +170,10 @@ class LogLoss(ProperLoss):
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative; speed: one log
         if p.ndim == 1:
-            return _kl_terms(q, p, q - p) + _kl_terms(1.0 - q, 1.0 - p, p - q)
+            return _kl_pair(q, 1.0 - q, p, 1.0 - p, q - p)
+        if p.shape[1] == 2:  # the smaller of two probabilities knows their difference best
+            difference = np.where(p[:, 1] < p[:, 0], q[:, 1] - p[:, 1], p[:, 0] - q[:, 0])
+            return _kl_pair(q[:, 1], q[:, 0], p[:, 1], p[:, 0], difference)
         ratio = q / p
         np.log(ratio, out=ratio)
         ratio *= q
@@ -203,7 +210,7 @@ class Spherical(ProperLoss):
     name: ClassVar[str] = "spherical"
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return 1.0 - pick(p, y) / np.sqrt(_dot(p, p))
+        return np.maximum(1.0 - pick(p, y) / np.sqrt(_dot(p, p)), 0.0)
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return 1.0 - _dot(p, q) / np.sqrt(_dot(p, p))
@@ -260,7 +267,7 @@ class PseudoSpherical(ProperLoss):
         return _power(p / self._scale(p)[:, None], self.alpha - 1.0)
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return 1.0 - _power(pick(p, y) / self._scale(p), self.alpha - 1.0)
+        return np.maximum(1.0 - _power(pick(p, y) / self._scale(p), self.alpha - 1.0), 0.0)
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return 1.0 - _dot(q, self._tilt(p))
@@ -335,114 +342,6 @@ class Tsallis(ProperLoss):
         return f"[1 − α p_y^(α−1) + (α−1) Σp^α]/(α−1), α = {self.alpha:g}"
 
 
-class _Threshold(ProperLoss):
-    """One decision: what it costs to be on the wrong side of a threshold. A tie counts as below."""
-
-    binary_only: ClassVar[bool] = True
-
-    @property
-    def strictly_proper(self) -> bool:
-        """False: any prediction on the right side of θ is best."""
-        return False
-
-    @property
-    def symmetric(self) -> bool:
-        """False: a tie with θ counts as below, whatever the costs."""
-        return False
-
-    @abstractmethod
-    def _costs(self) -> tuple[float, float, float]:
-        """The threshold, and what a false alarm (y = 0) and a miss (y = 1) cost."""
-
-    def _layout(self, law: FloatArray) -> FloatArray:
-        return as_vector(law)
-
-    def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        theta, alarm, miss = self._costs()
-        return np.where(y == 1, np.where(p <= theta, miss, 0.0), np.where(p > theta, alarm, 0.0))
-
-    def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        theta, alarm, miss = self._costs()
-        return np.where(p <= theta, miss * q, alarm * (1.0 - q))
-
-    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: |q−θ| without cancellation
-        theta, alarm, miss = self._costs()
-        wrong_side = np.where(p <= theta, q - theta, theta - q)
-        return (alarm + miss) * np.maximum(wrong_side, 0.0)
-
-    def _weight(self, c: FloatArray) -> FloatArray:
-        return np.where(c == self._costs()[0], np.inf, 0.0)
-
-
-@dataclass(frozen=True)
-class Elementary(_Threshold):
-    r"""
-    The elementary loss of one decision threshold θ, from which all binary proper losses are mixed (Murphy).
-
-    :math:`\ell(p,1) = (1-\theta)1\{p \le \theta\}`, :math:`\ell(p,0) = \theta 1\{p > \theta\}`,
-    :math:`\mathcal E(q) = \min(\theta(1-q), (1-\theta)q)`. A prediction equal to θ counts as below it, so
-    the classes are not exchangeable even at θ = ½. Proper, not strictly: zero reliability does not mean
-    calibrated. Its weight is a unit mass at θ: `weight` is ``inf`` there and 0 elsewhere.
-
-    Parameters
-    ----------
-    theta : float, default=0.5
-        Threshold between 0 and 1.
-
-    Examples
-    --------
-    >>> Elementary(theta=0.3).loss([0.3, 0.31], [1, 0])
-    array([0.7, 0.3])
-    """
-
-    theta: float = 0.5
-    name: ClassVar[str] = "elementary"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", parse_number(self.theta, "theta", "between 0 and 1", lambda v: 0.0 < v < 1.0))
-
-    def _costs(self) -> tuple[float, float, float]:
-        return self.theta, self.theta, 1.0 - self.theta
-
-    def formula(self, k: int) -> str:
-        return f"θ or 1−θ when p and y are on different sides of θ = {self.theta:g}"
-
-
-@dataclass(frozen=True)
-class CostWeighted(_Threshold):
-    r"""
-    The cost of acting on a probability: `fp` for a false alarm, `fn` for a miss.
-
-    The best threshold is θ = fp/(fp + fn), and the loss is (fp + fn) times the elementary loss at θ.
-
-    Parameters
-    ----------
-    fp : float, default=1.0
-        Cost of acting (p > θ) when nothing happens.
-    fn : float, default=1.0
-        Cost of not acting (p ≤ θ) when it happens.
-
-    Examples
-    --------
-    >>> CostWeighted(fp=1, fn=4).loss([0.1, 0.9, 0.9], [1, 0, 1])
-    array([4., 1., 0.])
-    """
-
-    fp: float = 1.0
-    fn: float = 1.0
-    name: ClassVar[str] = "cost-weighted"
-
-    def __post_init__(self) -> None:
-        for key in ("fp", "fn"):
-            object.__setattr__(self, key, parse_number(getattr(self, key), key, "a cost above 0", lambda v: v > 0.0))
-
-    def _costs(self) -> tuple[float, float, float]:
-        return self.fp / (self.fp + self.fn), self.fp, self.fn
-
-    def formula(self, k: int) -> str:
-        return f"{self.fp:g} per false alarm, {self.fn:g} per miss, acting when p > {self._costs()[0]:g}"
-
-
 @dataclass(frozen=True)
 class RankedProbability(ProperLoss):
     r"""
@@ -506,8 +405,6 @@ class RankedProbability(ProperLoss):
 
 __all__ = [
     "Brier",
-    "CostWeighted",
-    "Elementary",
     "LogLoss",
     "PseudoSpherical",
     "RankedProbability",
