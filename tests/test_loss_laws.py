@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreprism.losses import ProperLoss
+from scoreprism.losses import Elementary, ProperLoss, get_loss
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
 every_loss = pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)
@@ -118,11 +118,9 @@ def test_weight_is_minus_the_second_derivative_of_the_entropy(loss):
         np.testing.assert_allclose(loss.weight(c), ProperLoss._weight(loss, c), rtol=1e-6, atol=1e-7)
 
 
-@every_loss
+@pytest.mark.parametrize("loss", [loss for loss in EVERY_LOSS if loss.strictly_proper], ids=str)
 def test_loss_is_the_integral_of_its_weight(loss):
     """ℓ(p,1) = ∫_p^1 (1−c) w(c) dc and ℓ(p,0) = ∫_0^p c w(c) dc, by Gauss–Legendre on a bounded stretch."""
-    if not loss.strictly_proper:
-        pytest.skip("the weight of an elementary loss is a point mass, which has no density to integrate")
     x, share = np.polynomial.legendre.leggauss(60)
     low, high = 0.15, 0.8
     c = low + (high - low) * (x + 1) / 2
@@ -131,6 +129,17 @@ def test_loss_is_the_integral_of_its_weight(loss):
     close(gain[0] - gain[1], step @ ((1 - c) * loss.weight(c)), 1e-11)
     cost = loss.loss([low, high], [0, 0])
     close(cost[1] - cost[0], step @ (c * loss.weight(c)), 1e-11)
+
+
+@pytest.mark.parametrize("name", ["brier", "log", "spherical"])
+def test_losses_are_mixtures_of_elementary_ones(name):
+    """∫ ℓ_θ(p, y) w(θ) dθ = ℓ(p, y), by Gauss–Legendre on either side of the jump at θ = p."""
+    loss, p = get_loss(name), 0.37
+    x, share = np.polynomial.legendre.leggauss(80)
+    for y, (low, high) in ((1, (p, 1.0)), (0, (0.0, p))):
+        theta = low + (high - low) * (x + 1) / 2
+        values = np.array([Elementary(t).loss(p, y)[0] for t in theta])
+        close((high - low) / 2 * share @ (values * loss.weight(theta)), loss.loss(p, y)[0], 1e-10)
 
 
 @every_loss

@@ -303,7 +303,9 @@ def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
             f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
             "Use 0 to leave a row out.",
         )
-    if not np.isfinite(weights.sum()):
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
         refuse(
             "sample_weight must have a finite sum",
             plain(weights.max()) + " as the largest",
