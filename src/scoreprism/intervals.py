@@ -7,7 +7,7 @@ linear in it, so its mean and covariance are all that has to be kept when the ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -16,7 +16,7 @@ import numpy as np
 from scoreprism.exceptions import UnavailableError
 from scoreprism.simplex import FloatArray, IntArray
 
-__all__ = ["FORMS", "INTERVAL_METHODS", "ROLES", "Bound", "Interval", "Moments", "Role", "coefficients"]
+__all__ = ["FORMS", "INTERVAL_METHODS", "ROLES", "Bound", "Interval", "Moments", "Role", "coefficients", "steps"]
 
 #: How rows are filled from the laws of a chain.
 FORMS = ("debiased", "difference", "plugin")
@@ -173,9 +173,9 @@ class Moments:
 
     Examples
     --------
-    >>> moments = Moments.of(np.array([[1.0, 3.0]]), None, None)
+    >>> moments = Moments.of(np.array([[1.0, 3.0]]), np.zeros((1, 2)), None, None)
     >>> moments.mean, round(moments.std_error({0: 1.0}), 6)
-    (array([2.]), 0.707107)
+    (array([2., 0.]), 0.707107)
     """
 
     mean: FloatArray
@@ -183,15 +183,23 @@ class Moments:
 
     @classmethod
     def of(
-        cls, components: FloatArray, weight: FloatArray | None, groups: IntArray | None, *, population: bool = False
+        cls,
+        losses: FloatArray,
+        extras: FloatArray,
+        weight: FloatArray | None,
+        groups: IntArray | None,
+        *,
+        population: bool = False,
     ) -> Moments:
         """
-        Moments of components given by row.
+        Moments of the components of the rows at hand.
 
         Parameters
         ----------
-        components : array of shape (c, n)
-            One line per component.
+        losses : array of shape (levels, n)
+            Loss of every level; the components are its steps.
+        extras : array of shape (e, n)
+            Spreads and, under plug-in, divergences: components as they are.
         weight : array of shape (n,) or None
             Weights; rows of weight zero are absent.
         groups : integer array of shape (n,) or None
@@ -205,22 +213,26 @@ class Moments:
             With ``Σw²(r−r̄)²/(Σw)²`` on the diagonal, cluster-robust if `groups` is given; NaN for a
             component that is not finite, or if there is only one row or cluster.
         """
-        mean = weighted_mean(components, weight)
-        size = components.shape[0]
-        if population:
-            return cls(mean, np.zeros((size, size)))
-        held = np.ones(components.shape[1], dtype=bool) if weight is None else weight > 0
-        units = np.flatnonzero(held) if groups is None else np.unique(groups[held])
-        if units.size < 2:
-            return cls(mean, np.full((size, size), np.nan))
+        size = losses.shape[0] + extras.shape[0]
+        total = float(losses.shape[1]) if weight is None else float(weight.sum())
+        mean = np.zeros(size)
         with np.errstate(invalid="ignore"):
-            centred = components - mean[:, None]
-            if weight is not None:
-                centred = np.where(held, centred * weight, 0.0)
-            if groups is not None:
-                centred = np.stack([np.bincount(groups, line) for line in centred])
-            centred /= components.shape[1] if weight is None else weight.sum()
-            return cls(mean, centred @ centred.T)
+            for part, share, _ in _blocks(losses, extras, weight, groups):
+                mean += (part * (share / total)).sum(axis=1)
+            if population:
+                return cls(mean, np.zeros((size, size)))
+            covariance = np.zeros((size, size))
+            clusters = None if groups is None else np.zeros((size, int(groups.max()) + 1))
+            for part, share, codes in _blocks(losses, extras, weight, groups):
+                centred = (part - mean[:, None]) * (share / total)
+                if clusters is None or codes is None:
+                    covariance += centred @ centred.T
+                else:
+                    for line, sums in zip(centred, clusters, strict=True):
+                        np.add.at(sums, codes, line)
+        if clusters is not None:
+            covariance = clusters @ clusters.T
+        return cls(mean, covariance if _units(losses.shape[1], weight, groups) > 1 else covariance * np.nan)
 
     def value(self, term: Coefficients) -> float:
         """
@@ -258,34 +270,55 @@ class Moments:
         return float(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def weighted_mean(components: FloatArray, weight: FloatArray | None) -> FloatArray:
+#: Rows per block of `_blocks`: a block of some ten components stays in cache.
+_STEP = 1 << 13
+
+
+def _blocks(
+    losses: FloatArray, extras: FloatArray, weight: FloatArray | None, groups: IntArray | None
+) -> Iterator[tuple[FloatArray, FloatArray, IntArray | None]]:
+    """Components, weights and clusters of some rows at a time; rows of weight zero are absent, whatever they hold."""
+    for start in range(0, losses.shape[1], _STEP):
+        rows = slice(start, start + _STEP)
+        part = np.concatenate([steps(losses[:, rows]), extras[:, rows]])
+        codes = None if groups is None else groups[rows]
+        if weight is None:
+            yield part, np.ones(part.shape[1]), codes
+            continue
+        held = weight[rows] > 0
+        yield part[:, held], weight[rows][held], None if codes is None else codes[held]
+
+
+def _units(n: int, weight: FloatArray | None, groups: IntArray | None) -> int:
+    """Number of independent rows or clusters that have weight."""
+    if groups is None:
+        return n if weight is None else int(np.count_nonzero(weight))
+    return int(np.unique(groups if weight is None else groups[weight > 0]).size)
+
+
+def steps(losses: FloatArray) -> FloatArray:
     """
-    Mean over the last axis; a row of weight zero is absent, whatever it holds.
+    Loss of each level minus that of the next, and the loss of the last: the telescoping sum of the chain theorems.
 
     Parameters
     ----------
-    components : array of shape (c, n)
-        One line per component.
-    weight : array of shape (n,) or None
-        Weights.
+    losses : array of shape (levels, n)
+        Losses.
 
     Returns
     -------
-    array of shape (c,)
-        Means.
+    array of shape (levels, n)
+        Steps, which add up to the first line.
 
     Examples
     --------
-    >>> weighted_mean(np.array([[1.0, np.inf]]), np.array([2.0, 0.0]))
-    array([1.])
+    >>> steps(np.array([[3.0], [2.5], [1.0]])).ravel()
+    array([0.5, 1.5, 1. ])
     """
-    if weight is None:
-        means: FloatArray = components.mean(axis=1)
-        return means
+    out = losses.copy()
     with np.errstate(invalid="ignore"):
-        weighted = np.where(weight > 0, components * (weight / weight.sum()), 0.0)
-    total: FloatArray = weighted.sum(axis=1)
-    return total
+        out[:-1] -= losses[1:]
+    return out
 
 
 def quantile(level: float, *, two_sided: bool) -> float:

@@ -24,17 +24,10 @@ from scoreprism.intervals import (
     TermInference,
     coefficients,
     quantile,
+    steps,
 )
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray
-
-
-def steps(losses: FloatArray) -> FloatArray:
-    """ℓ(P_t) − ℓ(P_{t+1}), and ℓ(P_m): the telescoping sum of the chain theorems."""
-    out = losses.copy()
-    with np.errstate(invalid="ignore"):
-        out[:-1] -= losses[1:]
-    return out
 
 
 def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
@@ -287,7 +280,7 @@ class Decomposition(TermTable):
         """
         if not isinstance(other, Decomposition):
             refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
-        mine, theirs = self._stored(), other._stored()
+        self._stored(), other._stored()
         for what in ("loss", "form", "names", "n"):
             if getattr(self, what) != getattr(other, what):
                 refuse(
@@ -307,7 +300,8 @@ class Decomposition(TermTable):
                 "Decompose both predictions on one data set.",
             )
         with np.errstate(invalid="ignore"):
-            moments = Moments.of(mine - theirs, self.sample_weight, self._groups, population=self._population)
+            losses, extras = self._losses - other._losses, self._extras - other._extras  # type: ignore[operator]
+        moments = Moments.of(losses, extras, self.sample_weight, self._groups, population=self._population)
         return PairedDifference(self.names, self._backend, self, other, moments)
 
     # ── delivery ────────────────────────────────────────────────────────────────────────────────────

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._validation import listed, parse_choice, parse_clip
-from scoreprism.decomposition._result import Decomposition, steps
+from scoreprism.decomposition._result import Decomposition
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning
-from scoreprism.intervals import FORMS, Moments, weighted_mean
+from scoreprism.intervals import FORMS, Moments
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import FloatArray, IntArray, clip_law, frozen, n_classes
 
@@ -151,19 +151,19 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     if shape == "plugin":
         extras = np.concatenate([extras, _divergences(chosen, used.laws, signs)])
         names, roles, signs = (*names, "residual"), (*roles, "residual"), (*signs, 1)
-    components = np.concatenate([steps(losses), extras])
+    moments = Moments.of(losses, extras, used.weight, used.groups, population=used.population)
     return Decomposition(
         names=names,
         _backend=used.backend,
         loss=chosen,
         form=shape,
-        risk=float(weighted_mean(losses[:1], used.weight)[0]),
+        risk=_mean(losses[0], used.weight),
         level_names=plan.levels,
         n=used.n,
         n_classes=k,
         _roles=roles,
         _signs=signs,
-        _moments=Moments.of(components, used.weight, used.groups, population=used.population),
+        _moments=moments,
         clip=distance,
         notes=tuple(notes),
         sample_weight=None if used.weight is None else frozen(used.weight),
@@ -173,6 +173,14 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
         _groups=used.groups,
         _population=used.population,
     )
+
+
+def _mean(losses: FloatArray, weight: FloatArray | None) -> float:
+    """The observed loss; rows of weight zero are absent."""
+    if weight is None:
+        return float(losses.mean())
+    held = weight > 0
+    return float(np.average(losses[held], weights=weight[held]))
 
 
 def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
