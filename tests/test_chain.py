@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreprism import Chain, Decomposition, Level, from_loss, get_loss
-from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, UnavailableError
+from scoreprism import Chain, Decomposition, FiniteModel, Level, from_loss, get_loss, resolution_decomposition
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.levels import term_names
+from scoreprism.losses import LogLoss
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
 every_loss = pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)
@@ -161,6 +162,66 @@ def test_labels_and_positive_class():
     assert other == pytest.approx(Chain(y, levels).decompose("log", "difference").terms, abs=1e-13)
 
 
+@pytest.mark.parametrize("positive", ["bad", "good"])
+@pytest.mark.parametrize("shapes", ["vvv", "mmm", "vmv", "mvv", "vvm"])
+def test_positive_class_in_any_mix_of_forms(positive, shapes):
+    """1-D laws speak of pos_label, columns are in sorted order; any mix gives the same numbers (v: vector, m: matrix)."""
+    y, levels, _ = sample()
+    words = np.where(y == 1, positive, "good" if positive == "bad" else "bad")
+
+    def matrix(law):
+        columns = [law, 1 - law] if positive == "bad" else [1 - law, law]  # sorted: bad, good
+        return np.stack(columns, axis=-1)
+
+    mixed = [
+        Level(v.name, matrix(v.law), None if v.folds is None else matrix(v.folds)) if shape == "m" else v
+        for v, shape in zip(levels, shapes, strict=True)
+    ]
+    for loss in ("log", "elementary"):
+        expected = Chain(y, levels).decompose(loss).terms
+        assert Chain(words, mixed, pos_label=positive).decompose(loss).terms == pytest.approx(expected, abs=1e-12)
+    reference = resolution_decomposition(y, levels[0].law, levels[1]).terms
+    turned = resolution_decomposition(words, mixed[0].law, mixed[1], pos_label=positive).terms
+    assert turned == pytest.approx(reference, abs=1e-12)
+
+
+def test_columns_named_after_labels_go_by_name():
+    import pandas as pd
+    import polars as pl
+
+    y, levels, _ = sample(4, k=3)
+    words = np.array(["low", "medium", "high"])[y]
+    natural = ["low", "medium", "high"]  # not the sorted order
+    for loss in ("log", "ranked-probability"):
+        expected = Chain(y, levels).decompose(loss).terms
+        named = [Level(v.name, pl.DataFrame(v.law, schema=natural), v.folds) for v in levels]
+        assert Chain(words, named).decompose(loss).terms == pytest.approx(expected, abs=1e-13)
+        mixed = [Level(v.name, v.law, v.folds) for v in levels[:2]]
+        shuffled = pd.DataFrame(levels[2].law, columns=natural)[["medium", "high", "low"]]
+        both = Chain(words, [*mixed, Level("Q", shuffled)], classes=natural)
+        assert both.decompose(loss).terms == pytest.approx(expected, abs=1e-13)
+        ordered = pd.Series(pd.Categorical(words, categories=natural, ordered=True))
+        assert Chain(ordered, levels).decompose(loss).terms == pytest.approx(expected, abs=1e-13)
+    with pytest.raises(LabelError, match="laws with and without column names must agree on the order of the classes"):
+        Chain(words, [named[0], *mixed[1:], levels[2]])
+    wrong = Level("C", pl.DataFrame(levels[1].law, schema=["low", "medium", "hihg"]))
+    with pytest.raises(LabelError, match="the columns of level 'C' must be named after all labels or none"):
+        Chain(words, [named[0], wrong], classes=natural)
+
+
+def test_what_predict_proba_returns_in_a_frame():
+    """Default, repeated and nested column names are positions."""
+    import pandas as pd
+
+    y, levels, _ = sample(4, k=3)
+    expected = Chain(y, levels).decompose("log").terms
+    for columns in (None, ["p", "p", "p"], pd.MultiIndex.from_tuples([("p", 0), ("p", 1), ("p", 2)])):
+        framed = [Level(v.name, pd.DataFrame(v.law, columns=columns), v.folds) for v in levels]
+        assert Chain(y, framed).decompose("log").terms == expected
+    shifted = Chain(y + 1, [Level(v.name, pd.DataFrame(v.law), v.folds) for v in levels])
+    assert shifted.decompose("log").terms == expected
+
+
 def test_single_class_outcomes_work_where_the_mathematics_does():
     d = Chain([1, 1, 1], [Level("S", [0.5, 0.6, 0.7]), Level("C", [0.8, 0.9, 1.0])]).decompose("log")
     assert d.risk == pytest.approx(-np.log([0.5, 0.6, 0.7]).mean())
@@ -185,7 +246,7 @@ def test_infinite_loss_of_the_prediction_is_reported_not_hidden():
     assert np.isfinite(d.terms["refinement"])
     interval = d.interval("reliability")
     assert np.isnan([interval.low, interval.high, d.std_error["reliability"]]).all()
-    assert d.notes == (str(caught[0].message),)
+    assert d.notes[0] == str(caught[0].message)
     assert "inf" in repr(d)
     clipped = chain.decompose("log", clip=1e-3)
     assert clipped.clip == 1e-3
@@ -212,6 +273,21 @@ def test_an_infinite_loss_without_weight_is_absent():
     reference = Chain([0, 1], [Level("S", [0.5, 0.5]), Level("C", [0.2, 0.6])]).decompose("log")
     assert d.terms == pytest.approx(reference.terms)
     assert d.std_error == pytest.approx(reference.std_error)
+
+
+def test_a_level_that_predicts_worse_is_called_out():
+    rng = np.random.default_rng(8)
+    q = rng.random(200)
+    y = rng.random(200) < q
+    d = Chain(y, [Level("S", q), Level("C", 1 - q)]).decompose("brier")
+    assert d.interval("reliability").high == 0.0
+    [note] = d.notes
+    assert note == (
+        "level 'C' predicts worse than 'S' itself, beyond chance: it is not a calibrated version of it, and an interval "
+        "of zero for reliability says no more than that"
+    )
+    few = Chain(y, [Level("S", q), Level("C", q)], groups=np.arange(200) // 20).decompose("brier")
+    assert few.notes == ("only 10 independent clusters: standard errors and intervals are too small below about 30",)
 
 
 # ── slices and comparisons ──────────────────────────────────────────────────────────────────────────────
@@ -258,9 +334,11 @@ def test_minus_is_paired(form):
 def test_minus_refuses_other_rows():
     y, levels, _ = sample(1)
     a = Chain(y, levels).decompose("brier")
-    with pytest.raises(InputError, match="same rows; got different outcomes or weights"):
+    with pytest.raises(InputError, match="same rows; got different outcomes"):
         a.minus(Chain(1 - y, levels).decompose("brier"))
-    with pytest.raises(InputError, match="same rows; got different outcomes or weights"):
+    with pytest.raises(InputError, match="same rows; got different groups"):
+        a.minus(Chain(y, levels, groups=np.arange(len(y)) // 2).decompose("brier"))
+    with pytest.raises(InputError, match="same rows; got different weights"):
         a.minus(Chain(y, levels, np.ones(len(y))).decompose("brier"))
     with pytest.raises(InputError, match="the same loss; got brier and log"):
         a.minus(Chain(y, levels).decompose("log"))
@@ -335,13 +413,25 @@ def test_frames_follow_the_input():
         Chain(y, levels).decompose().to_frame("excel")
 
 
+def test_a_loss_that_only_borrows_a_name_is_not_mistaken_for_it():
+    class Mine(LogLoss):
+        def __str__(self):
+            return "my log"
+
+    y, levels, _ = sample(2)
+    back = Decomposition.from_json(Chain(y, levels).decompose(Mine()).to_json())
+    assert type(back.loss).__name__ == "OpaqueLoss"
+    assert str(back.loss) == "my log"
+
+
 def test_html_is_escaped_and_text_is_aligned():
     y, levels, _ = sample(3)
     d = Chain(y, levels, names=("<b>x</b>", "b & c", "rest")).decompose("log")
     assert "&lt;b&gt;x&lt;/b&gt;" in d._repr_html_()
     assert "<b>" not in d._repr_html_()
     lines = repr(d).splitlines()
-    assert len({len(line) for line in lines[1:]}) == 1
+    assert len({len(line) for line in lines[2:]}) == 1
+    assert max(len(line) for line in lines) <= 80
     assert repr(Chain(y, levels)) == "Chain(S → C → Q, 300 rows)"
     assert repr(levels[1]) == "Level('C', 300 rows, 2 classes, 5 folds)"
 
@@ -352,6 +442,11 @@ def test_results_are_frozen():
     for array in (d.level_losses, d.level_spreads, d.sample_weight, levels[0].law):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.5
+    weight, prob = np.ones(len(y)), np.array([0.5, 0.5])
+    weighted, model = Chain(y, levels, weight), FiniteModel(prob, [0.1, 0.2])
+    weight[:], prob[:] = 9.0, 7.0  # what the user does with his arrays afterwards is his business
+    assert weighted.decompose("log").sample_weight[0] == 1.0
+    assert model.prob.tolist() == [0.5, 0.5]
     with pytest.raises(AttributeError):
         d.risk = 0.0
     with pytest.raises(AttributeError):

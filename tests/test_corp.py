@@ -113,7 +113,7 @@ def test_every_loss_has_nonnegative_terms():
 
 def test_in_sample_terms_carry_their_bias_and_no_interval():
     d = corp_decomposition(Y, S, loss="brier")
-    assert d.notes == (
+    assert d.notes[:1] == (
         "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",
     )
     with pytest.raises(
@@ -122,7 +122,14 @@ def test_in_sample_terms_carry_their_bias_and_no_interval():
         d.interval("miscalibration")
     with pytest.raises(UnavailableError, match="'discrimination' has no lower bound"):
         d.lower_bound("discrimination")
+    with pytest.raises(UnavailableError, match="'miscalibration' has no interval"):
+        d.interval("miscalibration", method="clt")
     assert np.isnan(d.std_error["miscalibration"])
+    difference = d.minus(corp_decomposition(Y, [0.5] * 6, loss="brier"))
+    assert np.isnan(difference.std_error["miscalibration"])
+    with pytest.raises(UnavailableError, match="'miscalibration' has no interval"):
+        difference.interval("miscalibration")
+    assert "–" in repr(difference)
     assert "biased upwards" in repr(d)
 
 

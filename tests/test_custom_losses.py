@@ -142,9 +142,16 @@ def test_bad_functions_are_refused():
         from_loss(lambda p, y: np.mean((p - y) ** 2))
     with pytest.raises(InputError, match="the loss function must not return NaN"):
         from_loss(lambda p, y: np.full(len(y), np.nan))
+    with pytest.raises(InputError, match="the loss function must return numbers; got str"):
+        from_loss(lambda p, y: "loss")
+    with pytest.raises(
+        InputError,
+        match=r"must take two-class probabilities of shape \(n,\) or \(n, 2\) and class codes; got IndexError",
+    ):
+        from_loss(lambda p, y: p[:, 7])
     with pytest.raises(InputError, match="function must be callable"):
         from_loss("brier")
-    with pytest.raises(InputError, match="n_classes must be an integer of at least 2; got 1"):
+    with pytest.raises(InputError, match="n_classes must be a whole number of at least 2; got 1"):
         from_loss(absolute, n_classes=1)
     with pytest.raises(InputError, match="entropy must be callable"):
         from_entropy(3)
@@ -154,6 +161,52 @@ def test_bad_functions_are_refused():
         from_entropy(gini, lambda q: q.sum(axis=1))
     with pytest.raises(InputError, match="loss must be a ProperLoss or a function"):
         check_proper("log")
+
+
+def test_functions_may_write_on_what_they_get():
+    """The user's arrays stay as they are."""
+
+    def clipping(p, y):
+        np.clip(p, 1e-9, 1 - 1e-9, out=p)
+        return -np.log(p[np.arange(len(y)), y])
+
+    p = np.array([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+    kept = p.copy()
+    assert np.isfinite(from_loss(clipping, n_classes=3).loss(p, [1, 2])).all()
+    np.testing.assert_array_equal(p, kept)
+
+    def shifting(p, y):
+        p -= y
+        return p * p
+
+    assert from_loss(shifting).loss([0.25], [1])[0] == 0.5625
+
+
+def test_entropies_are_checked_beyond_two_classes():
+    def broken(q):  # concave on two classes, convex from three on
+        return (1 - (q**2).sum(axis=1)) * (1 if q.shape[1] == 2 else -1)
+
+    with pytest.raises(ImproperLossError, match="the loss is not proper"):
+        from_entropy(broken, lambda q: -2 * q * (1 if q.shape[1] == 2 else -1))
+
+    def broken_at_four(q):
+        return (1 - (q**2).sum(axis=1)) * (1 if q.shape[1] < 4 else -1)
+
+    late = from_entropy(broken_at_four, lambda q: -2 * q * (1 if q.shape[1] < 4 else -1), name="late")
+    with pytest.raises(ImproperLossError, match="the loss 'late' is not proper: predicting"):
+        late.divergence([[0.7, 0.1, 0.1, 0.1]], [[0.1, 0.7, 0.1, 0.1]])
+
+
+def test_entropy_of_two_classes_only():
+    loss = from_entropy(lambda q: q[:, 0] * np.squeeze(q[:, 1:], axis=1))  # fails on three columns
+    assert loss.loss([0.25], [1])[0] == pytest.approx(0.5625, abs=1e-9)
+
+
+def test_check_proper_with_many_classes():
+    check_proper(LogLoss(), n_classes=300)
+    for bad in (1, 0, "3", 2.0, True):
+        with pytest.raises(InputError, match="n_classes must be a whole number of at least 2"):
+            check_proper(LogLoss(), n_classes=bad)
 
 
 def test_get_loss():

@@ -162,6 +162,42 @@ def test_any_score_at_all():
     assert terms.risk == pytest.approx(rows.mean(), abs=5 * rows.std() / 1000 + 5e-5)
 
 
+def test_scores_with_plateaus():
+    """A clipped linear score of x₁: C on the plateaus by quadrature of E[Q | x₁] over them, to 1e-5."""
+    from scipy.integrate import quad
+
+    law = CopulaLaw()
+    x, share = np.polynomial.legendre.leggauss(40)
+    v = (x + 1) / 2
+
+    def given(u):
+        return float(share @ sigmoid(law.logit(np.full(v.shape, u), v))) / 2
+
+    def entropy(c):
+        return c * (1 - c)
+
+    terms = law.population(lambda x1, x2: np.clip(1.5 * x1 - 0.25, 0.05, 0.95), "brier")
+    assert terms.method == "curve"
+    low, high = quad(given, 0, 0.2)[0] / 0.2, quad(given, 0.8, 1)[0] / 0.2
+    middle = quad(lambda u: entropy(given(u)), 0.2, 0.8)[0]
+    refinement = 0.2 * entropy(low) + 0.2 * entropy(high) + middle
+    assert terms.grouping == pytest.approx(refinement - law.irreducible("brier"), abs=1e-5)
+    fine = law.population(lambda x1, x2: np.round(x1, 3), "brier")
+    smooth = law.population(lambda x1, x2: x1, "brier")
+    assert fine.method == "discrete"
+    assert fine.grouping == pytest.approx(smooth.grouping, abs=1e-5)
+
+
+def test_nodes_are_sorted_and_scores_are_checked_everywhere():
+    nodes = CopulaLaw().score_law(lambda x1, x2: 0.5 + 0.4 * np.sin(8 * x1))
+    assert nodes.method == "curve"
+    assert (np.diff(nodes.score) >= 0).all()
+    with pytest.raises(InputError, match=r"score\(x1, x2\) must hold probabilities between 0 and 1"):
+        CopulaLaw().score_law(lambda x1, x2: 0.5 + 1.5 * (x1 - x2))
+    with pytest.raises(InputError, match=r"score\(x1, x2\) must be finite"):
+        CopulaLaw().score_law(lambda x1, x2: np.where(x1 > 0.9, np.nan, x1))
+
+
 def test_samples_follow_the_law():
     """Uniform margins, the rank correlation 6/π·asin(ρ/2) of a Gaussian copula, and E[Y] = E[Q]; 5 standard errors."""
     law = CopulaLaw(rho=0.7)
@@ -190,7 +226,7 @@ def test_bad_laws_are_refused():
         CopulaLaw(rho=1.0)
     with pytest.raises(InputError, match=r"X must have shape \(n, 2\); got shape \(2,\)"):
         CopulaLaw().q([0.1, 0.2])
-    with pytest.raises(InputError, match="n must be a positive whole number; got 2.5"):
+    with pytest.raises(InputError, match="n must be a whole number of at least 1; got 2.5"):
         CopulaLaw().sample(2.5)
     with pytest.raises(InputError, match=r"score\(x1, x2\) must hold probabilities between 0 and 1"):
         CopulaLaw().population(lambda x1, x2: 6 * x1 - 3)

@@ -146,11 +146,11 @@ MISSING = "Drop or impute these rows first."
         ),
         (
             [0.1, 1.0 + 1e-9, 0.3, 0.4],
-            f"y_proba must hold probabilities between 0 and 1; got 1 in row 1 (1 of 4 rows outside). {LOGITS}",
+            "y_proba must hold probabilities between 0 and 1; got 1.000000001 in row 1 (1 of 4 rows outside). If this is rounding, use np.clip(p, 0, 1).",
         ),
         (
             [12.0, 50.0, 99.0, 3.0],
-            "y_proba must hold probabilities between 0 and 1; got 12 in row 0 (4 of 4 rows outside). If these are percentages, divide by 100.",
+            "y_proba must hold probabilities between 0 and 1; got 12.0 in row 0 (4 of 4 rows outside). If these are percentages, divide by 100.",
         ),
         (
             [[0.5, 0.5], [0.3, 0.3], [1, 0], [0, 1]],
@@ -224,7 +224,13 @@ def test_ragged_probabilities():
             "y_true must be one-dimensional; got shape (4, 2). Use .argmax(axis=1) for one-hot rows.",
         ),
         ([], {}, "y_true must not be empty; got 0 rows. Pass at least one row."),
-        ([0, "a", 1, "b"], {}, None),
+        (
+            [0, "a", 1, "b"],
+            {},
+            "y_true must hold labels of one sortable kind; got a mix of int, str. Convert them to one type.",
+        ),
+        (pl.Series([[0], [1], [1], [1]]), {}, None),
+        ([0, 1, 0, 1], {"pos_label": np.array([0, 1])}, None),
         (
             np.array([0, "a", 1, "b"], dtype=object),
             {},
@@ -286,7 +292,7 @@ def test_ragged_probabilities():
             "y_true must hold sortable labels; got dtype complex128. Use integers, booleans or strings.",
         ),
     ],
-    ids=range(19),
+    ids=range(21),
 )
 def test_bad_labels(y, options, message):
     with pytest.raises(InputError) as caught:
@@ -353,7 +359,7 @@ def test_bad_levels_and_chains():
     for arguments, message in [
         (("", P), "the name of a level must be a nonempty string; got ''"),
         ((3, P), "the name of a level must be a nonempty string; got 3"),
-        (("C", [2.0]), "the law of level 'C' must hold probabilities between 0 and 1; got 2 in row 0"),
+        (("C", [2.0]), "the law of level 'C' must hold probabilities between 0 and 1; got 2.0 in row 0"),
         (("C", P, [P]), "the folds of level 'C' must hold at least two fold models; got 1"),
         (("C", P, [[0.1, 0.2]] * 3), r"the folds of level 'C' must have shape \(F, 4\); got shape \(3, 2\)"),
         (("C", P, [P, [0.1, 0.2, 0.3, 1.4]]), r"the folds of level 'C'\[1\] must hold probabilities"),
@@ -373,8 +379,11 @@ def test_bad_levels_and_chains():
     ]:
         with pytest.raises(InputError, match=message):
             Chain(Y, levels)
-    with pytest.raises(InputError, match="names must be 2 different strings, none of them 'residual'"):
-        Chain(Y, [good, Level("C", P)], names=["a"])
+    for names in (["a"], "ab", 3, [["a"], ["b"]], ["a", "a"], ["a", "weight"]):
+        with pytest.raises(
+            InputError, match="names must be 2 different strings, none of them among group, residual, term, weight"
+        ):
+            Chain(Y, [good, Level("C", P)], names=names)
     chain = Chain(Y, [good, Level("C", P)])
     with pytest.raises(
         InputError, match=r"form must be one of debiased, difference, plugin; got 'plug'. Did you mean 'plugin'\?"
@@ -441,6 +450,39 @@ def test_bad_loss_arguments():
         LogLoss().weight(np.full((2, 2), 0.5))
     with pytest.raises(InputError, match="p must hold probabilities between 0 and 1; got -0.1 in row 140001"):
         LogLoss().loss(np.where(np.arange(140_002) == 140_001, -0.1, 0.5), np.zeros(140_002, dtype=int))
+
+
+def test_rounding_above_one():
+    """1-D: refused with the remedy. In a row that sums to one it is rounding, and costs nothing."""
+    above = np.nextafter(1, 2)
+    with pytest.raises(
+        InputError, match=r"got 1.0000000000000002 in row 0 .* If this is rounding, use np.clip\(p, 0, 1\)."
+    ):
+        LogLoss().loss([above], [1])
+    assert LogLoss().loss([[above, 0.0]], [0])[0] == 0.0
+    with pytest.raises(InputError, match="got 1.0000001 in row 0"):
+        LogLoss().loss([[1.0000001, 0.0]], [0])
+
+
+def test_odd_arguments_get_clear_errors():
+    from scoreprism.datasets import CopulaLaw
+
+    for attempt, message in [
+        (lambda: Brier().loss([0.5], []), "p and y must have the same number of rows; got 1 and 0"),
+        (lambda: Brier().loss([0.5], [1e300]), r"y must hold class codes 0 to 1; got 1e\+300 in row 0"),
+        (lambda: FiniteModel([], [0.5]), "prob and law must have the same number of rows; got 0 and 1"),
+        (lambda: FiniteModel([0.5, 0.5], [0.1, 0.2]).level(np.zeros((2, 0))), "partition must be one-dimensional"),
+        (
+            lambda: CopulaLaw().sample(3, random_state="a"),
+            "random_state must be a nonnegative integer, a numpy Generator or None",
+        ),
+        (
+            lambda: Level("S", pl.Series([[0.1], [0.2]])),
+            "the law of level 'S' must hold real numbers; got dtype object",
+        ),
+    ]:
+        with pytest.raises(InputError, match=message):
+            attempt()
 
 
 def test_all_errors_are_value_errors():

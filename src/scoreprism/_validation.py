@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -22,6 +22,7 @@ from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
 SUM_TOLERANCE = 1e-6
 
 _LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+_ROUNDING = "If this is rounding, use np.clip(p, 0, 1)."
 _PERCENT = "If these are percentages, divide by 100."
 
 
@@ -105,8 +106,10 @@ def _is_missing(value: object) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):
+    except TypeError:
         return True
+    except ValueError:  # an array or list inside: not missing, but not a number either
+        return False
 
 
 def _array(value: ArrayLike, name: str) -> NDArray[Any]:
@@ -148,6 +151,8 @@ def _real(value: ArrayLike, name: str) -> FloatArray:
 
 
 def _require_finite(numbers: FloatArray, name: str) -> None:
+    if numbers.size == 0:
+        return
     rows = numbers.reshape(numbers.shape[0] if numbers.ndim else 1, -1)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
@@ -194,8 +199,8 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
         percent = rows.min() >= 0.0 and 1.0 < rows.max() <= 100.0 and np.median(rows.max(axis=1)) > 1.5
         refuse(
             f"{name} must hold probabilities between 0 and 1",
-            f"{plain(worst)} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
-            _PERCENT if percent else _LOGITS,
+            f"{float(worst)!r} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
+            _ROUNDING if max(-rows.min(), rows.max() - 1.0) < 1e-6 else _PERCENT if percent else _LOGITS,
         )
     sums = rows.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
@@ -275,22 +280,21 @@ def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
         numbers = numbers.reshape(1)
     if numbers.ndim != 1:
         refuse(f"{name} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
-    codes = numbers.astype(np.intp)
-    wrong = np.flatnonzero((codes != numbers) | (codes < 0) | (codes >= k))
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= k) | (numbers != np.floor(numbers)))
     if wrong.size:
         refuse(
             f"{name} must hold class codes 0 to {k - 1}",
             f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
             "Encode labels first, or use Chain, which takes labels.",
         )
-    return codes
+    return numbers.astype(np.intp)
 
 
 def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
     """Nonnegative weights that are not all zero; None means equal weights."""
     if value is None:
         return None
-    weights = parse_numbers(value, "sample_weight")
+    weights = parse_numbers(value, "sample_weight").copy()
     if weights.ndim == 2 and weights.shape[1] == 1:
         weights = weights[:, 0]
     if weights.ndim != 1:
@@ -319,6 +323,8 @@ def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
 def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional sortable labels without missing entries."""
     labels = _array(value, name)
+    if labels.dtype.kind == "U" and isinstance(value, (list, tuple)) and not all(isinstance(v, str) for v in value):
+        labels = np.array(value, dtype=object)  # numpy would have turned the numbers among them into text
     if labels.ndim == 0:
         labels = labels.reshape(1)
     if labels.ndim != 1:
@@ -352,6 +358,21 @@ def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     return values, codes.astype(np.intp)
 
 
+def parse_random_state(value: object) -> np.random.Generator:
+    """A generator from a seed, a generator or None."""
+    try:
+        return np.random.default_rng(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        refuse("random_state must be a nonnegative integer, a numpy Generator or None", repr(value), "For example 0.")
+
+
+def parse_count(value: object, name: str, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        refuse(f"{name} must be a whole number of at least {least}", repr(value), "Pass an integer.")
+    return int(value)
+
+
 def parse_groups(value: ArrayLike | None, n: int, name: str = "groups") -> tuple[NDArray[Any], IntArray] | None:
     """Distinct group labels and the group code of every row."""
     if value is None:
@@ -362,36 +383,42 @@ def parse_groups(value: ArrayLike | None, n: int, name: str = "groups") -> tuple
 
 
 @dataclass(frozen=True)
+class GivenLaw:
+    """A parsed law on its way into a decomposition: its name, numbers, fold laws and, from a frame, column names."""
+
+    name: str
+    values: FloatArray
+    folds: FloatArray | None = None
+    columns: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Outcomes:
-    """Parsed ``y_true``: codes 0…K−1, the label of each code, and whether two columns must be swapped."""
+    """Parsed ``y_true``: codes 0…K−1, the label of each code, and the order in which to read the columns of laws."""
 
     codes: IntArray
     classes: NDArray[Any]
-    flip: bool = False
+    orders: list[list[int] | None]
 
 
 def parse_outcomes(
-    y_true: ArrayLike, law: FloatArray, *, pos_label: object = None, classes: ArrayLike | None = None
+    y_true: ArrayLike, laws: Sequence[GivenLaw], *, pos_label: object = None, classes: ArrayLike | None = None
 ) -> Outcomes:
-    """Match labels with the classes a law speaks of."""
+    """Match labels with the classes the laws speak of; columns of frames that are named after labels go by name."""
     labels = parse_labels(y_true, "y_true")
-    require_rows(labels.shape[0], law.shape[0], "y_true", "y_proba")
+    require_rows(labels.shape[0], laws[0].values.shape[0], "y_true", "y_proba")
     present, codes = distinct(labels, "y_true")
-    k = n_classes(law)
+    k = n_classes(laws[0].values)
+    vector = any(law.values.ndim == 1 for law in laws)
     if present.size > k:
-        remedy = "Pass probabilities of shape (n, K)." if law.ndim == 1 else "Pass one column per label."
+        remedy = "Pass probabilities of shape (n, K)." if vector else "Pass one column per label."
         refuse(
             f"y_true must have at most as many labels as the probabilities have classes ({k})",
             f"{present.size} labels: {_shown(present)}",
             remedy,
             LabelError,
         )
-    if classes is not None:
-        columns = _parse_classes(classes, k)
-    elif pos_label is not None and k == 2:
-        columns = _columns_from_pos_label(present, pos_label)
-    else:
-        columns = _guess_free_columns(present, k, law.ndim)
+    columns = _class_order(y_true, present, laws, pos_label, classes)
     missing = [label for label in present.tolist() if label not in columns.tolist()]
     if missing:
         refuse(
@@ -400,9 +427,72 @@ def parse_outcomes(
             "Correct the labels, pos_label or classes.",
             LabelError,
         )
-    position = {label: code for code, label in enumerate(columns.tolist())}
+    final = _positive_last(columns, k, pos_label)
+    position = {label: code for code, label in enumerate(final.tolist())}
     recode = np.array([position[label] for label in present.tolist()], dtype=np.intp)
-    return _orient(Outcomes(recode[codes], columns), k, law.ndim, pos_label)
+    return Outcomes(recode[codes], final, [_reading(law, columns, final) for law in laws])
+
+
+def _class_order(
+    y_true: ArrayLike,
+    present: NDArray[Any],
+    laws: Sequence[GivenLaw],
+    pos_label: object,
+    classes: ArrayLike | None,
+) -> NDArray[Any]:
+    """The label of each column of the laws."""
+    k = n_classes(laws[0].values)
+    if classes is not None:
+        return _parse_classes(classes, k)
+    vector = any(law.values.ndim == 1 for law in laws)
+    if vector and pos_label is None:
+        return _guess_free_columns(present, k, 1)
+    named = _columns_from_names(present, laws)
+    if named is not None:
+        return named
+    categories = unwrap(y_true).categories
+    if categories is not None and len(categories) == k:
+        return np.array(categories, dtype=object)
+    if pos_label is not None and k == 2:
+        return _columns_from_pos_label(present, pos_label)
+    return _guess_free_columns(present, k, 2)
+
+
+def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> NDArray[Any] | None:
+    """The order of the first frame whose columns are named after the labels, if nothing contradicts it."""
+    by_text = {str(label): label for label in present.tolist()}
+    for law in laws:
+        names = [str(name) for name in law.columns or ()]
+        if law.values.ndim == 2 and set(by_text) <= set(names) and len(set(names)) == len(names):
+            found = np.array([by_text.get(name, name) for name in names], dtype=object)
+            unnamed = [other.name for other in laws if other.values.ndim == 2 and other.columns is None]
+            if unnamed and names != sorted(names):
+                refuse(
+                    "laws with and without column names must agree on the order of the classes",
+                    f"{_shown(found)} from {law.name}, and no names on {', '.join(unnamed)}",
+                    "Pass classes=[…], the labels in the order of the unnamed columns.",
+                    LabelError,
+                )
+            return found
+    return None
+
+
+def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
+    """Which column of a law belongs to each class; None if they are in place."""
+    if law.values.ndim == 1:
+        return None
+    wanted = [str(label) for label in final.tolist()]
+    names = [str(name) for name in law.columns or ()]
+    common = set(names) & set(wanted)
+    if common and (common != set(wanted) or len(names) != len(wanted)):
+        refuse(
+            f"the columns of {law.name} must be named after all labels or none",
+            f"the columns {names} beside the labels {wanted}",
+            "Rename the columns, or pass .to_numpy().",
+            LabelError,
+        )
+    order = [(names if common else [str(label) for label in columns.tolist()]).index(label) for label in wanted]
+    return None if order == list(range(len(order))) else order
 
 
 def _shown(labels: NDArray[Any]) -> str:
@@ -424,6 +514,13 @@ def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
 
 def _columns_from_pos_label(present: NDArray[Any], pos_label: object) -> NDArray[Any]:
     """Two classes in sorted order, one of which is `pos_label`."""
+    if np.ndim(pos_label) != 0:  # type: ignore[arg-type]
+        refuse(
+            "pos_label must be a single label",
+            plain(pos_label),
+            "Use classes=[…] for the order of columns.",
+            LabelError,
+        )
     others = [label for label in present.tolist() if label != pos_label]
     if len(others) == 2:
         refuse(
@@ -469,8 +566,6 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
         standard = _standard_coding(present)
         if standard is not None:
             return np.array(standard)
-        if ndim == 2 and present.size == 2:
-            return present
         if ndim == 1:
             refuse(
                 "y_true must say which label 1-D probabilities speak of",
@@ -490,10 +585,10 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
     )
 
 
-def _orient(outcomes: Outcomes, k: int, ndim: int, pos_label: object) -> Outcomes:
-    """Make code 1 the positive label where one was named."""
+def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[Any]:
+    """The classes with the positive label, where one was named, as code 1."""
     if pos_label is None:
-        return outcomes
+        return columns
     if k > 2:
         refuse(
             "pos_label must be left out for more than two classes",
@@ -501,14 +596,11 @@ def _orient(outcomes: Outcomes, k: int, ndim: int, pos_label: object) -> Outcome
             "Use classes=[…] for column order.",
             LabelError,
         )
-    columns = outcomes.classes.tolist()
-    if pos_label not in columns:
+    if pos_label not in columns.tolist():
         refuse(
             "pos_label must be one of classes",
-            f"{plain(pos_label)} beside {_shown(outcomes.classes)}",
+            f"{plain(pos_label)} beside {_shown(columns)}",
             "Pass one of these.",
             LabelError,
         )
-    if columns.index(pos_label) == 1:
-        return outcomes
-    return Outcomes(1 - outcomes.codes, outcomes.classes[::-1], flip=ndim == 2)
+    return columns if columns.tolist().index(pos_label) == 1 else columns[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -31,22 +32,15 @@ def main() -> None:
 )
 def demo(losses: tuple[str, ...]) -> None:
     """Decompose a bundled example exactly and print the table."""
-    from rich.console import Console
-
     from scoreprism.datasets import german_credit_population
     from scoreprism.exceptions import ScoreprismError
 
-    console = Console(highlight=False)
     population = german_credit_population()
-    console.print(population.story, markup=False)
-    for name in losses:
-        try:
-            result = population.decompose(name)
-        except ScoreprismError as error:
-            raise click.UsageError(str(error)) from error
-        console.print()
-        console.print(_table(result))
-    console.print(f"\nData: {population.attribution}", markup=False, style="dim")
+    try:
+        tables = [_table(population.decompose(name)) for name in losses]
+    except ScoreprismError as error:
+        raise click.UsageError(str(error)) from error
+    _show(population.story, *tables, f"Data: {population.attribution}")
 
 
 @main.command("losses")
@@ -57,6 +51,19 @@ def list_losses() -> None:
     for name in LOSSES:
         loss = get_loss(name)
         click.echo(f"{loss!s:28}  {loss.formula(2)}")
+
+
+def _show(*parts: str | Table) -> None:
+    """Print texts and tables: no trailing blanks, and no crash on a terminal that cannot write a sign."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, markup=False)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    click.echo("\n".join(lines).encode(encoding, errors="replace").decode(encoding))
 
 
 def _table(result: Decomposition) -> Table:

@@ -11,7 +11,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import NestingError
 from scoreprism.levels import Chain, Level
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
 
 __all__ = ["FiniteModel"]
 
@@ -47,8 +47,8 @@ class FiniteModel:
     """
 
     def __init__(self, prob: ArrayLike, law: ArrayLike) -> None:
-        self.law = parse_law(law, "law")
-        self.prob = parse_numbers(prob, "prob")
+        self.law = frozen(parse_law(law, "law").copy())
+        self.prob = frozen(parse_numbers(prob, "prob").copy())
         if self.prob.ndim != 1:
             refuse("prob must be one-dimensional", f"shape {self.prob.shape}", "Pass one probability per state.")
         require_rows(self.prob.shape[0], self.law.shape[0], "prob", "law")
@@ -97,7 +97,7 @@ class FiniteModel:
             Codes 0, 1, ….
         """
         array = np.asarray(partition, dtype=object) if isinstance(partition, (list, tuple)) else np.asarray(partition)
-        if array.ndim == 2:
+        if array.ndim == 2 and array.shape[1] > 0:
             columns = [self.cells(array[:, j].tolist(), name) for j in range(array.shape[1])]
             require_rows(array.shape[0], self.prob.shape[0], name, "law")
             return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
@@ -123,6 +123,7 @@ class FiniteModel:
         form: str = "debiased",
         *,
         names: Sequence[str] | None = None,
+        clip: float | None = None,
     ) -> Decomposition:
         """
         Exact decomposition of the expected loss of a prediction along nested partitions.
@@ -142,6 +143,8 @@ class FiniteModel:
             How rows are filled.
         names : sequence of str, optional
             Names of the terms.
+        clip : float, optional
+            Keep all laws at least this far from 0.
 
         Returns
         -------
@@ -163,7 +166,9 @@ class FiniteModel:
         state, label, weight = self._rows()
         chain = [Level(name, values[state]) for name, values in levels]
         classes = np.arange(n_classes(self.law))
-        return Chain(label, chain, weight, names=names, classes=classes, population=True).decompose(loss, form)
+        return Chain(label, chain, weight, names=names, classes=classes, population=True).decompose(
+            loss, form, clip=clip
+        )
 
     def _rows(self) -> tuple[IntArray, IntArray, FloatArray]:
         """State, label and probability of every row that can happen."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism.exceptions import InputError
 
-__all__ = ["BACKENDS", "Unwrapped", "backend_of", "make_frame", "unwrap"]
+__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "make_frame", "unwrap"]
 
 #: Eager dataframe libraries a result can be returned in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -22,6 +22,17 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 class Unwrapped:
     """
     The values of a dataframe object, with what numpy cannot say of them.
+
+    Attributes
+    ----------
+    values : object
+        An array where a series or frame came in, else the object itself.
+    missing : array of shape (n,) or None
+        Rows with missing entries, if there are any.
+    backend : str or None
+        The library.
+    categories : tuple or None
+        The categories of an ordered categorical, in their order.
 
     Examples
     --------
@@ -34,6 +45,7 @@ class Unwrapped:
     values: Any
     missing: NDArray[np.bool_] | None = None
     backend: str | None = None
+    categories: tuple[Any, ...] | None = None
 
 
 def backend_of(value: object) -> str | None:
@@ -89,23 +101,65 @@ def unwrap(value: object) -> Unwrapped:
 
     if backend == "pyarrow" and type(value).__name__.endswith(("Array", "Scalar")):
         value = sys.modules["pyarrow"].chunked_array([value]) if hasattr(value, "null_count") else value
+    columns = _columns(value)
+    if columns is not None:
+        return _stack([unwrap(column) for column in columns], backend)
     native: Any = nw.from_native(value, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         missing = np.asarray(native.is_null().to_numpy(), dtype=bool)
-        return Unwrapped(native.to_numpy(), missing if missing.any() else None, backend)
-    if isinstance(native, nw.DataFrame):
-        columns = [unwrap(native[name].to_native()) for name in native.columns]
-        missing = np.zeros(len(native), dtype=bool)
-        for column in columns:
-            if column.missing is not None:
-                missing |= column.missing
-        values = np.column_stack([c.values for c in columns]) if columns else np.empty((len(native), 0))
-        return Unwrapped(values, missing if missing.any() else None, backend)
+        ordered = tuple(native.dtype.categories) if isinstance(native.dtype, nw.Enum) else None
+        return Unwrapped(native.to_numpy(), missing if missing.any() else None, backend, ordered)
     if isinstance(native, nw.LazyFrame):
         raise InputError(
             f"scoreprism reads eager frames here; got a lazy {type(value).__name__}. Call .collect() first."
         )
     return Unwrapped(value, None, None)
+
+
+def _columns(value: Any) -> list[Any] | None:
+    """The columns of an eager frame, by position: names may be numbers, repeated or nested."""
+    if hasattr(value, "iloc"):
+        return [value.iloc[:, j] for j in range(value.shape[1])] if value.ndim == 2 else None
+    if hasattr(value, "get_columns"):
+        return list(value.get_columns())
+    return list(value.columns) if hasattr(value, "column_names") else None
+
+
+def _stack(columns: list[Unwrapped], backend: str) -> Unwrapped:
+    if not columns:
+        return Unwrapped(np.empty((0, 0)), None, backend)
+    missing = np.zeros(len(columns[0].values), dtype=bool)
+    for column in columns:
+        missing |= column.missing if column.missing is not None else False
+    return Unwrapped(np.column_stack([c.values for c in columns]), missing if missing.any() else None, backend)
+
+
+def column_names(value: object) -> tuple[Any, ...] | None:
+    """
+    Names of the columns of a frame, unless they are just positions.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    tuple or None
+        Names in order; None for what is not a frame, and for the default 0, 1, 2, … of pandas.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> column_names(pl.DataFrame({"no": [0.5], "yes": [0.5]})), column_names([[0.5, 0.5]])
+    (('no', 'yes'), None)
+    """
+    if backend_of(value) is None:
+        return None
+    names: Any = getattr(value, "column_names", None) or getattr(value, "columns", None)
+    if names is None or type(names).__name__ == "RangeIndex":
+        return None
+    return tuple(names)
 
 
 def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:

@@ -248,7 +248,7 @@ class Moments:
         float
             Its mean.
         """
-        return float(sum(c * self.mean[i] for i, c in term.items()))
+        return sum((c * float(self.mean[i]) for i, c in term.items()), 0.0)
 
     def std_error(self, term: Coefficients) -> float:
         """
@@ -381,6 +381,27 @@ class TermInference:
     def _cut(self, value: float) -> float:
         return float(np.maximum(value, 0.0)) if ROLES[self.role].nonnegative else value
 
+    def require_interval(self) -> None:
+        """Refuse an interval for a law that was fitted on the rows it is judged by."""
+        self._require(ROLES[self.role].no_lower == _IN_SAMPLE, "interval", _IN_SAMPLE)
+
+    def reach(self, level: float) -> float:
+        """
+        Upper end of the bracket before it is cut at 0.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        float
+            ``LD + 2V_next + z·se``; negative if the next level predicts worse, beyond chance.
+        """
+        (difference, error), (_, down) = self._difference(), self._spreads()
+        return difference + 2 * down + quantile(level, two_sided=True) * error
+
     def bracket(self, level: float) -> Interval:
         """
         Interval ``[LD − 2V_own − z·se, LD + 2V_next + z·se]`` that allows for the noise of fitted laws.
@@ -395,13 +416,10 @@ class TermInference:
         Interval
             Cut at 0 for a reliability.
         """
-        self._require(ROLES[self.role].no_lower == _IN_SAMPLE, "interval", _IN_SAMPLE)
-        (difference, error), (up, down) = self._difference(), self._spreads()
-        margin = quantile(level, two_sided=True) * error
+        (difference, error), (up, _) = self._difference(), self._spreads()
+        low = difference - 2 * up - quantile(level, two_sided=True) * error
         label = "bracket, conditional on the reference class" if ROLES[self.role].conditional else "bracket"
-        return Interval(
-            self._cut(difference - 2 * up - margin), self._cut(difference + 2 * down + margin), level, label
-        )
+        return Interval(self._cut(low), self._cut(self.reach(level)), level, label)
 
     def lower_bound(self, level: float) -> Bound:
         """

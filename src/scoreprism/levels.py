@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from scoreprism._validation import (
-    parse_folds,
-    parse_groups,
-    parse_law,
-    parse_outcomes,
-    parse_weights,
-    plain,
-    refuse,
-    require_rows,
-)
+from scoreprism._validation import GivenLaw, parse_folds, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition, Plan, Sheet, assemble
-from scoreprism.frames import backend_of
+from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes, unify
+from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes
 
 __all__ = ["Chain", "Level", "term_names"]
 
 #: Level names that mean the objective chance Π = P(Y | Z) of a latent state (theorem "four-term").
 LATENT_NAMES = frozenset({"Π", "π", "Pi", "pi", "PI", "latent", "Z", "chance"})
+
+#: Names that tables need for themselves.
+_RESERVED = frozenset({"residual", "group", "weight", "term"})
 
 #: What reduces each term that has a name of its own.
 MEANINGS = {
@@ -53,8 +45,9 @@ class Level:
     law : array-like of shape (n,) or (n, K)
         Probabilities of each row.
     folds : array-like of shape (F, n) or (F, n, K), optional
-        Laws of the F fold models on every row, if the law was fitted: their scatter around their arithmetic
-        mean measures its noise. Leave out for a law that was given.
+        Laws on every row of the F models of an F-fold cross-fit, each trained without one fold. Their scatter
+        around their arithmetic mean, summed over folds, measures the noise of the law (a jackknife: members of a
+        bagged ensemble or repeats of a fit would be overcounted). Leave out for a law that was given.
 
     Examples
     --------
@@ -65,18 +58,27 @@ class Level:
     name: str
     law: FloatArray
     folds: FloatArray | None = None
-    backend: str | None = None
 
     def __init__(self, name: str, law: ArrayLike, folds: ArrayLike | None = None) -> None:
         if not isinstance(name, str) or not name:
             refuse("the name of a level must be a nonempty string", plain(name), "For example Level('C', law).")
         parsed = parse_law(law, f"the law of level {name!r}")
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "law", frozen(parsed))
-        object.__setattr__(
-            self, "folds", None if folds is None else parse_folds(folds, parsed, f"the folds of level {name!r}")
-        )
-        object.__setattr__(self, "backend", backend_of(law))
+        fitted = None if folds is None else frozen(parse_folds(folds, parsed, f"the folds of level {name!r}"))
+        given = GivenLaw(f"level {name!r}", frozen(parsed), fitted, column_names(law))
+        for key, value in (("name", name), ("law", given.values), ("folds", fitted)):
+            object.__setattr__(self, key, value)
+        object.__setattr__(self, "_given", given)
+        object.__setattr__(self, "_backend", backend_of(law))
+
+    @property
+    def given(self) -> GivenLaw:
+        """The parsed law with what its frame said of it."""
+        return self.__dict__["_given"]  # type: ignore[no-any-return]
+
+    @property
+    def backend(self) -> str | None:
+        """The dataframe library the law came in."""
+        return self.__dict__["_backend"]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         fitted = "" if self.folds is None else f", {self.folds.shape[0]} folds"
@@ -140,7 +142,8 @@ class Chain:
     pos_label : label, optional
         The label that 1-D probabilities speak of; not needed for 0/1, −1/1 and booleans.
     classes : array-like of shape (K,), optional
-        Labels in column order; sorted when not given.
+        Labels in column order. When not given: the columns of a frame that are named after the labels, the
+        categories of an ordered categorical, else sorted labels.
     population : bool, default=False
         The rows are the whole population and the weights its probabilities: there is no sampling error.
 
@@ -168,22 +171,18 @@ class Chain:
         population: bool = False,
     ) -> None:
         self.levels = _parse_levels(levels)
-        laws = unify([level.law for level in self.levels])
-        n = laws[0].shape[0]
-        outcomes = parse_outcomes(y_true, laws[0], pos_label=pos_label, classes=classes)
-        clusters = parse_groups(groups, n)
         self.names = _parse_names(names, self.levels)
-        self.classes = outcomes.classes
-        flip = slice(None, None, -1 if outcomes.flip else 1)
-        self._sheet = Sheet(
-            outcomes.codes,
-            [law[..., flip] if law.ndim == 2 else law for law in laws],
-            [_matched(level.folds, laws[0].ndim, flip) for level in self.levels],
-            parse_weights(sample_weight, n),
-            None if clusters is None else clusters[1],
-            backend_of(y_true) or next((level.backend for level in self.levels if level.backend), None),
-            population,
+        self._sheet = Sheet.of(
+            y_true,
+            [level.given for level in self.levels],
+            sample_weight=sample_weight,
+            groups=groups,
+            pos_label=pos_label,
+            classes=classes,
+            backend=next((level.backend for level in self.levels if level.backend), None),
+            population=population,
         )
+        self.classes = self._sheet.classes
 
     def __repr__(self) -> str:
         return f"Chain({' → '.join(level.name for level in self.levels)}, {self._sheet.n} rows)"
@@ -242,26 +241,10 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
 def _parse_names(names: Sequence[str] | None, levels: Sequence[Level]) -> tuple[str, ...]:
     if names is None:
         return term_names([level.name for level in levels])
-    given = tuple(names)
-    if (
-        isinstance(names, str)
-        or len(given) != len(levels)
-        or len(set(given)) != len(given)
-        or not all(isinstance(v, str) for v in given)
-        or "residual" in given
-    ):
-        refuse(
-            f"names must be {len(levels)} different strings, none of them 'residual'",
-            f"{names!r}",
-            "One name per term, as many as levels.",
-        )
-    return given
-
-
-def _matched(folds: FloatArray | None, ndim: int, flip: slice) -> FloatArray | None:
-    """Fold laws in the layout of the levels."""
-    if folds is None:
-        return None
-    if folds.ndim == 2 and ndim == 2:
-        folds = np.stack([1.0 - folds, folds], axis=2)
-    return folds[..., flip] if ndim == 2 else folds
+    rule = f"names must be {len(levels)} different strings, none of them among {', '.join(sorted(_RESERVED))}"
+    remedy = "One name per term, as many as levels."
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(v, str) for v in names):
+        refuse(rule, f"{names!r}", remedy)
+    if len(names) != len(levels) or len(set(names)) != len(names) or _RESERVED & set(names):
+        refuse(rule, f"{names!r}", remedy)
+    return tuple(names)

@@ -92,8 +92,11 @@ def german_credit_population() -> ExactExample:
     score = np.array([_SCORECARD[state[0]] for state in states])
     card = ", ".join(f"{status} {value:g}" for status, value in _SCORECARD.items())
     story = (
-        f"{len(rows)} German credit applicants, taken as the whole population, so that every number below is exact.\n"
-        f"The score is a hand-written card on the checking account alone: {card}.\n"
-        f"Known features: {', '.join(_FEATURES)} ({len(states)} different combinations)."
+        f"{len(rows)} German credit applicants, taken as the whole population:\n"
+        "every number below is exact.\n"
+        "The score is a hand-written card on the checking account alone:\n"
+        f"{card}.\n"
+        f"Known features: {', '.join(_FEATURES)}\n"
+        f"({len(states)} different combinations).\n"
     )
     return ExactExample(model, score, np.arange(len(states)), story, data.attribution)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreprism._validation import parse_law, parse_number, parse_numbers, refuse
+from scoreprism._validation import parse_count, parse_law, parse_number, parse_numbers, parse_random_state, refuse
 from scoreprism.datasets._levelsets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, sigmoid
@@ -145,8 +145,8 @@ class SquareLaw(ABC):
         """
         from scipy.special import ndtr
 
-        size = int(parse_number(n, "n", "a positive whole number", lambda v: v >= 1 and v == int(v)))
-        rng = np.random.default_rng(random_state)
+        size = parse_count(n, "n", 1)
+        rng = parse_random_state(random_state)
         z1, noise = rng.standard_normal((2, size))
         z2 = self.rho * z1 + np.sqrt(1.0 - self.rho**2) * noise
         X = np.stack([ndtr(z1), ndtr(z2)], axis=1)
@@ -182,16 +182,17 @@ class SquareLaw(ABC):
         Returns
         -------
         ScoreLaw
-            Nodes: ``score``, ``calibrated``, ``mass``, and the ``method`` of quadrature.
+            Nodes in increasing order of ``score``: ``calibrated``, ``mass``, and the ``method`` of quadrature.
         """
         if not callable(score):
             refuse("score must be a function of (x1, x2)", type(score).__name__, "For example lambda x1, x2: x1.")
 
         def checked(x1: FloatArray, x2: FloatArray) -> FloatArray:
-            return np.broadcast_to(np.asarray(score(x1, x2), dtype=np.float64), np.broadcast_shapes(x1.shape, x2.shape))
+            values = np.asarray(score(x1, x2), dtype=np.float64)
+            if values.size:
+                parse_law(values.reshape(-1), "score(x1, x2)")
+            return np.broadcast_to(values, np.broadcast_shapes(x1.shape, x2.shape))
 
-        corners = np.array([0.1, 0.5, 0.9])
-        parse_law(checked(corners, corners), "score(x1, x2)")
         return score_law(checked, Plane(lambda u, v: sigmoid(self.logit(u, v)), self._density, self._conditional))
 
     def population(self, score: Score, loss: str | ProperLoss = "log") -> PopulationTerms:

@@ -88,20 +88,26 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
     """The joint law of S = score(x₁, x₂) and C = E[Q | S]."""
     u, w = _lattice(4096)
     values = score(u, plane.conditional(u, w))
-    if np.unique(values).size <= 512:
+    if np.unique(values).size <= 1500:
         return discrete(score, plane)
     axis = _monotone_axis(score)
     if axis is not None:
         law = smooth(*_oriented(score, plane, axis))
         if abs(law.mass.sum() - 1.0) < 1e-6:
-            return law._replace(mass=law.mass / law.mass.sum())
+            return _sorted(law._replace(mass=law.mass / law.mass.sum()))
     for axis in (0, 1):
         turned, turned_plane = _oriented(score, plane, axis)
         grid = np.linspace(_EDGE, 1.0 - _EDGE, 65)
         table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
         if (table == table[:, :1]).all():
-            return curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
+            return _sorted(curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane))  # type: ignore[misc]
     return sampled(score, plane)
+
+
+def _sorted(law: ScoreLaw) -> ScoreLaw:
+    """Nodes in increasing order of score, so that C may be interpolated."""
+    order = np.argsort(law.score, kind="stable")
+    return ScoreLaw(law.score[order], law.calibrated[order], law.mass[order], law.method)
 
 
 def _oriented(score: PlaneFunction, plane: Plane, axis: int) -> tuple[PlaneFunction, Plane]:
@@ -268,8 +274,11 @@ def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int =
     """C at s(u) averages E[Q | u'] over all u' with the same score, each weighed by 1/|s'(u')|."""
     u = (np.arange(points) + 0.5) / points
     values = score(u)
-    mass = 1.0 / np.abs(_slope(lambda x, _: score(x), u, u, 1e-7))  # the point itself, then all others
-    events = mass * _given(plane, u)
+    given = _given(plane, u)
+    slope = np.abs(_slope(lambda x, _: score(x), u, u, 1e-7))
+    flat = slope == 0.0
+    mass = 1.0 / np.where(flat, 1.0, slope)  # the point itself, then all others
+    events = mass * given
     grid = np.linspace(_EDGE, 1.0 - _EDGE, 1025)
     table = score(grid)
     own = np.searchsorted(grid, u) - 1
@@ -281,11 +290,15 @@ def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int =
         target = values[rows][which]
         root = _bisect(lambda x, t=target: score(x) - t, grid[cell], grid[cell + 1])  # type: ignore[misc]
         slope = np.abs(_slope(lambda x, _: score(x), root, root, 1e-7))
-        met = np.abs(score(root) - target) < 1e-9  # a jump crosses the value without taking it
-        share = np.where(met, 1.0 / slope, 0.0)
+        met = (np.abs(score(root) - target) < 1e-9) & (slope > 0)  # a jump crosses the value without taking it
+        share = np.where(met, 1.0 / np.where(met, slope, 1.0), 0.0)
         mass[rows] += np.bincount(which, share, minlength=rows.size)
         events[rows] += np.bincount(which, share * _given(plane, root), minlength=rows.size)
-    return ScoreLaw(values, np.clip(events / mass, 0.0, 1.0), np.full(points, 1.0 / points), "curve")
+    calibrated = np.clip(events / mass, 0.0, 1.0)
+    if flat.any():  # a plateau has mass of its own, which drowns the points that only cross its value
+        _, code = np.unique(values[flat], return_inverse=True)
+        calibrated[flat] = (np.bincount(code, given[flat]) / np.bincount(code))[code]
+    return ScoreLaw(values, calibrated, np.full(points, 1.0 / points), "curve")
 
 
 def _given(plane: Plane, u: FloatArray) -> FloatArray:

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from scoreprism._validation import (
-    parse_folds,
-    parse_groups,
-    parse_law,
-    parse_outcomes,
-    parse_weights,
-    refuse,
-    require_rows,
-)
+from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
 from scoreprism.decomposition._result import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.exceptions import InputError
-from scoreprism.frames import backend_of
+from scoreprism.frames import backend_of, column_names
 from scoreprism.isotonic import isotonic_fit
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, one_hot, unify
 
 
-def _classical_sheet(
-    y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, classes: ArrayLike | None
-) -> Sheet:
-    law = parse_law(y_proba, "y_proba")
-    outcomes = parse_outcomes(y_true, law, pos_label=pos_label, classes=classes)
-    weight = parse_weights(sample_weight, law.shape[0])
-    backend = backend_of(y_true) or backend_of(y_proba)
-    return Sheet(outcomes.codes, [law[:, ::-1] if outcomes.flip else law], [None], weight, None, backend)
-
-
-def _climatology(sheet: Sheet) -> FloatArray:
-    """Q̄, the marginal law of the outcome, on every row."""
+def _with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
+    """The laws of a sheet, further laws, and Q̄, the marginal law of the outcome, on every row."""
     k = n_classes(sheet.laws[0])
     marginal = np.average(one_hot(sheet.y, k), axis=0, weights=sheet.weight)
-    if sheet.laws[0].ndim == 1:
-        return np.full(sheet.n, marginal[1])
-    return np.tile(marginal, (sheet.n, 1))
+    constant = np.full(sheet.n, marginal[1]) if sheet.laws[0].ndim == 1 else np.tile(marginal, (sheet.n, 1))
+    laws = unify([*sheet.laws, *finer, constant])
+    return replace(sheet, laws=laws, folds=[*sheet.folds, *([None] * (len(laws) - len(sheet.folds)))])
 
 
 def resolution_decomposition(
@@ -94,26 +78,26 @@ def resolution_decomposition(
     >>> {name: round(value, 4) for name, value in d.terms.items()}
     {'reliability': 0.0233, 'resolution': 0.0833, 'uncertainty': 0.25}
     """
-    sheet = _classical_sheet(y_true, y_proba, sample_weight, pos_label, classes)
-    law = parse_law(getattr(calibrated, "law", calibrated), "calibrated")
-    require_rows(law.shape[0], sheet.n, "calibrated", "y_true")
-    if n_classes(law) != n_classes(sheet.laws[0]):
-        refuse(
-            "calibrated must have as many classes as y_proba",
-            f"shapes {law.shape} and {sheet.laws[0].shape}",
-            "Recalibrate all classes.",
-        )
-    raw = getattr(calibrated, "folds", None)
+    prediction = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
+    source = getattr(calibrated, "law", calibrated)
+    law, raw = parse_law(source, "calibrated"), getattr(calibrated, "folds", None)
+    require_rows(law.shape[0], prediction.values.shape[0], "calibrated", "y_true")
+    if n_classes(law) != n_classes(prediction.values):
+        found = f"shapes {law.shape} and {prediction.values.shape}"
+        refuse("calibrated must have as many classes as y_proba", found, "Recalibrate all classes.")
     folds = None if raw is None else parse_folds(raw, law, "calibrated.folds")
-    clusters = parse_groups(groups, sheet.n)
-    laws = unify([sheet.laws[0], law, _climatology(sheet)])
-    if folds is not None and folds.ndim - 1 != laws[1].ndim:
-        folds = np.stack(unify([*folds, laws[1]])[:-1])
-    full = Sheet(
-        sheet.y, laws, [None, folds, None], sheet.weight, None if clusters is None else clusters[1], sheet.backend
+    columns = calibrated.given.columns if hasattr(calibrated, "given") else column_names(source)
+    sheet = Sheet.of(
+        y_true,
+        [prediction, GivenLaw("calibrated", law, folds, columns)],
+        sample_weight=sample_weight,
+        groups=groups,
+        pos_label=pos_label,
+        classes=classes,
+        backend=backend_of(y_proba),
     )
     names = ("reliability", "resolution", "uncertainty")
-    return assemble(full, Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form, clip)
+    return assemble(_with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form, clip)
 
 
 def corp_decomposition(
@@ -162,16 +146,21 @@ def corp_decomposition(
     >>> {name: round(value, 7) for name, value in d.terms.items()}
     {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
     """
-    sheet = _classical_sheet(y_true, y_proba, sample_weight, pos_label, classes)
-    if n_classes(sheet.laws[0]) != 2:
+    law = parse_law(y_proba, "y_proba")
+    if n_classes(law) != 2:
         raise InputError(
-            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(sheet.laws[0])}. "
+            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
             "Use resolution_decomposition with a multiclass calibrator."
         )
-    score = as_vector(sheet.laws[0])
-    fitted = isotonic_fit(score, sheet.y.astype(float), sheet.weight)
-    laws = unify([sheet.laws[0], fitted, _climatology(sheet)])
-    full = Sheet(sheet.y, laws, [None, None, None], sheet.weight, None, sheet.backend)
+    sheet = Sheet.of(
+        y_true,
+        [GivenLaw("y_proba", law, None, column_names(y_proba))],
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        classes=classes,
+        backend=backend_of(y_proba),
+    )
+    fitted = isotonic_fit(as_vector(sheet.laws[0]), sheet.y.astype(float), sheet.weight)
     note = (
         "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)"
     )
@@ -182,4 +171,4 @@ def corp_decomposition(
         (1, -1, 1),
         (note,),
     )
-    return assemble(full, plan, loss, "difference", clip)
+    return assemble(_with_climatology(sheet, fitted), plan, loss, "difference", clip)

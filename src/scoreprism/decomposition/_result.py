@@ -30,6 +30,10 @@ from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 
+def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
 def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
     """A linear combination that never multiplies an infinity by zero."""
     total = np.zeros(components.shape[1])
@@ -192,6 +196,7 @@ class Decomposition(TermTable):
         confidence = parse_confidence(level)
         chosen = parse_choice(method, INTERVAL_METHODS, "method")
         inference = self._inference(term)
+        inference.require_interval()
         if chosen == "bracket" and inference.role != "residual":
             return inference.bracket(confidence)
         name = inference.name
@@ -282,23 +287,20 @@ class Decomposition(TermTable):
             refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
         self._stored(), other._stored()
         for what in ("loss", "form", "names", "n"):
-            if getattr(self, what) != getattr(other, what):
+            if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves
                 refuse(
                     f"both decompositions must have the same {what}",
                     f"{getattr(self, what)!s} and {getattr(other, what)!s}",
                     "Compare like with like.",
                 )
-        same_weights = (self.sample_weight is None and other.sample_weight is None) or (
-            self.sample_weight is not None
-            and other.sample_weight is not None
-            and np.array_equal(self.sample_weight, other.sample_weight)
-        )
-        if not np.array_equal(self._y, other._y) or not same_weights:  # type: ignore[arg-type]
-            refuse(
-                "both decompositions must be of the same rows",
-                "different outcomes or weights",
-                "Decompose both predictions on one data set.",
-            )
+        for what in ("_y", "sample_weight", "_groups"):
+            if not _same(getattr(self, what), getattr(other, what)):
+                called = {"_y": "outcomes", "sample_weight": "weights", "_groups": "groups"}[what]
+                refuse(
+                    "both decompositions must be of the same rows",
+                    f"different {called}",
+                    "Decompose both on one data set.",
+                )
         with np.errstate(invalid="ignore"):
             losses, extras = self._losses - other._losses, self._extras - other._extras  # type: ignore[operator]
         moments = Moments.of(losses, extras, self.sample_weight, self._groups, population=self._population)
@@ -328,7 +330,7 @@ class Decomposition(TermTable):
     def _title(self) -> str:
         how = "exact, on a finite population" if self._population else f"{self.n} rows"
         about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}"
-        return f"{self.loss!s} loss {self.risk:.5f} = {self._sum()}   [{about}]"
+        return f"{self.loss!s} loss {self.risk:.5f} = {self._sum()}\n  [{about}]"
 
     def _sum(self) -> str:
         parts = [("− " if sign < 0 else "+ ") + name for sign, name in zip(self._signs, self.names, strict=True)]
@@ -351,7 +353,7 @@ class Decomposition(TermTable):
         table = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
         return {
             "schema_version": SCHEMA_VERSION,
-            "loss": {"name": self.loss.name, "label": str(self.loss), "parameters": self.loss.parameters},
+            "loss": _described(self.loss),
             "form": self.form,
             "risk": self.risk,
             "residual": self.residual,
@@ -408,12 +410,24 @@ class Decomposition(TermTable):
             refuse("the parts of the summary must fit together", found, "Do not edit the JSON by hand.")
 
 
+def _described(loss: ProperLoss) -> dict[str, Any]:
+    """A loss of the table by name and parameters; any other by its label only."""
+    known = LOSSES.get(loss.name) is type(loss)
+    return {
+        "name": loss.name if known else "custom",
+        "label": str(loss),
+        "parameters": loss.parameters if known else {},
+    }
+
+
 def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decomposition:
     loss = data["loss"]
     moments = Moments(np.array(data["mean"], dtype=float), np.array(data["covariance"], dtype=float))
     parts = (3 if data["form"] == "plugin" else 2) * len(data["levels"])
     fit = moments.mean.shape == (parts,) and moments.covariance.shape == (parts, parts)
     fit &= len(data["names"]) == len(data["roles"]) == len(data["signs"]) and set(data["roles"]) <= set(ROLES)
+    fit &= all(isinstance(text, str) for key in ("names", "levels", "notes") for text in data[key])
+    fit &= set(data["signs"]) <= {1, -1}
     if not fit:
         raise ValueError(f"{len(data['names'])} names, {len(data['levels'])} levels, {moments.mean.size} means")
     return cls(
@@ -471,8 +485,9 @@ class PairedDifference(TermTable):
 
     @property
     def std_error(self) -> dict[str, float]:
-        """Paired standard error of each difference."""
-        return {name: self._moments.std_error(self.first._combination(i)) for i, name in enumerate(self.names)}
+        """Paired standard error of each difference; NaN for in-sample laws."""
+        errors = {name: self._moments.std_error(self.first._combination(i)) for i, name in enumerate(self.names)}
+        return {name: math.nan if math.isnan(self.first.std_error[name]) else error for name, error in errors.items()}
 
     @property
     def risk(self) -> float:
@@ -503,6 +518,7 @@ class PairedDifference(TermTable):
         """
         name = parse_choice(term, self.names, "term")
         confidence = parse_confidence(level)
+        self.first._inference(name).require_interval()
         margin = quantile(confidence, two_sided=True) * self.std_error[name]
         return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt, paired")
 
@@ -519,13 +535,17 @@ class PairedDifference(TermTable):
         return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
 
     def _columns(self) -> dict[str, list[Any]]:
-        intervals = [self.interval(name) for name in self.names]
+        z = quantile(0.95, two_sided=True)
+        ends = [
+            (self.terms[name] - z * self.std_error[name], self.terms[name] + z * self.std_error[name])
+            for name in self.names
+        ]
         return {
             "term": list(self.names),
             "difference": list(self.terms.values()),
             "std_error": list(self.std_error.values()),
-            "low": [interval.low for interval in intervals],
-            "high": [interval.high for interval in intervals],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
         }
 
     def _title(self) -> str:

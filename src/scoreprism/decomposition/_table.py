@@ -23,18 +23,13 @@ class TermTable:
     @property
     def terms(self) -> dict[str, float]:
         """Estimate of each term."""
-        raise NotImplementedError  # pragma: no cover
-
-    @property
-    def std_error(self) -> dict[str, float]:
-        """Standard error of each term."""
-        raise NotImplementedError  # pragma: no cover
+        raise NotImplementedError
 
     def _columns(self) -> dict[str, list[Any]]:
-        raise NotImplementedError  # pragma: no cover
+        raise NotImplementedError
 
     def _title(self) -> str:
-        raise NotImplementedError  # pragma: no cover
+        raise NotImplementedError
 
     def _footer(self) -> list[str]:
         return []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lgamma
 from typing import ClassVar
 
 import numpy as np
 
-from scoreprism._validation import parse_number
+from scoreprism._validation import parse_number, refuse
 from scoreprism.losses._base import ProperLoss
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -101,6 +102,12 @@ class BetaLoss(ProperLoss):
     def __post_init__(self) -> None:
         for key in ("a", "b"):
             object.__setattr__(self, key, parse_number(getattr(self, key), key, "above −1", lambda v: v > -1.0))
+        if lgamma(self.a + 1.0) + lgamma(self.b + 1.0) - lgamma(self.a + self.b + 2.0) < -690.0:
+            refuse(
+                "a and b must leave the loss a size that doubles can hold",
+                f"a={self.a:g}, b={self.b:g}",
+                "Use smaller ones.",
+            )
 
     @property
     def symmetric(self) -> bool:
@@ -114,7 +121,7 @@ class BetaLoss(ProperLoss):
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
         if_no, if_yes = self._partial(p)
-        return np.where(y == 1, if_yes, if_no)
+        return np.maximum(np.where(y == 1, if_yes, if_no), 0.0)
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         if_no, if_yes = self._partial(p)

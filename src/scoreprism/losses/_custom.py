@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreprism._validation import refuse
+from scoreprism._validation import parse_count, refuse
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
 from scoreprism.losses._base import ProperLoss
 from scoreprism.simplex import FloatArray, IntArray, as_matrix, n_classes
@@ -22,8 +22,11 @@ _TOLERANCE = 1e-7
 
 
 def _column(values: Any, n: int, what: str) -> FloatArray:
-    """What a user's function returned, if it is one number per row."""
-    array = np.asarray(values, dtype=np.float64)
+    """What a user's function returned, if it is one number per row; it was given copies, so it may write on them."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse(f"{what} must return numbers", type(values).__name__, "Return an array with one number per row.")
     if array.shape != (n,):
         refuse(
             f"{what} must return one number per row, shape ({n},)",
@@ -59,6 +62,17 @@ class _CustomLoss(ProperLoss):
     def symmetric(self) -> bool:
         """Whether swapping classes changed nothing on the laws tried."""
         return self._exchangeable
+
+    def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        risk, entropy = self._risk(p, q), self._entropy(q)
+        worst = np.argmin(risk - entropy)
+        if risk[worst] - entropy[worst] < -_TOLERANCE * max(1.0, abs(entropy[worst])):
+            raise ImproperLossError(
+                f"the loss {self._label!r} is not proper: predicting {_said(as_matrix(p)[worst])} when "
+                f"{_said(as_matrix(q)[worst])} holds has expected loss {risk[worst]:.4g}, less than the "
+                f"{entropy[worst]:.4g} of the truth itself. Use a proper loss such as 'brier' or 'log'."
+            )
+        return np.maximum(risk - entropy, 0.0)
 
     def _law(self, value: object, name: str) -> FloatArray:
         law = super()._law(value, name)
@@ -117,7 +131,7 @@ class FunctionLoss(_CustomLoss):
         for law in (vector, as_matrix(vector)):
             try:
                 with np.errstate(all="ignore"):
-                    self._function(law, y)
+                    self._function(law.copy(), y.copy())
             except (IndexError, ValueError, TypeError) as error:
                 reason = error
             else:
@@ -132,7 +146,7 @@ class FunctionLoss(_CustomLoss):
         return matrix[:, 1] if self._vector else matrix
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return _column(self._function(p, y), p.shape[0], "the loss function")
+        return _column(self._function(p.copy(), y.copy()), p.shape[0], "the loss function")
 
 
 class EntropyLoss(_CustomLoss):
@@ -144,7 +158,7 @@ class EntropyLoss(_CustomLoss):
         self._gradient = gradient
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return _column(self._concave(q), q.shape[0], "the entropy")
+        return _column(self._concave(q.copy()), q.shape[0], "the entropy")
 
     def _slope(self, p: FloatArray, y: IntArray) -> FloatArray:
         """Directional derivative of the entropy at p towards the vertex e_y."""
@@ -152,7 +166,7 @@ class EntropyLoss(_CustomLoss):
         direction[np.arange(p.shape[0]), y] += 1.0
         if self._gradient is None:
             return _directional(self._entropy, p, direction)
-        gradient = np.asarray(self._gradient(p), dtype=np.float64)
+        gradient = np.asarray(self._gradient(p.copy()), dtype=np.float64)
         if gradient.shape != p.shape:
             refuse(
                 f"the gradient must return an array of shape {p.shape}",
@@ -260,9 +274,7 @@ def _pairs(loss: ProperLoss, k: int) -> tuple[FloatArray, FloatArray]:
     laws = _trial_laws(k)
     predictions = np.concatenate([laws, np.eye(k)]) if k == 2 else laws
     losses = np.stack([loss.loss(predictions, np.full(predictions.shape[0], y)) for y in range(k)], axis=1)
-    with np.errstate(invalid="ignore"):
-        risks = np.where(laws[:, None, :] > 0, laws[:, None, :] * losses[None, :, :], 0.0).sum(axis=2)
-    return predictions, risks
+    return predictions, laws @ losses.T  # trial laws are positive everywhere: no 0·∞
 
 
 def _coerce(loss: ProperLoss | RowFunction, k: int) -> ProperLoss:
@@ -304,8 +316,9 @@ def check_proper(loss: ProperLoss | RowFunction, n_classes: int = 2) -> None:
 has expected loss 1.144, less than the 1.407 of predicting 0.45 itself. A decomposition would credit \
 miscalibration; use a proper loss such as 'brier' or 'log'.
     """
-    checked = _coerce(loss, n_classes)
-    k = 2 if checked.binary_only else n_classes
+    classes = parse_count(n_classes, "n_classes", 2)
+    checked = _coerce(loss, classes)
+    k = 2 if checked.binary_only else classes
     predictions, risks = _pairs(checked, k)
     laws = predictions[: risks.shape[0]]
     own = np.diagonal(risks)
@@ -366,14 +379,21 @@ def from_loss(function: RowFunction, n_classes: int = 2, *, name: str | None = N
     >>> loss.divergence([0.2], [0.5]).round(12)
     array([0.09])
     """
-    if isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        refuse("n_classes must be an integer of at least 2", repr(n_classes), "Pass the number of classes.")
+    classes = parse_count(n_classes, "n_classes", 2)
     if not callable(function):
         refuse("function must be callable as function(p, y)", type(function).__name__, "Pass a row-wise function.")
-    loss = FunctionLoss(function, int(n_classes), name or str(getattr(function, "__name__", "loss")))
-    check_proper(loss, loss._classes or 2)
-    _settle(loss, loss._classes or 2)
+    loss = FunctionLoss(function, classes, name or str(getattr(function, "__name__", "loss")))
+    check_proper(loss, classes)
+    _settle(loss, classes)
     return loss
+
+
+def _takes_three_classes(entropy: RowFunction) -> bool:
+    """Some entropies are written for two classes only."""
+    try:
+        return np.shape(entropy(np.full((4, 3), 1 / 3))) == (4,)
+    except (ArithmeticError, IndexError, TypeError, ValueError):
+        return False
 
 
 def from_entropy(entropy: RowFunction, gradient: RowFunction | None = None, *, name: str | None = None) -> ProperLoss:
@@ -406,5 +426,7 @@ def from_entropy(entropy: RowFunction, gradient: RowFunction | None = None, *, n
             refuse(f"{what} must be callable on (n, K) arrays", type(function).__name__, "Pass a row-wise function.")
     loss = EntropyLoss(entropy, gradient, name or str(getattr(entropy, "__name__", "entropy")))
     check_proper(loss, 2)
+    if _takes_three_classes(entropy):
+        check_proper(loss, 3)
     _settle(loss, 2)
     return loss

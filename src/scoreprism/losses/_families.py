@@ -159,7 +159,7 @@ class LogLoss(ProperLoss):
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
         hit = np.where(y == 1, p, 1.0 - p) if p.ndim == 1 else pick(p, y)
-        return 0.0 - np.log(hit)
+        return np.maximum(0.0 - np.log(hit), 0.0)  # an entry that rounding put above 1 costs nothing
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         if p.ndim == 1:
