@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +15,24 @@ from scoreprism.simplex import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TermTable:
+class TermTable(ABC):
     """What every result with named terms has: estimates, standard errors, a frame, a text and an HTML table."""
 
     names: tuple[str, ...]
     _backend: str | None
 
     @property
+    @abstractmethod
     def terms(self) -> dict[str, float]:
         """Estimate of each term."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _columns(self) -> dict[str, list[Any]]:
-        raise NotImplementedError
+        """The table, column by column."""
 
+    @abstractmethod
     def _title(self) -> str:
-        raise NotImplementedError
+        """What stands above the table."""
 
     def _footer(self) -> list[str]:
         return []
