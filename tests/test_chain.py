@@ -342,6 +342,8 @@ def test_minus_refuses_other_rows():
         a.minus(Chain(y, levels, np.ones(len(y))).decompose("brier"))
     with pytest.raises(InputError, match="the same loss; got brier and log"):
         a.minus(Chain(y, levels).decompose("log"))
+    with pytest.raises(InputError, match="the same clip; got None and 0.1"):
+        a.minus(Chain(y, levels).decompose("brier", clip=0.1))
     with pytest.raises(InputError, match="the same form"):
         a.minus(Chain(y, levels).decompose("brier", "plugin"))
     with pytest.raises(InputError, match="other must be a Decomposition; got float"):

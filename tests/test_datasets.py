@@ -184,8 +184,49 @@ def test_scores_with_plateaus():
     assert terms.grouping == pytest.approx(refinement - law.irreducible("brier"), abs=1e-5)
     fine = law.population(lambda x1, x2: np.round(x1, 3), "brier")
     smooth = law.population(lambda x1, x2: x1, "brier")
-    assert fine.method == "discrete"
+    assert fine.method == "curve"
     assert fine.grouping == pytest.approx(smooth.grouping, abs=1e-5)
+
+
+def test_a_score_that_never_stops_turning_does_not_hang():
+    law = CopulaLaw()
+    nodes = law.score_law(lambda x1, x2: 0.5 + 0.4 * np.sin(5000 * x1))
+    assert nodes.method == "sampled"
+    exact = law.population(lambda x1, x2: 0.5, "brier")  # such a score tells nothing: C is the base rate everywhere
+    assert nodes.mass @ (nodes.calibrated * (1 - nodes.calibrated)) == pytest.approx(
+        exact.grouping + exact.irreducible, abs=1e-4
+    )
+
+
+ODD_SCORES = {
+    "sine": (lambda x1, x2: 0.5 + 0.4 * np.sin(20 * x1), "curve"),
+    "parabola": (lambda x1, x2: 0.1 + 3 * x1 * (1 - x1), "curve"),
+    "jump": (lambda x1, x2: 0.1 + 0.3 * (x1 > 0.4) + 0.5 * x2, "sampled"),
+    "product": (lambda x1, x2: 0.05 + 0.9 * x1 * x2, "smooth"),
+    "maximum": (lambda x1, x2: 0.05 + 0.9 * np.maximum(x1, x2), "sampled"),
+    "steps": (lambda x1, x2: 0.2 + 0.3 * (x1 > 0.3) + 0.4 * (x2 > 0.6), "discrete"),
+    "rounded": (lambda x1, x2: 0.005 + np.round(0.6 * x1 + 0.38 * x2, 2), "discrete"),
+    "rounded product": (lambda x1, x2: 0.1 + np.round(0.8 * x1 * x2, 3), "sampled"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_SCORES)
+@pytest.mark.parametrize("rho", [0.0, 0.95, pytest.param(-0.7, marks=pytest.mark.slow)])
+def test_odd_scores_keep_the_risk_and_the_mean(name, rho):
+    """rel + grp + irr must be E L(S,Q), which needs no C, and E[C] must be E[Q]: both by the midpoint rule on 2000² cells."""
+    score, method = ODD_SCORES[name]
+    law = CopulaLaw(rho)
+    side = (np.arange(2000) + 0.5) / 2000
+    u, w = (v.ravel() for v in np.meshgrid(side, side, indexing="ij"))
+    v = law._conditional(u, w)
+    q, s = sigmoid(law.logit(u, v)), score(u, v)
+    nodes = law.score_law(score)
+    assert nodes.method == method
+    assert nodes.mass.sum() == pytest.approx(1.0, abs=1e-12)
+    assert nodes.mass @ nodes.calibrated == pytest.approx(q.mean(), abs=1e-5)
+    for loss in (get_loss("brier"), get_loss("log")):
+        rows = loss.divergence(nodes.score, nodes.calibrated) + loss.entropy(nodes.calibrated)
+        assert nodes.mass @ rows == pytest.approx(loss.risk(s, q).mean(), abs=3e-5)
 
 
 def test_nodes_are_sorted_and_scores_are_checked_everywhere():

@@ -226,6 +226,29 @@ def test_two_columns_one_ulp_apart_equal_one_column(p):
     np.testing.assert_allclose(mirrored, wide, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [case[0] for case in CASES] + [Tsallis(0.001), BetaLoss(-0.99, 0.5), BetaLoss(-0.99, 2), BetaLoss(3, -0.99)],
+    ids=str,
+)
+def test_subnormal_probabilities_give_no_nan(loss):
+    """An overflow is an infinite loss, a divergence of a law from itself is zero."""
+    tiny = np.array([0.0, 5e-324, 1e-320, 1e-310, 2e-308, 1e-300, 0.5, 1.0])
+    p, q = (v.ravel() for v in np.meshgrid(tiny, tiny))
+    wide = np.stack([p, 1 - p], axis=1), np.stack([q, 1 - q], axis=1)
+    for a, b in ((p, q), wide):
+        for values in (
+            loss.risk(a, b),
+            loss.entropy(b),
+            loss.divergence(a, b),
+            loss.loss(a, np.zeros(p.size, dtype=int)),
+            loss.loss(a, np.ones(p.size, dtype=int)),
+        ):
+            assert not np.isnan(values).any()
+            assert (values >= 0).all()
+        assert (loss.divergence(a, a) == 0).all()
+
+
 def test_the_boosting_loss_has_its_closed_form():
     """Buja, Stuetzle & Shen (2005): a = b = −1/2 gives ℓ(p,1) = 2·sqrt((1−p)/p) and ℰ(q) = 4·sqrt(q(1−q))."""
     p = np.array([0.01, 0.2, 0.5, 0.93])

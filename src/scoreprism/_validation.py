@@ -433,6 +433,19 @@ def parse_outcomes(
     return Outcomes(recode[codes], final, [_reading(law, columns, final) for law in laws])
 
 
+def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
+    """Names in a form in which they compare with labels: 1, 1.0, True and "1" are the same where labels are numbers."""
+    numeric = all(isinstance(label, (bool, int, float)) for label in labels.tolist())
+    return [_number_in(name) if numeric else str(name) for name in names]
+
+
+def _number_in(name: object) -> object:
+    try:
+        return float({"True": 1.0, "False": 0.0}.get(name, name) if isinstance(name, str) else name)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return str(name)
+
+
 def _class_order(
     y_true: ArrayLike,
     present: NDArray[Any],
@@ -440,58 +453,86 @@ def _class_order(
     pos_label: object,
     classes: ArrayLike | None,
 ) -> NDArray[Any]:
-    """The label of each column of the laws."""
+    """The label of each column of the laws that do not name their columns, and the order results are kept in."""
     k = n_classes(laws[0].values)
     if classes is not None:
         return _parse_classes(classes, k)
-    vector = any(law.values.ndim == 1 for law in laws)
-    if vector and pos_label is None:
+    if pos_label is None and any(law.values.ndim == 1 for law in laws):
         return _guess_free_columns(present, k, 1)
     named = _columns_from_names(present, laws)
-    if named is not None:
-        return named
+    positional = [law.name for law in laws if law.values.ndim == 2 and not _speaks_labels(law, present)]
+    if named is not None and not positional:
+        return named[1]
+    default = _default_columns(y_true, present, k, pos_label, positional)
+    if named is not None and _keys(named[1], present) != _keys(default, present):
+        refuse(
+            "laws with and without column names must agree on the order of the classes",
+            f"{_shown(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
+            "Pass classes=[…], the labels in the order of the unnamed columns.",
+            LabelError,
+        )
+    return default
+
+
+def _default_columns(
+    y_true: ArrayLike, present: NDArray[Any], k: int, pos_label: object, positional: Sequence[str]
+) -> NDArray[Any]:
+    """The order of columns without names: an ordered categorical's, else sorted."""
     categories = unwrap(y_true).categories
     if categories is not None and len(categories) == k:
         return np.array(categories, dtype=object)
     if pos_label is not None and k == 2:
-        return _columns_from_pos_label(present, pos_label)
+        return _columns_from_pos_label(present, pos_label, positional)
     return _guess_free_columns(present, k, 2)
 
 
-def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> NDArray[Any] | None:
-    """The order of the first frame whose columns are named after the labels, if nothing contradicts it."""
-    by_text = {str(label): label for label in present.tolist()}
+def _speaks_labels(law: GivenLaw, present: NDArray[Any]) -> bool:
+    """Whether the columns of a law are named after the labels."""
+    names = _keys(law.columns or (), present)
+    return set(_keys(present.tolist(), present)) <= set(names) and len(set(names)) == n_classes(law.values)
+
+
+def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> tuple[str, NDArray[Any]] | None:
+    """The first law whose columns are named after the labels, and the labels in that order."""
+    by_key = dict(zip(_keys(present.tolist(), present), present.tolist(), strict=True))
     for law in laws:
-        names = [str(name) for name in law.columns or ()]
-        if law.values.ndim == 2 and set(by_text) <= set(names) and len(set(names)) == len(names):
-            found = np.array([by_text.get(name, name) for name in names], dtype=object)
-            unnamed = [other.name for other in laws if other.values.ndim == 2 and other.columns is None]
-            if unnamed and names != sorted(names):
-                refuse(
-                    "laws with and without column names must agree on the order of the classes",
-                    f"{_shown(found)} from {law.name}, and no names on {', '.join(unnamed)}",
-                    "Pass classes=[…], the labels in the order of the unnamed columns.",
-                    LabelError,
-                )
-            return found
+        if law.values.ndim == 2 and _speaks_labels(law, present):
+            keys = _keys(law.columns or (), present)
+            absent = [_like(present, key) for key in keys]
+            found = [by_key.get(key, other) for key, other in zip(keys, absent, strict=True)]
+            return law.name, np.array(found, dtype=object)
     return None
+
+
+def _like(present: NDArray[Any], key: object) -> object:
+    """A label that never occurred, of the kind of those that did."""
+    sample = present.tolist()[0]
+    return type(sample)(key) if isinstance(sample, (bool, int, float)) and isinstance(key, float) else key
 
 
 def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
     """Which column of a law belongs to each class; None if they are in place."""
+    wanted = _keys(final.tolist(), final)
+    names = _keys(law.columns or (), final)
     if law.values.ndim == 1:
+        if len(names) == 1 and names[0] in wanted and names[0] != wanted[1]:
+            refuse(
+                f"one column of probabilities must be that of the positive label, {plain(final[1])}",
+                f"{law.name} named {plain((law.columns or ('',))[0])}",
+                "Pass the other column, or pos_label.",
+                LabelError,
+            )
         return None
-    wanted = [str(label) for label in final.tolist()]
-    names = [str(name) for name in law.columns or ()]
     common = set(names) & set(wanted)
     if common and (common != set(wanted) or len(names) != len(wanted)):
         refuse(
             f"the columns of {law.name} must be named after all labels or none",
-            f"the columns {names} beside the labels {wanted}",
+            f"the columns {[str(name) for name in law.columns or ()]} beside the labels {_shown(final)}",
             "Rename the columns, or pass .to_numpy().",
             LabelError,
         )
-    order = [(names if common else [str(label) for label in columns.tolist()]).index(label) for label in wanted]
+    have = names if common else _keys(columns.tolist(), final)
+    order = [have.index(label) for label in wanted]
     return None if order == list(range(len(order))) else order
 
 
@@ -502,7 +543,7 @@ def _shown(labels: NDArray[Any]) -> str:
 
 def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
     columns = parse_labels(classes, "classes")
-    if columns.shape[0] != k or len(set(columns.tolist())) != k:
+    if columns.shape[0] != k or len({str(label) for label in columns.tolist()}) != k:
         refuse(
             f"classes must name {k} different labels, one per column",
             _shown(columns),
@@ -512,7 +553,7 @@ def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
     return columns
 
 
-def _columns_from_pos_label(present: NDArray[Any], pos_label: object) -> NDArray[Any]:
+def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional: Sequence[str]) -> NDArray[Any]:
     """Two classes in sorted order, one of which is `pos_label`."""
     if np.ndim(pos_label) != 0:  # type: ignore[arg-type]
         refuse(
@@ -532,7 +573,16 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object) -> NDArray
     standard = _standard_coding(present)
     other = others[0] if others else next((v for v in standard or () if v != pos_label), None)
     if other is None:  # one label only, and it is the positive one: the other class never occurred
-        other = f"not {pos_label}" if isinstance(pos_label, str) else _unlike(pos_label)
+        if positional:
+            refuse(
+                "y_true must show which label belongs to which of the 2 columns",
+                f"the single label {_shown(present)}",
+                "Pass classes=[…] in column order.",
+                LabelError,
+            )
+        return np.array(
+            [f"not {pos_label}" if isinstance(pos_label, str) else _unlike(pos_label), pos_label], dtype=object
+        )
     try:
         return np.unique(np.array([other, pos_label], dtype=object))
     except TypeError:

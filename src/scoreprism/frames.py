@@ -101,6 +101,8 @@ def unwrap(value: object) -> Unwrapped:
 
     if backend == "pyarrow" and type(value).__name__.endswith(("Array", "Scalar")):
         value = sys.modules["pyarrow"].chunked_array([value]) if hasattr(value, "null_count") else value
+    if backend == "pandas" and not hasattr(value, "iloc"):  # a bare Categorical, Index or extension array
+        value = sys.modules["pandas"].Series(value)
     columns = _columns(value)
     if columns is not None:
         return _stack([unwrap(column) for column in columns], backend)
@@ -136,7 +138,7 @@ def _stack(columns: list[Unwrapped], backend: str) -> Unwrapped:
 
 def column_names(value: object) -> tuple[Any, ...] | None:
     """
-    Names of the columns of a frame, unless they are just positions.
+    Names of the columns of a frame, or of a series, unless they are just positions.
 
     Parameters
     ----------
@@ -146,7 +148,7 @@ def column_names(value: object) -> tuple[Any, ...] | None:
     Returns
     -------
     tuple or None
-        Names in order; None for what is not a frame, and for the default 0, 1, 2, … of pandas.
+        Names in order; None for what has no names, and for the default 0, 1, 2, … of pandas.
 
     Examples
     --------
@@ -156,8 +158,12 @@ def column_names(value: object) -> tuple[Any, ...] | None:
     """
     if backend_of(value) is None:
         return None
-    names: Any = getattr(value, "column_names", None) or getattr(value, "columns", None)
-    if names is None or type(names).__name__ == "RangeIndex":
+    names: Any = getattr(value, "column_names", None)
+    names = getattr(value, "columns", None) if names is None else names
+    if names is None:
+        name = getattr(value, "name", None)
+        return None if name is None or name == "" else (name,)
+    if type(names).__name__ == "RangeIndex" and list(names) == list(range(len(names))):
         return None
     return tuple(names)
 

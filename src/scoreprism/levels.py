@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, plain, refuse, require_rows
-from scoreprism.decomposition import Decomposition, Plan, Sheet, assemble
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes
@@ -65,6 +66,10 @@ class Level:
         parsed = parse_law(law, f"the law of level {name!r}")
         fitted = None if folds is None else frozen(parse_folds(folds, parsed, f"the folds of level {name!r}"))
         given = GivenLaw(f"level {name!r}", frozen(parsed), fitted, column_names(law))
+        for fold in folds if isinstance(folds, (list, tuple)) else ():
+            if parsed.ndim == 2 and column_names(fold) not in (None, given.columns):
+                remedy = "Give all frames the columns of the law, in its order."
+                refuse(f"the folds of level {name!r} must have the columns of its law", f"{column_names(fold)}", remedy)
         for key, value in (("name", name), ("law", given.values), ("folds", fitted)):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "_given", given)

@@ -210,8 +210,8 @@ class SquareLaw(ABC):
         -------
         PopulationTerms
             To 1e-7 for scores that are smooth and strictly monotone in x1 or in x2, such as
-            σ(a + b₁x₁ + b₂x₂) and averages of these; to 1e-5 for scores with few values and for any function
-            of one feature; to about 3e-5 for all others. ``method`` tells which.
+            σ(a + b₁x₁ + b₂x₂) and averages of these; to 1e-5 for scores with at most about a hundred values and for
+            functions of one feature with a few turning points; to about 3e-5 for most others. ``method`` tells which.
         """
         chosen = get_loss(loss)
         law = self.score_law(score)

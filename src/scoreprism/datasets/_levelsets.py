@@ -5,7 +5,7 @@ module finds the law of (S, C), C = E[Q | S], as weighted nodes:
 
 * a score with few values: cells of constancy, with their jumps located by bisection (`discrete`);
 * a score that is strictly monotone in one coordinate: the co-area formula along its level curves (`smooth`);
-* a score that varies with one coordinate only, in any way: all points of each level set (`curve`), about 1e-6;
+* a score that varies with one coordinate only: all points of each level set, branch by branch (`curve`), about 1e-5;
 * anything else: bins of a sorted low-discrepancy sample (`sampled`), good to about 3e-5.
 """
 
@@ -88,10 +88,11 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
     """The joint law of S = score(x₁, x₂) and C = E[Q | S]."""
     u, w = _lattice(4096)
     values = score(u, plane.conditional(u, w))
-    if np.unique(values).size <= 1500:
-        return discrete(score, plane)
+    distinct = np.unique(values).size
+    if distinct <= 128:
+        return discrete(score, plane, cells=max(128, 8 * distinct))
     axis = _monotone_axis(score)
-    if axis is not None:
+    if axis is not None and not _jumps(score, 1 - axis):
         law = smooth(*_oriented(score, plane, axis))
         if abs(law.mass.sum() - 1.0) < 1e-6:
             return _sorted(law._replace(mass=law.mass / law.mass.sum()))
@@ -100,7 +101,8 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
         grid = np.linspace(_EDGE, 1.0 - _EDGE, 65)
         table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
         if (table == table[:, :1]).all():
-            return _sorted(curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane))  # type: ignore[misc]
+            found = curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
+            return sampled(score, plane) if found is None else _sorted(found)
     return sampled(score, plane)
 
 
@@ -128,6 +130,17 @@ def _monotone_axis(score: PlaneFunction) -> int | None:
         if ((steps > 0).all() or (steps < 0).all()) and np.abs(steps).mean() > steepness:
             best, steepness = axis, float(np.abs(steps).mean())
     return best
+
+
+def _jumps(score: PlaneFunction, axis: int) -> bool:
+    """Whether the score jumps along a coordinate: refining the grid does not shrink its largest step."""
+    across = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    largest = []
+    for points in (129, 4097):
+        along = np.linspace(_EDGE, 1.0 - _EDGE, points)
+        u, v = (along[:, None] + 0.0 * across, 0.0 * along[:, None] + across)
+        largest.append(float(np.abs(np.diff(score(u, v) if axis == 0 else score(v, u), axis=0)).max()))
+    return largest[1] > 0.25 * largest[0] and largest[1] > 1e-9
 
 
 # ── smooth scores ───────────────────────────────────────────────────────────────────────────────────────
@@ -270,35 +283,50 @@ def _mean_q(plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray) -> F
 # ── scores of one coordinate ────────────────────────────────────────────────────────────────────────────
 
 
-def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int = 1 << 14) -> ScoreLaw:
-    """C at s(u) averages E[Q | u'] over all u' with the same score, each weighed by 1/|s'(u')|."""
+def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int = 1 << 14) -> ScoreLaw | None:
+    """
+    C at s(u) averages E[Q | u'] over all u' with the same score, each weighed by 1/|s'(u')|, branch by branch.
+
+    None for a score with so many branches that this would take minutes.
+    """
     u = (np.arange(points) + 0.5) / points
-    values = score(u)
-    given = _given(plane, u)
-    slope = np.abs(_slope(lambda x, _: score(x), u, u, 1e-7))
-    flat = slope == 0.0
-    mass = 1.0 / np.where(flat, 1.0, slope)  # the point itself, then all others
-    events = mass * given
-    grid = np.linspace(_EDGE, 1.0 - _EDGE, 1025)
-    table = score(grid)
-    own = np.searchsorted(grid, u) - 1
-    for rows in np.array_split(np.arange(points), 16):
-        gap = table - values[rows][:, None]
-        which, cell = np.nonzero(gap[:, :-1] * gap[:, 1:] < 0)
-        other = cell != own[rows][which]
-        which, cell = which[other], cell[other]
-        target = values[rows][which]
-        root = _bisect(lambda x, t=target: score(x) - t, grid[cell], grid[cell + 1])  # type: ignore[misc]
+    values, given = score(u), _given(plane, u)
+    flat = _slope(lambda x, _: score(x), u, u, 1e-7) == 0.0
+    branches = [] if flat.all() else _branches(score)
+    if len(branches) > 300:
+        return None
+    mass, events = np.zeros(points), np.zeros(points)
+    for low, high in branches:
+        first, last = score(np.array([low, high]))
+        rows = np.flatnonzero((values - first) * (values - last) <= 0.0)
+        target = values[rows]
+        root = _bisect(lambda x, t=target: score(x) - t, np.full(rows.size, low), np.full(rows.size, high))  # type: ignore[misc]
         slope = np.abs(_slope(lambda x, _: score(x), root, root, 1e-7))
         met = (np.abs(score(root) - target) < 1e-9) & (slope > 0)  # a jump crosses the value without taking it
         share = np.where(met, 1.0 / np.where(met, slope, 1.0), 0.0)
-        mass[rows] += np.bincount(which, share, minlength=rows.size)
-        events[rows] += np.bincount(which, share * _given(plane, root), minlength=rows.size)
-    calibrated = np.clip(events / mass, 0.0, 1.0)
+        mass[rows] += share
+        events[rows] += share * _given(plane, root)
+    calibrated = np.where(mass > 0, np.clip(events / np.where(mass > 0, mass, 1.0), 0.0, 1.0), given)
     if flat.any():  # a plateau has mass of its own, which drowns the points that only cross its value
         _, code = np.unique(values[flat], return_inverse=True)
         calibrated[flat] = (np.bincount(code, given[flat]) / np.bincount(code))[code]
     return ScoreLaw(values, calibrated, np.full(points, 1.0 / points), "curve")
+
+
+def _branches(score: Callable[[FloatArray], FloatArray]) -> list[tuple[float, float]]:
+    """Intervals on which a function of one variable is monotone and not flat, with its turning points refined."""
+    grid = np.linspace(_EDGE, 1.0 - _EDGE, 8193)
+    direction = np.sign(np.diff(score(grid)))
+    change = np.flatnonzero(direction[1:] != direction[:-1]) + 1
+    low, high = grid[change - 1], grid[change + 1]
+    upward = direction[change - 1] - direction[change]  # positive at a maximum, negative at a minimum
+    for _ in range(60):  # thirds: keep the two that hold the extremum
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        left = score(a) * upward < score(b) * upward
+        low, high = np.where(left, a, low), np.where(left, high, b)
+    ends = np.concatenate([[_EDGE], 0.5 * (low + high), [1.0 - _EDGE]])
+    kinds = direction[np.concatenate([[0], change])]
+    return [(float(a), float(b)) for (a, b), kind in zip(pairwise(ends), kinds, strict=True) if kind != 0 and b > a]
 
 
 def _given(plane: Plane, u: FloatArray) -> FloatArray:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
 from scoreprism.decomposition._result import Decomposition, PairedDifference
-from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.decomposition._table import Contributions
 
 __all__ = [
     "Contributions",
     "Decomposition",
     "PairedDifference",
-    "Plan",
-    "Sheet",
-    "assemble",
     "corp_decomposition",
     "resolution_decomposition",
 ]

@@ -286,7 +286,7 @@ class Decomposition(TermTable):
         if not isinstance(other, Decomposition):
             refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
         self._stored(), other._stored()
-        for what in ("loss", "form", "names", "n"):
+        for what in ("loss", "form", "names", "n", "clip"):
             if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves
                 refuse(
                     f"both decompositions must have the same {what}",

@@ -67,7 +67,7 @@ def incomplete_beta(x: FloatArray, rest: FloatArray, a: float, b: float) -> Floa
     value[low] = _lower_half(x[low], base, b)
     value[~low] = _upper_half(rest[~low], base, b)
     for order in base + np.arange(steps):
-        value = (order * value - x**order * rest**b) / (order + b)
+        value = np.where(np.isinf(value), np.inf, (order * value - x**order * rest**b) / (order + b))
     return np.where((rest == 0.0) & (b <= 0.0), np.inf, value)
 
 
@@ -129,8 +129,13 @@ class BetaLoss(ProperLoss):
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: exactly 0 at p = q
         regret = np.zeros(p.shape[0])
-        for share, at_p, at_q in zip(q.T, self._partial(p), self._partial(q), strict=True):
-            regret += np.where(share > 0, share * (at_p - at_q), 0.0)
+        for k, (at_p, at_q) in enumerate(zip(self._partial(p), self._partial(q), strict=True)):
+            gap = q[:, k] * (at_p - at_q)
+            lost = np.isnan(gap)  # two losses of subnormal probabilities overflowed: c^{a−1} integrated by its power
+            if lost.any():
+                power, share, other = (self.b, self.a)[k], np.log(q[lost, k]), np.log(p[lost, k])
+                gap[lost] = (np.exp((power + 1.0) * share) - np.exp(share + power * other)) / power
+            regret += np.where(q[:, k] > 0, gap, 0.0)
         return np.maximum(regret, 0.0)
 
     def _weight(self, c: FloatArray) -> FloatArray:

@@ -333,7 +333,17 @@ class Tsallis(ProperLoss):
         gain = np.where(q > 0, q * (self._ln(q) - self._ln(p)), 0.0)
         slope = np.where(q > 0, _power(p, self.alpha - 1.0) * (q - p), -_power(p, self.alpha))
         terms = np.where((p == 0) & (q > 0) & (self.alpha < 1), np.inf, gain - slope)
+        lost = np.isnan(terms)
+        if lost.any():  # the deformed logarithm of a subnormal probability overflowed: add exponents instead
+            terms[lost] = self._direct(p[lost], q[lost])
         return _row_sum(np.maximum(terms, 0.0))
+
+    def _direct(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """The terms of the divergence by their formula, each power taken at once."""
+        a, e = self.alpha, self.alpha - 1.0
+        crossed = np.exp(np.log(q) + e * np.log(p))
+        terms: FloatArray = (np.exp(a * np.log(q)) - a * crossed + e * np.exp(a * np.log(p))) / e
+        return np.where(p == q, 0.0, terms)
 
     def _weight(self, c: FloatArray) -> FloatArray:
         return self.alpha * (c ** (self.alpha - 2.0) + (1.0 - c) ** (self.alpha - 2.0))
