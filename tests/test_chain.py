@@ -308,7 +308,7 @@ def test_contributions_add_up_and_are_not_decompositions():
     assert frame.columns == ["group", "weight", "reliability", "grouping", "irreducible"]
     assert "not decompositions" in repr(parts)
     assert parts.to_dict()["A"]["weight"] == 0.5
-    assert "<table>" in parts._repr_html_()
+    assert parts._repr_html_().startswith("<figure")
 
 
 @pytest.mark.parametrize("form", FORMS)

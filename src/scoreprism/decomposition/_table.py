@@ -78,17 +78,30 @@ class TermTable(ABC):
 
     def _repr_html_(self) -> str:
         heads, lines = self._cells()
-        right = ' style="text-align:right"'
-        head = "".join(f'<th scope="col"{right if i else ""}>{html.escape(h)}</th>' for i, h in enumerate(heads))
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left">{html.escape(line[0])}</th>'
-            + "".join(f"<td{right}>{html.escape(cell)}</td>" for cell in line[1:])
-            + "</tr>"
+        title, *details = (html.escape(line.strip()) for line in self._title().splitlines())
+        small = "".join(f'<br><span style="opacity:.7">{line}</span>' for line in details)
+        head = "".join(_html_cell("th", "col", text, first=i == 0, ruled=True) for i, text in enumerate(heads))
+        rows = [
+            _html_cell("th", "row", line[0], first=True) + "".join(_html_cell("td", "", text) for text in line[1:])
             for line in lines
+        ]
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(note)}</p>' for note in self._footer())
+        table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        return (
+            '<figure style="margin:0 0 1em">'
+            f'<figcaption><span style="font-weight:bold">{title}</span>{small}</figcaption>'
+            f'<table style="border-collapse:collapse;margin:.4em 0;color:inherit">{table}</table>{notes}</figure>'
         )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._footer())
-        caption = f"<caption>{html.escape(self._title())}</caption>"
-        return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+
+
+def _html_cell(tag: str, scope: str, text: str, *, first: bool = False, ruled: bool = False) -> str:
+    """A cell that looks right on light and dark pages: no colours of its own."""
+    style = f"padding:.2em .8em .2em 0;text-align:{'left' if first else 'right'};font-variant-numeric:tabular-nums"
+    style += ";border-bottom:1px solid currentColor" if ruled else ""
+    style += ";font-weight:normal" if scope == "row" else ""
+    scoped = f' scope="{scope}"' if scope else ""
+    return f'<{tag}{scoped} style="{style}">{html.escape(text)}</{tag}>'
 
 
 def _cell(column: str, value: Any) -> str:

@@ -387,9 +387,12 @@ class RankedProbability(ProperLoss):
         # speed: (p − e_y)ᵀ A (p − e_y) with A_ij = K − 1 − max(i, j), one product with a small matrix
         ranks = np.arange(k)
         spread: FloatArray = p @ (k - 1.0 - np.maximum(ranks[:, None], ranks))
-        linear: FloatArray = k - 1.0 - y - 2.0 * pick(spread, y)
+        linear = pick(spread, y)
+        linear *= -2.0
+        linear -= y
         spread *= p
         linear += _row_sum(spread)
+        linear += k - 1.0
         return np.maximum(linear, 0.0, out=linear)
 
     def _square(self, rows: FloatArray) -> FloatArray:
