@@ -58,6 +58,16 @@ def test_intervals_and_bounds_are_the_documented_formulas(weighted):
     assert clt.method == "clt"
 
 
+def test_residual_of_the_plugin_form():
+    """Its interval and bounds are those of its own rows."""
+    y, levels, _ = sample(5)
+    d = Chain(y, levels).decompose("brier", "plugin")
+    rows = d.rows[:, -1]
+    assert d.interval("residual").low == pytest.approx(rows.mean() - Z2 * error(rows), abs=1e-14)
+    assert d.lower_bound("residual").value == pytest.approx(rows.mean() - Z1 * error(rows), abs=1e-14)
+    assert d.upper_bound("residual").value == pytest.approx(rows.mean() + Z1 * error(rows), abs=1e-14)
+
+
 def test_what_no_data_can_bound_is_refused_with_the_reason():
     d = parts()[0]
     with pytest.raises(UnavailableError, match=r"'irreducible' has no lower bound: .* \(Lee & Barber 2021\)"):

@@ -368,7 +368,8 @@ class TermInference:
 
     def _difference(self) -> tuple[float, float]:
         """The loss difference LD and its standard error."""
-        rows = {self.step: float(self.sign)}
+        combination = coefficients("difference", self.step, self.levels)
+        rows = {i: self.sign * c for i, c in combination.items()}
         return self.moments.value(rows), self.moments.std_error(rows)
 
     def _spreads(self) -> tuple[float, float]:

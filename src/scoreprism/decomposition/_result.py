@@ -140,30 +140,29 @@ class Decomposition(TermTable):
     @property
     def rows(self) -> FloatArray:
         """Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms."""
-        stored = self._stored()
+        losses, extras = self._kept()
+        components = np.concatenate([steps(losses), extras])
         with np.errstate(invalid="ignore"):
-            columns = [_combine(stored, self._combination(i)) for i in range(len(self.names))]
+            columns = [_combine(components, self._combination(i)) for i in range(len(self.names))]
         return np.stack(columns, axis=1)
 
     @property
     def level_losses(self) -> FloatArray:
         """Loss of every level in every row, shape (n, levels)."""
-        self._stored()
-        return self._losses.T  # type: ignore[union-attr]
+        return self._kept()[0].T
 
     @property
     def level_spreads(self) -> FloatArray:
         """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
-        self._stored()
-        return self._extras[: self._levels].T  # type: ignore[index]
+        return self._kept()[1][: self._levels].T
 
-    def _stored(self) -> FloatArray:
-        """Steps, spreads and, under plug-in, divergences: shape (components, n)."""
+    def _kept(self) -> tuple[FloatArray, FloatArray]:
+        """Losses of the levels, and spreads (under plug-in also divergences), one line each."""
         if self._losses is None or self._extras is None:
             raise UnavailableError(
                 "this decomposition was loaded from a summary, which holds no rows. Decompose the data again."
             )
-        return np.concatenate([steps(self._losses), self._extras])
+        return self._losses, self._extras
 
     # ── inference ───────────────────────────────────────────────────────────────────────────────────
 
@@ -197,7 +196,7 @@ class Decomposition(TermTable):
         chosen = parse_choice(method, INTERVAL_METHODS, "method")
         inference = self._inference(term)
         inference.require_interval()
-        if chosen == "bracket" and inference.role != "residual":
+        if chosen == "bracket":
             return inference.bracket(confidence)
         name = inference.name
         margin = quantile(confidence, two_sided=True) * self.std_error[name]
@@ -285,7 +284,7 @@ class Decomposition(TermTable):
         """
         if not isinstance(other, Decomposition):
             refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
-        self._stored(), other._stored()
+        (losses, extras), (other_losses, other_extras) = self._kept(), other._kept()
         for what in ("loss", "form", "names", "n", "clip"):
             if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves
                 refuse(
@@ -302,8 +301,8 @@ class Decomposition(TermTable):
                     "Decompose both on one data set.",
                 )
         with np.errstate(invalid="ignore"):
-            losses, extras = self._losses - other._losses, self._extras - other._extras  # type: ignore[operator]
-        moments = Moments.of(losses, extras, self.sample_weight, self._groups, population=self._population)
+            differences = losses - other_losses, extras - other_extras
+        moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
         return PairedDifference(self.names, self._backend, self, other, moments)
 
     # ── delivery ────────────────────────────────────────────────────────────────────────────────────

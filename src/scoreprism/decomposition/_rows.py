@@ -305,7 +305,7 @@ def _mean(losses: FloatArray, weight: FloatArray | None) -> float:
 
 
 def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
-    """V = Σ_k d(fold law k, mean of the fold laws); zero for the prediction and for laws that were given."""
+    """The spread v = Σ_k d(fold law k, mean of the fold laws); zero for the prediction and for laws that were given."""
     spreads = np.zeros((len(sheet.laws), sheet.n))
     for t, folds in enumerate(sheet.folds):
         if folds is not None and t > 0:
