@@ -59,7 +59,7 @@ def test_isotonic_equals_scikit_learn():
 
 
 def test_issue_example():
-    """Digits of the issue; model-diagnostics 1.5 `decompose` and R's reliabilitydiag give the same."""
+    """Digits of the project's issue; model-diagnostics 1.5 `decompose(y, s, scoring_function=…)` prints the same."""
     brier, log = corp_decomposition(Y, S, loss="brier"), corp_decomposition(Y, S, loss="log")
     assert list(brier.terms) == ["miscalibration", "discrimination", "uncertainty"]
     assert list(brier.terms.values()) == pytest.approx([0.1016667, 0.125, 0.25], abs=5e-8)

@@ -113,8 +113,8 @@ def corp_decomposition(
     """
     CORP: miscalibration − discrimination + uncertainty by in-sample isotonic regression.
 
-    The decomposition of Dimitriadis, Gneiting & Jordan (2021), as R's reliabilitydiag and PyPI's
-    model-diagnostics compute it, offered because people compare with it. The isotonic law is fitted on the rows
+    The decomposition of Dimitriadis, Gneiting & Jordan (2021), the one of R's reliabilitydiag and, to 1e-10, of
+    PyPI's model-diagnostics, offered because people compare with it. The isotonic law is fitted on the rows
     it is judged on, so miscalibration is biased upwards, by about 0.0055 (Brier) for a calibrated score at
     n = 1000, and no interval follows from the rows.
 
