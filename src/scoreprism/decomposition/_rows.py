@@ -259,7 +259,7 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     )
 
 
-#: Fewer independent rows or clusters than this make normal intervals too short (simulated: 88 % instead of 95 % at 10).
+#: Fewer independent rows or clusters than this make normal intervals too short (docs/statistics.md).
 FEW = 30
 
 
