@@ -294,7 +294,7 @@ def test_a_level_that_predicts_worse_is_called_out():
 
 
 def test_contributions_add_up_and_are_not_decompositions():
-    """STATISTICS, section 7: S=.4, Q=(.4,.8), C=.6 gives segment A a mean 'reliability' of −.04 (Brier)."""
+    """By hand: in A, (.4−.4)² − (.6−.4)² = −.04; in B, (.4−.8)² − (.6−.8)² = .12. S=.4, Q=(.4,.8), C=.6 gives A a mean 'reliability' of −.04 (Brier)."""
     # rows state × label with weight prob · law
     y, q, weight = np.array([0, 1, 0, 1]), np.array([0.4, 0.4, 0.8, 0.8]), np.array([0.3, 0.2, 0.1, 0.4])
     levels = [Level("S", [0.4] * 4), Level("C", [0.6] * 4), Level("Q", q)]

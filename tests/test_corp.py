@@ -134,7 +134,7 @@ def test_in_sample_terms_carry_their_bias_and_no_interval():
 
 
 def test_bias_of_corp():
-    """The bias in the note: +0.0055 Brier at n = 1000 for a calibrated score (STATISTICS); uniform scores, 200 draws."""
+    """The bias in the note: +0.0055 Brier at n = 1000 for a calibrated score, as first measured; uniform scores, 200 draws."""
     rng = np.random.default_rng(2)
     values = []
     for _ in range(200):

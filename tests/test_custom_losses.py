@@ -56,11 +56,34 @@ def test_numerical_derivative_on_the_boundary():
     np.testing.assert_allclose(from_entropy(shannon).loss(corners, [0, 2]), [0.0, -np.log(0.7)], atol=1e-9)
 
 
+@pytest.mark.parametrize(("entropy", "reference"), [(gini, Brier()), (shannon, LogLoss())], ids=["gini", "shannon"])
+def test_near_the_boundary_eight_digits_or_a_refusal(entropy, reference):
+    """Closed forms at p = (e, …): never a silent loss of digits, never an infinity that is not there."""
+    loss = from_entropy(entropy)
+    refused = []
+    for e in 10.0 ** -np.arange(1, 17):
+        for p in (np.array([[e, 0.5 - e / 2, 0.5 - e / 2]]), np.array([[e, 1 - e]])):
+            for y in range(p.shape[1]):
+                exact = reference.loss(p, [y])[0] * (2 if p.shape[1] == 2 and entropy is gini else 1)
+                try:
+                    assert loss.loss(p, [y])[0] == pytest.approx(exact, rel=1e-8, abs=1e-8)
+                except InputError:
+                    refused.append((e, p.shape[1], y))
+    if entropy is gini:  # smooth up to the boundary: nothing to refuse
+        assert refused == []
+    else:  # infinitely steep: rounding wins close to it, towards the rare class only
+        assert {(k, y) for _, k, y in refused} == {(2, 0), (3, 0)}
+        assert max(e for e, _, _ in refused) < 1e-4
+
+
 def test_rough_boundary_asks_for_the_gradient():
     def rough(q):  # Tsallis 1.5: its slope is finite at 0, but approached like a square root
         return (1 - (q**1.5).sum(axis=1)) / 0.5
 
-    with pytest.raises(InputError, match="smooth enough for a numerical derivative on the boundary.* Pass gradient="):
+    with pytest.raises(
+        InputError,
+        match=r"must have a numerical derivative of eight digits; got fewer at [\d.e-]+, on or near the boundary.* Pass gradient=",
+    ):
         from_entropy(rough).loss([[1.0, 0.0]], [1])
     exact = from_entropy(rough, lambda q: -3 * np.sqrt(q))
     np.testing.assert_allclose(exact.loss([[1.0, 0.0]], [1]), Tsallis(1.5).loss([[1.0, 0.0]], [1]))

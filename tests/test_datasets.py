@@ -16,7 +16,7 @@ from scoreprism.simplex import sigmoid
 
 
 def logit_x1(x):
-    """The population logistic in X₁ of the STATISTICS scenarios."""
+    """The population logistic in X₁ of the scenarios."""
     return -1.5436 + 3.1505 * x
 
 
@@ -24,7 +24,7 @@ def reversed_middle(x):
     return np.where((x >= 0.3) & (x <= 0.7), 1 - x, x)
 
 
-#: STATISTICS, section 7: score and (rel Brier, rel log, grp Brier, grp log) in units of 1e-4, to the digits printed.
+#: Scenarios of the statistical brief the project started from: score and (rel Brier, rel log, grp Brier, grp log) in units of 1e-4, to the digits printed.
 SCENARIOS = {
     "a": (lambda x1, x2: sigmoid(2 * logit_x1(x1)), (157.4, 599.4, 122.3, 279.9), "smooth"),
     "b": (lambda x1, x2: sigmoid(1.25 * logit_x1(x1) + 0.1), (22.06, 58.63, 122.3, 279.9), "smooth"),
@@ -151,7 +151,7 @@ def test_quantised_scores_exactly():
 
 
 def test_any_score_at_all():
-    """Neither monotone, nor of one feature, nor with few values: the sampled route, against a symmetric closed form."""
+    """Neither monotone, nor of one feature, nor with few values: the sampled route, against simulation."""
     law = CopulaLaw()
     terms = law.population(lambda x1, x2: np.abs(2 * ((x1 + x2) % 1.0) - 1), "brier")
     assert terms.method == "sampled"

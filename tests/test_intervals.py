@@ -1,4 +1,4 @@
-"""Standard errors, intervals and bounds against their formulas and against statsmodels-free closed forms."""
+"""Standard errors, intervals and bounds against the formulas of docs/statistics.md, and their coverage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parts(weight=None):
 
 
 def error(rows, weight=None):
-    """se² = Σw²(r−r̄)²/(Σw)² (STATISTICS, section 7)."""
+    """se² = Σw²(r−r̄)²/(Σw)² (docs/statistics.md)."""
     w = np.ones(len(rows)) if weight is None else weight
     mean = np.average(rows, weights=w)
     return np.sqrt(np.sum(w**2 * (rows - mean) ** 2)) / w.sum()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from scoreprism.losses import (
+    LOSSES,
     BetaLoss,
     Brier,
     CostWeighted,
@@ -132,6 +133,10 @@ CASES = [
 ]
 #: Divergences of these must be right to 1e-13 relatively, all else to 1e-13 absolutely (relatively above 1).
 RELATIVE = (Brier, LogLoss)
+
+
+def test_no_loss_of_the_table_is_left_out():
+    assert {type(loss) for loss, _ in CASES} == set(LOSSES.values())
 
 
 def assert_close(ours, exact, *, relative=False):

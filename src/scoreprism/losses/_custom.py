@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._validation import parse_count, refuse
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
@@ -156,6 +157,7 @@ class EntropyLoss(_CustomLoss):
         super().__init__(label, None)
         self._concave = entropy
         self._gradient = gradient
+        self.numerical = gradient is None
 
     def _entropy(self, q: FloatArray) -> FloatArray:
         return _column(self._concave(q.copy()), q.shape[0], "the entropy")
@@ -185,24 +187,38 @@ _CENTRAL = 2.0 ** -np.arange(5, 12)
 _FORWARD = 2.0 ** -np.arange(8, 17)
 
 
+#: Relative error above which a numerical derivative is refused.
+_DIGITS = 1e-8
+
+
 def _directional(function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray) -> FloatArray:
     """
-    Derivative of a concave function along `direction`, by extrapolated differences.
+    Derivative of a concave function along `direction`, by extrapolated differences, or a refusal.
 
-    Inside the simplex the differences are central. On its boundary only forward steps stay inside; there
-    a slope that keeps growing as the step shrinks is infinite.
+    Central steps fit between p and the boundary, so they shrink with the distance to it and drown in rounding;
+    forward steps, towards a vertex, are always long, but lose where the function bends. The one with the smaller
+    error estimate counts. On the boundary itself a slope that keeps growing as the step shrinks is infinite.
     """
-    shrinking = np.where(direction > 0, p / np.where(direction > 0, direction, 1.0), np.inf).min(axis=1)
-    growing = np.where(direction < 0, p / np.where(direction < 0, -direction, 1.0), np.inf).min(axis=1)
-    room = np.minimum(shrinking, growing)
-    out = np.empty(p.shape[0])
-    inside = room > 1e-12
+    moving = direction != 0
+    room = np.where(moving, p / np.abs(np.where(moving, direction, 1.0)), np.inf).min(axis=1)
+    still = ~moving.any(axis=1)
+    at = function(p)
+    slope, error = _forward(function, p, direction, at)
+    inside = (room > 1e-8) & ~still  # closer to the boundary rounding always wins over central steps
     if inside.any():
-        out[inside] = _extrapolate(function, p[inside], direction[inside], np.minimum(room[inside], 1.0))
-    if not inside.all():
-        edge = ~inside
-        out[edge] = _edge(function, p[edge], direction[edge])
-    return out
+        central, doubt = _central(function, p[inside], direction[inside], np.minimum(room[inside], 1.0), at[inside])
+        better = doubt < error[inside]
+        slope[inside] = np.where(better, central, slope[inside])
+        error[inside] = np.where(better, doubt, error[inside])
+    rough = (error > _DIGITS * np.maximum(np.abs(slope), 1.0)) & ~still
+    infinite = rough & (room == 0) & _diverges(function, p, direction, at)
+    if (rough & ~infinite).any():
+        row = int(np.flatnonzero(rough & ~infinite)[0])
+        raise InputError(
+            f"the entropy must have a numerical derivative of eight digits; got fewer at {_said(p[row])}, on or near "
+            "the boundary of the simplex. Pass gradient=, the row-wise gradient of the entropy."
+        )
+    return np.where(still, 0.0, np.where(infinite, np.inf, slope))
 
 
 def _neville(table: list[FloatArray], order: int) -> tuple[FloatArray, FloatArray]:
@@ -221,46 +237,54 @@ def _neville(table: list[FloatArray], order: int) -> tuple[FloatArray, FloatArra
     return best, error
 
 
-def _extrapolate(
-    function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray, room: FloatArray
-) -> FloatArray:
+def _central(
+    function: Callable[[FloatArray], FloatArray],
+    p: FloatArray,
+    direction: FloatArray,
+    room: FloatArray,
+    at: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Central differences within `room`, and their error: extrapolation gap plus rounding over a short step."""
     table = []
     for h in _CENTRAL:
         step = (h * room)[:, None]
         ahead, behind = function(p + step * direction), function(p - step * direction)
         table.append((ahead - behind) / (2.0 * step[:, 0]))
-    return _neville(table, 2)[0]
+    slope, gap = _neville(table, 2)
+    return slope, gap + _rounding(at, slope) / (room * _CENTRAL[5])
 
 
-def _edge(function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray) -> FloatArray:
-    still = ~direction.any(axis=1)
-    at = function(p)
-    quotients = [(function(p + h * direction) - at) / h for h in _FORWARD]
-    slope, error = _neville(quotients, 1)
-    rough = (error > 1e-6 * np.maximum(np.abs(slope), 1.0)) & ~still
-    if rough.any():
-        tiny = [(function(p + h * direction) - at) / h for h in (1e-4, 1e-7, 1e-10)]
-        diverges = (tiny[2] - tiny[1]) > 0.5 * (tiny[1] - tiny[0])
-        if (rough & ~diverges).any():
-            raise InputError(
-                "the entropy must be smooth enough for a numerical derivative on the boundary; got one that is not. "
-                "Pass gradient=, the row-wise gradient of the entropy."
-            )
-        slope = np.where(rough, np.inf, slope)
-    return np.where(still, 0.0, slope)
+def _forward(
+    function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray, at: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Forward differences, and their error."""
+    slope, gap = _neville([(function(p + h * direction) - at) / h for h in _FORWARD], 1)
+    return slope, gap + _rounding(at, slope) / _FORWARD[5]
+
+
+def _rounding(at: FloatArray, slope: FloatArray) -> FloatArray:
+    """How far a value is off: its own rounding, and that of the probabilities times the slope."""
+    return np.finfo(float).eps * (np.abs(at) + np.abs(slope))
+
+
+def _diverges(
+    function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray, at: FloatArray
+) -> NDArray[np.bool_]:
+    """Whether the slope keeps growing by as much for each shorter step."""
+    far, near, nearest = ((function(p + h * direction) - at) / h for h in (1e-4, 1e-7, 1e-10))
+    return np.asarray((nearest - near) > 0.5 * (near - far))
 
 
 def _trial_laws(k: int) -> FloatArray:
     """Laws to try: a fine grid for two classes, a fixed random cloud and a coarse grid for more; all inside."""
     if k == 2:
         inner = np.arange(1, 40) / 40.0
-        return as_matrix(np.concatenate([[1e-6, 0.001], inner, [0.999, 1 - 1e-6]]))
+        return as_matrix(np.concatenate([[0.001], inner, [0.999]]))
     rng = np.random.default_rng(20260101)
     cloud = np.concatenate([rng.dirichlet(np.full(k, a), 24) for a in (0.5, 1.0, 4.0)])
+    cloud = 0.999 * cloud + 0.001 / k  # inside, where numerical derivatives have their digits
     vertices = 0.98 * np.eye(k) + 0.02 / k
-    return np.concatenate(
-        [np.maximum(cloud, 1e-9) / np.maximum(cloud, 1e-9).sum(axis=1, keepdims=True), vertices, np.full((1, k), 1 / k)]
-    )
+    return np.concatenate([cloud, vertices, np.full((1, k), 1 / k)])
 
 
 def _said(law: FloatArray) -> str:
@@ -270,9 +294,15 @@ def _said(law: FloatArray) -> str:
 
 
 def _pairs(loss: ProperLoss, k: int) -> tuple[FloatArray, FloatArray]:
-    """Trial laws, and the matrix of risks: row q, column p. At two classes p may also be certain."""
+    """
+    Trial laws, and the matrix of risks: row q, column p.
+
+    At two classes p may also be certain, unless that asks for a numerical derivative on the boundary: a concave
+    entropy needs no such check.
+    """
     laws = _trial_laws(k)
-    predictions = np.concatenate([laws, np.eye(k)]) if k == 2 else laws
+    certain = k == 2 and not (isinstance(loss, EntropyLoss) and loss.numerical)
+    predictions = np.concatenate([laws, np.eye(k)]) if certain else laws
     losses = np.stack([loss.loss(predictions, np.full(predictions.shape[0], y)) for y in range(k)], axis=1)
     return predictions, laws @ losses.T  # trial laws are positive everywhere: no 0·∞
 
@@ -405,8 +435,8 @@ def from_entropy(entropy: RowFunction, gradient: RowFunction | None = None, *, n
     entropy : callable
         Row-wise concave function on ``(n, K)`` arrays of probabilities.
     gradient : callable, optional
-        Its gradient, ``(n, K)`` to ``(n, K)``. Without it derivatives are numerical (about ten digits), and
-        an entropy that is neither smooth nor infinitely steep on the boundary is refused there.
+        Its gradient, ``(n, K)`` to ``(n, K)``. Without it derivatives are numerical: at least eight digits, or
+        refused, as they are close to the boundary for an entropy that bends sharply there.
     name : str, optional
         Label in results; the function's name when not given.
 
