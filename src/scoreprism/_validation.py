@@ -345,8 +345,17 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
 
 def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
+    if labels.dtype.kind in "biu":
+        least, most = labels.min(), labels.max()
+        if int(most) - int(least) < 256:  # few integers: a table instead of a sort
+            wide = labels.astype(np.uint64 if labels.dtype.kind == "u" else np.int64)
+            offsets = (wide - wide.dtype.type(least)).astype(np.intp)
+            table = np.flatnonzero(np.bincount(offsets))
+            codes = np.zeros(table[-1] + 1, dtype=np.intp)
+            codes[table] = np.arange(table.size)
+            return (table.astype(wide.dtype) + wide.dtype.type(least)).astype(labels.dtype), codes[offsets]
     try:
-        values, codes = np.unique(labels, return_inverse=True)
+        values, inverse = np.unique(labels, return_inverse=True)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
         refuse(
@@ -355,7 +364,7 @@ def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
             "Convert them to one type.",
             LabelError,
         )
-    return values, codes.astype(np.intp)
+    return values, inverse.astype(np.intp)
 
 
 def parse_random_state(value: object) -> np.random.Generator:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism.simplex import FloatArray, IntArray
 
-__all__ = ["Blocks", "Pooled", "isotonic_blocks", "isotonic_fit", "pool_ties"]
+__all__ = ["Blocks", "Ladder", "Pooled", "isotonic_blocks", "isotonic_fit", "isotonic_ladder", "locate", "pool_ties"]
+
+#: From this many rows on, cells decide which of them have to be sorted.
+_MANY = 1 << 17
+#: Which byte of a 64-bit word holds its lowest bit.
+_LOW_BYTE = 0 if sys.byteorder == "little" else 7
 
 
 class Pooled(NamedTuple):
@@ -52,9 +59,9 @@ def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None
     array([0., 1.])
     """
     if weight is None and _packable(score, y):
-        ranked, events = _packed_sort(score, y)
+        ranked, event = _packed_sort(score, y)
         first = _firsts(ranked)
-        weights = np.diff(np.append(first, ranked.size)).astype(np.float64)
+        weights, events = np.diff(np.append(first, ranked.size)).astype(np.float64), event.astype(np.float64)
     else:
         order = np.argsort(score)
         ranked = score[order]
@@ -74,17 +81,19 @@ def _packable(score: FloatArray, y: FloatArray) -> bool:
     return bool(score.min() >= 0.0 and score.max() <= 1.0 and ((y == 0.0) | (y == 1.0)).all())
 
 
-def _packed_sort(score: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _packed_sort(score: FloatArray, y: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """
-    Scores and outcomes in order of score, by one sort of integers instead of an argsort and two gathers.
+    Scores and outcomes in order of score, events first, by one sort of integers instead of an argsort and two gathers.
 
     The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] leave the top bit free.
     """
-    word = (score + 0.0).view(np.uint64) << np.uint64(1) | y.astype(np.uint64)  # + 0.0 turns −0.0 into 0.0
+    word = (score + 0.0).view(np.uint64)  # + 0.0 turns −0.0 into 0.0
+    word <<= np.uint64(1)
+    word |= y == 0.0
     word.sort()
-    events = (word & np.uint64(1)).astype(np.float64)
+    event = (word.view(np.uint8)[_LOW_BYTE::8] & 1) == 0
     word >>= np.uint64(1)
-    return word.view(np.float64), events
+    return word.view(np.float64), event
 
 
 def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
@@ -122,6 +131,156 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
     return Blocks(start, stop, mass, np.add.reduceat(events, start) / mass)
 
 
+class Ladder(NamedTuple):
+    """
+    An isotonic fit on the score axis: of each block its first, last and mean score, its weight and events.
+
+    Attributes
+    ----------
+    first, last, center : array of shape (b,)
+        Smallest, largest and (weighted) mean score of each block, in increasing order.
+    weight, events : array of shape (b,)
+        Weight and weighted events of each block.
+    """
+
+    first: FloatArray
+    last: FloatArray
+    center: FloatArray
+    weight: FloatArray
+    events: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """Fitted value of each block."""
+        return self.events / self.weight
+
+
+def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Ladder:
+    """
+    Isotonic regression of `y` on `score` as a ladder of blocks.
+
+    Parameters
+    ----------
+    score, y : array of shape (n,)
+        Scores and outcomes in [0, 1].
+    weight : array of shape (n,), optional
+        Nonnegative weights.
+
+    Returns
+    -------
+    Ladder
+        Blocks in increasing order of score and value.
+
+    Examples
+    --------
+    >>> isotonic_ladder(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0])).first
+    array([0.1, 0.9])
+    """
+    if score.size >= _MANY:
+        marked = _cells_with_vertices(score, y, weight)
+        ladder = None if marked is None else _ladder_from_cells(score, y, weight, *marked)
+        if ladder is not None and np.isfinite(ladder.first + ladder.last).all():
+            return ladder
+    if weight is None and _packable(score, y):
+        return _packed_ladder(score, y)
+    pooled = pool_ties(score, y, weight)
+    return _ladder(pooled.score, pooled.score, pooled.weight, pooled.events, pooled.weight * pooled.score)
+
+
+def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: FloatArray, mass: FloatArray) -> Ladder:
+    """The ladder of items in increasing order: first and last score, weight, events and weighted sum of scores of each."""
+    blocks = isotonic_blocks(weight, events)
+    low, high = first[blocks.start], last[blocks.stop - 1]
+    center = np.clip(np.add.reduceat(mass, blocks.start) / blocks.weight, low, high)
+    return Ladder(low, high, center, blocks.weight, np.add.reduceat(events, blocks.start))
+
+
+def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
+    """
+    The ladder of unweighted 0/1 outcomes from one sort.
+
+    Events are sorted before non-events of the same score, so a run of events followed by a run of non-events is a
+    decreasing stretch, which PAV pools under any circumstances: only such runs, not rows, enter it.
+    """
+    ranked, event = _packed_sort(score, y)
+    change = np.flatnonzero(event[1:] != event[:-1]) + 1
+    lead = int(not event[0])  # rows that start with a non-event begin with a run of no events
+    start = np.concatenate([[0], change[1 - lead :: 2]])
+    fall = np.append(change[lead::2], event.size)[: start.size - lead]
+    events = np.concatenate([np.zeros(lead), fall - start[lead:]])
+    held = np.diff(np.append(start, event.size)).astype(np.float64)
+    last = ranked[np.append(start[1:], ranked.size) - 1]
+    return _ladder(ranked[start], last, held, events, np.add.reduceat(ranked, start))
+
+
+class _Cells(NamedTuple):
+    """Equal cells of the score axis: the cell of every row, and weight and events of every cell."""
+
+    index: IntArray
+    weight: FloatArray
+    events: FloatArray
+
+
+def _cells_with_vertices(
+    score: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> tuple[_Cells, NDArray[np.bool_]] | None:
+    """
+    Cells of the score axis, and which of them may hold an end of a block; None where cells do not help.
+
+    An isotonic fit is the slope of the greatest convex minorant of cumulated events over cumulated weight. Inside a
+    cell the path of events can fall at most as far as if all its non-events came first; where even that stays above
+    the minorant of the cells, the order of its rows does not matter. Only the rest has to be sorted.
+    """
+    low, high = float(score.min()), float(score.max())
+    count = 1 << 16
+    if not 1e-300 < high - low < 1e300:
+        return None
+    index = ((score - low) * (count / (high - low))).astype(np.intp)
+    np.minimum(index, count - 1, out=index)
+    held = np.bincount(index, weight, count).astype(np.float64)
+    events = np.bincount(index, y if weight is None else weight * y, count)
+    blocks = isotonic_blocks(held, events)
+    value = np.repeat(blocks.value, blocks.stop - blocks.start)
+    path = np.concatenate([[0.0], np.cumsum(events)])
+    minorant = np.concatenate([[0.0], np.cumsum(value * held)])
+    slack = path - minorant
+    noise = 1e-9 * max(float(path[-1]), float(held.max()))
+    may_dip = slack[:-1] < value * (held - events) + noise
+    touches = slack <= noise
+    marked = (held > 0) & (may_dip | touches[:-1] | touches[1:])
+    # the next cell with rows on either side of a touching point counts as its neighbour
+    filled = np.flatnonzero(held > 0)
+    marked[filled[np.searchsorted(filled, np.flatnonzero(touches[:-1])).clip(max=filled.size - 1)]] = True
+    marked[filled[(np.searchsorted(filled, np.flatnonzero(touches[1:]), side="right") - 1).clip(min=0)]] = True
+    return (_Cells(index, held, events), marked) if marked.mean() < 0.5 else None
+
+
+def _ladder_from_cells(
+    score: FloatArray, y: FloatArray, weight: FloatArray | None, cells: _Cells, marked: NDArray[np.bool_]
+) -> Ladder:
+    """The exact ladder from rows in the marked cells and the sums of the others."""
+    rows = np.flatnonzero(marked[cells.index])
+    fine = pool_ties(score[rows], y[rows], None if weight is None else weight[rows])
+    low = float(score.min())
+    count = marked.size
+    at = ((fine.score - low) * (count / (float(score.max()) - low))).astype(np.intp).clip(max=count - 1)
+    coarse = np.flatnonzero(~marked & (cells.weight > 0))
+    mass = np.bincount(cells.index, score if weight is None else weight * score, count)[coarse]
+    order = np.argsort(np.concatenate([at, coarse]), kind="stable")
+    nowhere = np.full(coarse.size, np.nan)  # no block begins or ends in a cell that is not marked
+    joined = (
+        np.concatenate(pair)[order]
+        for pair in (
+            (fine.score, nowhere),
+            (fine.weight, cells.weight[coarse]),
+            (fine.events, cells.events[coarse]),
+            (fine.weight * fine.score, mass),
+        )
+    )
+    where, held, events, sums = joined
+    return _ladder(where, where, held, events, sums)
+
+
 def isotonic_fit(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """
     In-sample isotonic regression of `y` on `score`; equal scores get equal values.
@@ -143,7 +302,47 @@ def isotonic_fit(score: FloatArray, y: FloatArray, weight: FloatArray | None = N
     >>> isotonic_fit(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0]))
     array([0.5, 0.5, 1. ])
     """
-    pooled = pool_ties(score, y, weight)
-    blocks = isotonic_blocks(pooled.weight, pooled.events)
-    fitted: FloatArray = blocks.value[np.searchsorted(pooled.score[blocks.start], score, side="right") - 1]
+    ladder = isotonic_ladder(score, y, weight)
+    fitted: FloatArray = ladder.value[locate(ladder.first[1:], score)]
     return fitted
+
+
+def locate(cuts: FloatArray, x: FloatArray) -> IntArray:
+    """
+    How many of the increasing `cuts` are at most x: ``np.searchsorted(cuts, x, side="right")``, faster for many x.
+
+    Parameters
+    ----------
+    cuts : array of shape (c,)
+        Increasing numbers.
+    x : array of shape (n,)
+        Numbers.
+
+    Returns
+    -------
+    integer array of shape (n,)
+        Between 0 and c.
+
+    Examples
+    --------
+    >>> locate(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.7]))
+    array([0, 1, 2])
+    """
+    if x.size < 4096 or not 8 <= cuts.size <= x.size // 16:
+        return np.searchsorted(cuts, x, side="right")
+    low, high = float(cuts[0]), float(cuts[-1])
+    cells = 16 * cuts.size
+    scale = (cells - 2) / (high - low)
+    if not np.isfinite(scale):
+        return np.searchsorted(cuts, x, side="right")
+
+    def cell(at: FloatArray) -> IntArray:
+        return np.clip((at - low) * scale + 1.0, 0.0, cells - 1.0).astype(np.intp)  # nondecreasing in `at`
+
+    # all cuts in lower cells are below x, all in higher ones above: only cells with a cut of their own need a search
+    upto = np.cumsum(np.bincount(cell(cuts), minlength=cells))
+    mine = cell(x)
+    found = upto.take(mine)
+    open_ = np.flatnonzero(np.diff(upto, prepend=0).astype(bool).take(mine))
+    found[open_] = np.searchsorted(cuts, x[open_], side="right")
+    return found

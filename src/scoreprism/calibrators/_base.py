@@ -1,0 +1,450 @@
+"""The contract of every calibrator: a scikit-learn classifier whose features are scores."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from scoreprism._validation import (
+    distinct,
+    is_law,
+    listed,
+    parse_choice,
+    parse_labels,
+    parse_numbers,
+    parse_weights,
+    plain,
+    refuse,
+    refuse_law,
+    require_rows,
+)
+from scoreprism.calibrators._logistic import fit_logistic
+from scoreprism.calibrators._maps import Chart, logit_chart
+from scoreprism.calibrators._parts import Part
+from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism.exceptions import LabelError
+from scoreprism.frames import unwrap
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix
+
+#: What scores may be; declared, never guessed.
+KINDS = ("probability", "logit")
+
+
+class Map(Protocol):
+    """A fitted map: from the score, (n,) for two classes and (n, K) for more, to a law of the same shape."""
+
+    def __call__(self, score: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a map is fitted on, parsed: the score, the class codes, the weights (None for equal ones)."""
+
+    score: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    k: int
+    kind: str
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """Outcomes 0 and 1 of two classes."""
+        return self.codes.astype(np.float64)
+
+    @cached_property
+    def total(self) -> float:
+        """Number of rows, or the sum of the weights: calibrators take Σw as their n."""
+        return float(self.codes.shape[0] if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def rate(self) -> float:
+        """Share of events."""
+        return float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
+
+    @cached_property
+    def logit(self) -> Chart:
+        """The chart of logits."""
+        return logit_chart(self.score, self.kind)
+
+    def chart(self, space: str) -> Chart:
+        """The chart of another coordinate."""
+        return self.logit if space == "logit" else Chart(self.kind, space)
+
+    def part(self, rows: NDArray[Any]) -> Data:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Data(self.score[rows], self.codes[rows], weight, self.k, self.kind)
+
+
+@dataclass(frozen=True)
+class Reduction(Part):
+    """Scores of another width than 1 or K, brought to K logits (one log-odds for two classes) by a ridge regression."""
+
+    weights: FloatArray
+
+    def __call__(self, table: FloatArray) -> FloatArray:
+        eta = table @ self.weights[:-1] + self.weights[-1]
+        return eta[:, 0] if eta.shape[1] == 1 else eta
+
+    @staticmethod
+    def fitted(table: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Reduction:
+        """Regress the classes on all columns."""
+        center = np.average(table, axis=0, weights=weight)
+        spread = np.sqrt(np.average((table - center) ** 2, axis=0, weights=weight))
+        spread = np.where(spread > 0.0, spread, 1.0)
+        design = np.column_stack([(table - center) / spread, np.ones(table.shape[0])])
+        ridge = np.r_[np.full(table.shape[1], 1e-2), 0.0]
+        if k == 2:
+            beta = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge)).coefficients[:, None]
+        else:
+            full = np.broadcast_to(np.maximum(ridge, 1e-9)[:, None], (design.shape[1], k))
+            beta = fit_softmax(design, codes, weight, np.zeros(full.shape), full)
+        slopes = beta[:-1] / spread[:, None]
+        return Reduction(np.vstack([slopes, beta[-1:] - center @ slopes]))
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    A recalibration map C = P(Y | S), fitted on scores and outcomes (paper, section 4).
+
+    A calibrator is a scikit-learn classifier whose features are scores: one column, P(Y = ``classes_[1]``), or one
+    column per class. A one-dimensional array counts as one column. Scores are probabilities unless
+    ``kind="logit"`` declares real numbers: log-odds of ``classes_[1]``, or one logit per class as before a softmax.
+
+    Notes
+    -----
+    A subclass writes ``_fit(data)``, which returns the fitted map, and says in class attributes what holds for every
+    data set: `monotone`, `strictly_increasing`, `smooth` (C²) and `multiclass` (more than two classes accepted).
+    With ``kind="logit"``, any other number of columns is first brought to logits by a lightly ridged
+    logistic regression on these columns; probabilities of any other width are refused.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import PlattCalibrator
+    >>> isinstance(PlattCalibrator(), Calibrator)
+    True
+    """
+
+    #: The name under which `CALIBRATORS` knows the map.
+    name: ClassVar[str]
+    #: Never turns the order of two scores around, to the last bit.
+    monotone: ClassVar[bool] = False
+    #: Different scores keep different values, up to rounding: ROC and AUC are unchanged.
+    strictly_increasing: ClassVar[bool] = False
+    #: Twice continuously differentiable in the score, inside (0, 1).
+    smooth: ClassVar[bool] = False
+    #: Takes more than two classes.
+    multiclass: ClassVar[bool] = False
+    #: Fitted attributes beside the map that a file keeps.
+    _kept: ClassVar[tuple[str, ...]] = ()
+
+    kind: str
+    classes_: NDArray[Any]
+    n_features_in_: int
+    map_: Map
+    reduction_: Reduction | None
+
+    @abstractmethod
+    def _fit(self, data: Data) -> Map:
+        """The fitted map; parameters are checked here."""
+
+    def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
+        """
+        Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Scores of held-out rows: rows the model that made them was not trained on.
+        y : array-like of shape (n,)
+            Outcomes; any labels. One column of scores speaks of the label that sorts last.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights; a row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        Calibrator
+            The calibrator itself.
+        """
+        kind = parse_choice(self.kind, KINDS, "kind")
+        table = self._read(scores, reset=True)
+        labels = _labels(y, type(self).__name__)
+        require_rows(labels.shape[0], table.shape[0], "y", "scores")
+        weight = parse_weights(sample_weight, table.shape[0])
+        if weight is not None and not weight.all():  # rows without weight are not there
+            table, labels, weight = table[weight > 0], labels[weight > 0], weight[weight > 0]
+        classes, codes = distinct(labels, "y")
+        self._check_classes(classes)
+        k = len(classes)
+        narrow = table.shape[1] in ((1, 2) if k == 2 else (k,))
+        if kind == "probability" and not narrow:
+            wanted = "1 or 2 columns for 2 classes" if k == 2 else f"{k} columns for {k} classes"
+            refuse(
+                f"scores must have {wanted}",
+                f"shape {table.shape} and the classes {listed(map(plain, classes))}",
+                "Pass one column per class that occurs in y, in sorted order of the labels.",
+            )
+        self.classes_ = classes
+        self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
+        self.map_ = self._fit(Data(self._score(table, k), codes, weight, k, kind))
+        return self
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """
+        Recalibrated probabilities.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Scores of the width and kind the map was fitted on; one-dimensional scores of two classes are
+            always understood.
+
+        Returns
+        -------
+        array of shape (n, K)
+            One column per entry of ``classes_``.
+        """
+        return as_matrix(self._law(scores))
+
+    def calibrate(self, scores: ArrayLike) -> FloatArray:
+        """
+        Recalibrated probabilities in the shape the scores came in.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Scores.
+
+        Returns
+        -------
+        array of the shape of `scores`
+            P(Y = ``classes_[1]``) for one column, one probability per class for several.
+        """
+        law = self._law(scores)
+        shape = np.shape(unwrap(scores).values)
+        if len(shape) < 2:
+            return law.reshape(shape)
+        if shape[1] == 1 and law.ndim == 1:
+            return law[:, None]
+        return as_matrix(law)
+
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """
+        The most probable class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        law = self._law(scores)
+        best = (law > 0.5).astype(np.intp) if law.ndim == 1 else law.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The fitted map as plain numbers and words.
+
+        Returns
+        -------
+        dict
+            What `to_json` writes; `scoreprism.calibrators.from_dict` reads it.
+        """
+        from scoreprism.calibrators._files import to_dict
+
+        check_is_fitted(self)
+        return to_dict(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """
+        The fitted map as strict JSON, to the last bit.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level; one line by default.
+
+        Returns
+        -------
+        str
+            Text that `scoreprism.calibrators.from_json` reads.
+        """
+        import json
+
+        return json.dumps(self.to_dict(), allow_nan=False, indent=indent, ensure_ascii=False)
+
+    def to_sql(self, column: str, *, quote: str = '"') -> str:
+        """
+        The fitted map of two classes as an SQL expression.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column that holds the score of ``classes_[1]``, of the kind the map was fitted on.
+        quote : str, default='"'
+            What quotes names: ``"`` in DuckDB, PostgreSQL, Snowflake; a backtick in Spark, BigQuery, MySQL.
+
+        Returns
+        -------
+        str
+            Arithmetic and CASE only; NULL where the score is missing or not of its kind.
+        """
+        check_is_fitted(self)
+        if not isinstance(column, str) or not column or len(str(quote)) != 1:
+            refuse("column must be the name of a column, quote one character", f"{column!r}, {quote!r}", "For example 'score'.")
+        expression = getattr(self.map_, "sql", None)
+        if expression is None or self.reduction_ is not None or len(self.classes_) > 2:
+            refuse(
+                "to_sql must be called on a map of one score and two classes",
+                f"{self.n_features_in_} columns and {len(self.classes_)} classes",
+                "Fit on one column, or apply the map in Python.",
+            )
+        name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
+        text: str = expression(name)
+        return text
+
+    # ── the border ──────────────────────────────────────────────────────────────────────────────────
+
+    def _law(self, scores: ArrayLike) -> FloatArray:
+        """The recalibrated law, (n,) for two classes."""
+        check_is_fitted(self)
+        table = self._read(scores, reset=False)
+        return self.map_(self._score(table, len(self.classes_)))
+
+    def _read(self, scores: ArrayLike, *, reset: bool) -> FloatArray:
+        """Scores as a matrix of real numbers, with scikit-learn's checks of names and width."""
+        table = _numbers(scores)
+        if table.ndim == 1:
+            table = table[:, None]
+            if reset:
+                self.n_features_in_ = 1
+                if hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+            elif len(self.classes_) > 2 or self.reduction_ is not None:
+                refuse(
+                    f"scores must have {self.n_features_in_} columns, as in fit",
+                    f"{table.shape[0]} numbers in one dimension",
+                    "Pass one row per case.",
+                )
+        else:
+            _require_some(table)
+            validate_data(self, scores if hasattr(scores, "columns") else table, skip_check_array=True, reset=reset)
+        return table
+
+    def _score(self, table: FloatArray, k: int) -> FloatArray:
+        """The score a map sees: (n,) for two classes, (n, K) for more."""
+        if self.reduction_ is not None:
+            return self.reduction_(table)
+        if self.kind == "probability":
+            law = table[:, 0] if table.shape[1] == 1 else table
+            if not is_law(law):
+                refuse_law(law, "scores")
+        if k > 2:
+            return table
+        if table.shape[1] == 1:
+            return np.ascontiguousarray(table[:, 0])
+        return np.ascontiguousarray(table[:, 1] if self.kind == "probability" else table[:, 1] - table[:, 0])
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) < 2:
+            refuse(
+                "y must hold at least two classes",
+                f"one class, {plain(classes[0])}, among the rows with weight",
+                "Calibrate on rows in which each class occurs.",
+                LabelError,
+            )
+        if len(classes) > 2 and not self.multiclass:
+            refuse(
+                f"{type(self).__name__} must get two classes (Only binary classification is supported)",
+                f"{len(classes)} classes: {listed(map(plain, classes))}",
+                f"Use OneVsRestCalibrator({type(self).__name__}()), or a multiclass map such as TemperatureCalibrator.",
+                LabelError,
+            )
+
+    def _shared(self, data: Data) -> Calibrator:
+        """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.multiclass
+        tags.classifier_tags.poor_score = True  # a map of given scores is as good as they are
+        return tags
+
+
+def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:
+    """Log-probabilities of all classes, finite: probabilities below `low` count as `low`."""
+    if score.ndim == 2:
+        return log_softmax(score) if kind == "logit" else np.log(np.maximum(score, low))
+    if kind == "probability":
+        return np.log(np.maximum(as_matrix(score), low))
+    return -np.logaddexp(0.0, np.column_stack([score, -score]))
+
+
+def smallest(score: FloatArray, kind: str) -> float:
+    """Half the smallest positive probability where zeros occur (see `logit_chart`), else the smallest normal number."""
+    least = 2.2250738585072014e-308
+    if kind == "logit":
+        return least
+    law = as_matrix(score)
+    return max(0.5 * float(law[law > 0.0].min()), least) if law.min() == 0.0 else least
+
+
+def _numbers(scores: ArrayLike) -> FloatArray:
+    """Real numbers of one or two dimensions."""
+    values = unwrap(scores).values
+    if getattr(values, "dtype", None) == object:
+        try:
+            scores = np.asarray(values).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"scores must hold real numbers; {error}. Convert them to numbers first.") from None
+    elif np.iscomplexobj(values):
+        refuse("scores must hold real numbers", "complex numbers", "Complex data not supported: pass the real part.")
+    table = parse_numbers(scores, "scores")
+    if table.ndim == 0:
+        refuse("scores must hold one row per case", "a single number", "Pass [score] for one case.")
+    if table.ndim > 2:
+        refuse("scores must have one or two dimensions", f"shape {table.shape}", "Pass one row per case.")
+    if table.ndim == 1 and table.size == 0:
+        refuse("scores must not be empty", "0 rows", "Pass at least one row.")
+    return table
+
+
+def _require_some(table: FloatArray) -> None:
+    """No empty tables, in scikit-learn's words."""
+    rows, columns = table.shape
+    for count, what in ((rows, "sample(s)"), (columns, "feature(s)")):
+        if count == 0:
+            refuse("scores must not be empty", f"{count} {what} (shape={table.shape}) while a minimum of 1 is required", "Pass at least one.")
+
+
+def _labels(y: ArrayLike, who: str) -> NDArray[Any]:
+    """Class labels, one per row; a column vector is taken with scikit-learn's warning."""
+    if y is None:
+        refuse(f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows.")
+    values = unwrap(y).values
+    shape = np.shape(values)
+    if len(shape) == 2 and shape[1] == 1:
+        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples, ), for example using ravel()."
+        warnings.warn(message, DataConversionWarning, stacklevel=3)
+        y = np.asarray(values).ravel()
+    labels = parse_labels(y, "y")
+    if labels.dtype.kind not in "biuU":
+        check_classification_targets(labels)
+    return labels

@@ -1,0 +1,318 @@
+"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as SQL."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scoreprism.calibrators._numerics import BELOW_ONE, FAR, rising_cubic, rising_sigmoid, soft_floor
+from scoreprism.calibrators._parts import Part, require
+from scoreprism.isotonic import locate
+from scoreprism.simplex import FloatArray
+
+#: Rows evaluated at a time, so that temporaries stay in cache.
+_BLOCK = 1 << 15
+_LARGEST = "1.7976931348623157e+308"
+
+# ── SQL ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def literal(value: float) -> str:
+    """A double in a form that no dialect reads as a decimal, exact to the last bit."""
+    text = f"{float(value):.16e}"
+    return f"({text})" if text.startswith("-") else text
+
+
+def case_tree(x: str, cuts: Sequence[float], leaves: Sequence[str]) -> str:
+    """A balanced CASE expression: leaf i where ``cuts[i−1] ≤ x < cuts[i]``."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    left = case_tree(x, cuts[: middle - 1], leaves[:middle])
+    right = case_tree(x, cuts[middle:], leaves[middle:])
+    return f"CASE WHEN {x} < {literal(cuts[middle - 1])} THEN {left} ELSE {right} END"
+
+
+# ── charts: in which coordinate a curve sees the score ──────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Chart(Part):
+    """
+    From the score as it came (``kind``: probability or logit) to the coordinate of a curve (``space``).
+
+    ``low`` and ``high`` stand for the distance of scores 0 and 1 from the ends, so that their logits are finite.
+    """
+
+    kind: str
+    space: str
+    low: float = 2.2250738585072014e-308
+    high: float = 2.0**-54
+
+    def check(self) -> None:
+        require(self.kind in ("probability", "logit"), "kind", "the value probability or logit")
+        require(self.space in ("score", "probability", "logit"), "space", "the value score, probability or logit")
+        require(0 < self.low < 1 and 0 < self.high < 1, "low and high", "values between 0 and 1")
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        if self.space in ("score", self.kind):
+            return score
+        if self.space == "probability":
+            return rising_sigmoid(score)
+        return np.log(np.maximum(score, self.low)) - np.log(np.maximum(1.0 - score, self.high))
+
+    def sql(self, column: str) -> str:
+        if self.space in ("score", self.kind):
+            return column
+        if self.space == "probability":
+            return sigmoid_sql(column)
+        return f"(ln(greatest({column}, {literal(self.low)})) - ln(greatest(1 - {column}, {literal(self.high)})))"
+
+
+def sigmoid_sql(x: str) -> str:
+    """σ(x) without overflow."""
+    return f"(1 / (1 + exp(-least(greatest({x}, {literal(-FAR)}), {literal(FAR)}))))"
+
+
+def logit_chart(score: FloatArray, kind: str) -> Chart:
+    """
+    The logit of the score; scores of exactly 0 or 1 stand half as far from the end as their nearest neighbour.
+
+    A forest of 100 trees that says 0 is read as 0.005: its resolution is 0.01. If no score is exactly 0 or 1, nothing is moved.
+    """
+    if kind == "logit":
+        return Chart(kind, "logit")
+    inside = score[(score > 0.0) & (score < 1.0)]
+    plain = Chart(kind, "logit")
+    low = 0.5 * float(inside.min() if inside.size else 0.5) if score.min() == 0.0 else plain.low
+    high = 0.5 * float(1.0 - inside.max() if inside.size else 0.5) if score.max() == 1.0 else plain.high
+    return Chart(kind, "logit", max(low, plain.low), max(high, plain.high))
+
+
+# ── curves ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Curve(Part):
+    """A real function of one coordinate."""
+
+    @abstractmethod
+    def __call__(self, x: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def sql(self, x: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Affine(Curve):
+    """slope · x + intercept."""
+
+    slope: float
+    intercept: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.slope * x + self.intercept
+
+    def sql(self, x: str) -> str:
+        return f"({literal(self.slope)} * {x} + {literal(self.intercept)})"
+
+
+def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log s and −log(1 − s) at the logit x of s."""
+    tail = np.log1p(np.exp(-np.abs(x)))
+    return np.minimum(x, 0.0) - tail, np.maximum(x, 0.0) + tail
+
+
+@dataclass(frozen=True)
+class BetaCurve(Curve):
+    """a·log s − b·log(1 − s) + c at the logit x of s."""
+
+    a: float
+    b: float
+    c: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        log_s, minus_log_rest = log_pair(x)
+        return self.a * log_s + self.b * minus_log_rest + self.c
+
+    def sql(self, x: str) -> str:
+        tail = f"ln(1 + exp(-abs({x})))"
+        up, down = f"(greatest({x}, 0) + {tail})", f"(greatest(-{x}, 0) + {tail})"
+        return f"({literal(self.b)} * {up} - {literal(self.a)} * {down} + {literal(self.c)})"
+
+
+@dataclass(frozen=True)
+class Steps(Curve):
+    """``values[i]`` from ``starts[i]`` on; the first value also before."""
+
+    starts: FloatArray
+    values: FloatArray
+
+    def check(self) -> None:
+        require(self.starts.shape == self.values.shape and self.starts.ndim == 1, "Steps", "one value per start")
+        require((np.diff(self.starts) > 0).all(), "Steps.starts", "increasing numbers")
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        steps: FloatArray = self.values[locate(self.starts[1:], x)]
+        return steps
+
+    def sql(self, x: str) -> str:
+        return case_tree(x, self.starts[1:].tolist(), [literal(v) for v in self.values])
+
+
+@dataclass(frozen=True)
+class BrokenLine(Curve):
+    """Straight lines between (knots, values), constant outside."""
+
+    knots: FloatArray
+    values: FloatArray
+
+    def check(self) -> None:
+        require(self.knots.shape == self.values.shape and self.knots.ndim == 1, "BrokenLine", "one value per knot")
+        require((np.diff(self.knots) > 0).all(), "BrokenLine.knots", "increasing numbers")
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        if self.knots.size == 1:
+            return np.full(x.shape, self.values[0])
+        i = locate(self.knots[1:-1], x)
+        left, right = self.values[i], self.values[i + 1]
+        share = np.clip((x - self.knots[i]) / (self.knots[i + 1] - self.knots[i]), 0.0, 1.0)
+        line = left + share * (right - left)
+        # rounding may carry a line past its right end, where the next one starts
+        return np.clip(line, np.minimum(left, right), np.maximum(left, right))
+
+    def sql(self, x: str) -> str:
+        if self.knots.size == 1:
+            return literal(self.values[0])
+        rows = zip(self.knots[:-1], self.knots[1:], self.values[:-1], self.values[1:], strict=True)
+        lines = [f"({literal(u)} + ({x} - {literal(a)}) * {literal((v - u) / (b - a))})" for a, b, u, v in rows]
+        leaves = [literal(self.values[0]), *lines, literal(self.values[-1])]
+        return case_tree(x, self.knots.tolist(), leaves)
+
+
+@dataclass(frozen=True)
+class Cubics(Curve):
+    """
+    Cubic pieces between `breaks`, each by its four Bernstein coefficients; outside, straight on (or constant).
+
+    Coefficients that do not fall make a piece that rises to the last bit (`rising_cubic`).
+    """
+
+    breaks: FloatArray
+    coefficients: FloatArray
+    tails: str = "linear"
+
+    def check(self) -> None:
+        require(self.coefficients.shape == (self.breaks.size - 1, 4), "Cubics.coefficients", "four columns, a row per piece")
+        require((np.diff(self.breaks) > 0).all(), "Cubics.breaks", "increasing numbers")
+        require(self.tails in ("linear", "constant"), "Cubics.tails", "the value linear or constant")
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        i = locate(self.breaks[1:-1], x)
+        left, b = self.breaks[i], self.coefficients[i]
+        t = np.clip((x - left) / (self.breaks[i + 1] - left), 0.0, 1.0)
+        value = rising_cubic(t, *b.T)
+        rising = (b[:, 1:] >= b[:, :-1]).all(axis=1)
+        value = np.where(rising, np.minimum(value, b[:, 3]), value)
+        if self.tails == "linear":
+            low, high = self._slopes()
+            value = value + low * np.minimum(x - self.breaks[0], 0.0) + high * np.maximum(x - self.breaks[-1], 0.0)
+        return value
+
+    def _slopes(self) -> tuple[float, float]:
+        """Slopes at the two ends."""
+        b, widths = self.coefficients, np.diff(self.breaks)
+        return 3.0 * float(b[0, 1] - b[0, 0]) / float(widths[0]), 3.0 * float(b[-1, 3] - b[-1, 2]) / float(widths[-1])
+
+    def sql(self, x: str) -> str:
+        leaves = []
+        for start, stop, (b0, b1, b2, b3) in zip(self.breaks[:-1], self.breaks[1:], self.coefficients, strict=True):
+            t = f"(({x} - {literal(start)}) / {literal(stop - start)})"
+            power = 3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0
+            first, second, third = map(literal, power)
+            leaves.append(f"({literal(b0)} + {t} * ({first} + {t} * ({second} + {t} * {third})))")
+        low, high = self._slopes() if self.tails == "linear" else (0.0, 0.0)
+        ends = [(self.breaks[0], self.coefficients[0, 0], low), (self.breaks[-1], self.coefficients[-1, 3], high)]
+        before, after = (f"({literal(v)} + ({x} - {literal(at)}) * {literal(slope)})" for at, v, slope in ends)
+        return case_tree(x, self.breaks.tolist(), [before, *leaves, after])
+
+
+@dataclass(frozen=True)
+class Sum(Curve):
+    """The sum of two curves."""
+
+    first: Curve
+    second: Curve
+
+    def check(self) -> None:
+        require(isinstance(self.first, Curve) and isinstance(self.second, Curve), "Sum", "two curves")
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.first(x) + self.second(x)
+
+    def sql(self, x: str) -> str:
+        return f"({self.first.sql(x)} + {self.second.sql(x)})"
+
+
+# ── the map ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class BinaryMap(Part):
+    """
+    From a score to P(Y = 1): link⁻¹(curve(chart(score))).
+
+    `clip` cuts at a distance from 0 and 1; `floor` bends smoothly instead, within that distance (`soft_floor`).
+    """
+
+    chart: Chart
+    curve: Curve
+    link: str
+    clip: float = 0.0
+    floor: float = 0.0
+
+    def check(self) -> None:
+        require(isinstance(self.chart, Chart) and isinstance(self.curve, Curve), "BinaryMap", "a chart and a curve")
+        require(self.link in ("identity", "logit"), "BinaryMap.link", "the value identity or logit")
+        require(0 <= self.clip < 0.5 and 0 <= self.floor < 0.5, "BinaryMap", "clip and floor from 0 to 1/2")
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        out = np.empty(score.shape)
+        for start in range(0, score.shape[0], _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            value = self.curve(self.chart(score[rows]))
+            p = rising_sigmoid(value) if self.link == "logit" else value
+            out[rows] = soft_floor(p, self.floor) if self.floor > 0.0 else p
+        if self.clip > 0.0:
+            np.clip(out, self.clip, 1.0 - self.clip, out=out)
+        return out
+
+    def floored(self, score: FloatArray, total: float, *, least: float | None = None) -> BinaryMap:
+        """
+        The same map, bent away from 0 and 1 beyond what the rows it was fitted on support.
+
+        The floor is 1/(2n), or where fitted values of these rows are nearer to 0 or 1, the nearest of them, but not
+        below 1/(2n)² (or `least`).
+        """
+        ends = score[[int(score.argmin()), int(score.argmax())]]
+        p = self(np.concatenate([ends, score[:: max(1, score.size // 1024)]]))
+        nearest = float(np.minimum(p, 1.0 - p).min())
+        most = min(0.5 / total, 0.25)
+        lowest = most**2 if least is None else least
+        return replace(self, floor=min(most, max(nearest, lowest)))
+
+    def sql(self, column: str) -> str:
+        """An expression that is NULL where the score is missing or not of its kind."""
+        value = self.curve.sql(self.chart.sql(column))
+        if self.link == "logit":
+            value = f"least({sigmoid_sql(value)}, {literal(BELOW_ONE)})"
+        if self.floor > 0.0:
+            low, high = (f"power(greatest(1 - {p} / {literal(self.floor)}, 0), 3)" for p in (value, f"(1 - {value})"))
+            value = f"({value} + {literal(self.floor / 4)} * ({low} - {high}))"
+        if self.clip > 0.0:
+            value = f"least(greatest({value}, {literal(self.clip)}), {literal(1.0 - self.clip)})"
+        ends = ("0", "1") if self.chart.kind == "probability" else (f"-{_LARGEST}", _LARGEST)
+        return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {value} END"

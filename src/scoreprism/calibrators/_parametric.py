@@ -1,0 +1,365 @@
+"""Maps with one to three parameters: identity, Platt, temperature, beta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, refuse
+from scoreprism.calibrators._base import Calibrator, Data, Map, log_law, smallest
+from scoreprism.calibrators._logistic import (
+    Likelihood,
+    fit_logistic,
+    fit_or_smooth,
+    smoothed_targets,
+)
+from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, log_pair
+from scoreprism.calibrators._parts import Part, require
+from scoreprism.calibrators._softmax import log_softmax
+from scoreprism.simplex import FloatArray, one_hot, pick
+
+#: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
+_SHARPEST, _FLATTEST = 1e6, 1e-6
+
+
+class IdentityCalibrator(Calibrator):
+    """
+    No recalibration: the law of the score itself.
+
+    Scores come back as they are (softmax for logits), with 0 and 1 kept: the one map that does not move them.
+
+    Parameters
+    ----------
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import IdentityCalibrator
+    >>> IdentityCalibrator().fit([0.2, 0.7], [0, 1]).calibrate([0.2, 1.0])
+    array([0.2, 1. ])
+    """
+
+    name = "identity"
+    monotone = strictly_increasing = smooth = multiclass = True
+
+    def __init__(self, *, kind: str = "probability") -> None:
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        if data.k > 2:
+            return Tempered(data.kind, 1.0, 0.0) if data.kind == "logit" else Same("probability")
+        return BinaryMap(data.chart("probability"), Affine(1.0, 0.0), "identity")
+
+
+@dataclass(frozen=True)
+class Same(Part):
+    """A law that stays what it is."""
+
+    kind: str
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        return score / score.sum(axis=1, keepdims=True)
+
+
+class PlattCalibrator(Calibrator):
+    """
+    Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
+
+    The maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope below 1 means
+    overconfident. The slope may be negative: a score that ranks the wrong way round is turned around.
+
+    Parameters
+    ----------
+    smooth_targets : bool, default=False
+        Fit to Platt's targets (N₁+1)/(N₁+2) and 1/(N₀+2) instead of 1 and 0. Done in any case where the classes
+        are separated by the score, and the likelihood has no maximum.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        The fitted line.
+    separated_ : bool
+        Whether smoothed targets were used because the classes are separated.
+
+    Notes
+    -----
+    Platt (1999) writes the map as 1/(1 + exp(A·f + B)): A = −slope, B = −intercept. Beyond the scores it was fitted on,
+    values within 1/(2n) of 0 or 1 are bent away from them (see `docs/calibrators.md`).
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import PlattCalibrator
+    >>> platt = PlattCalibrator(smooth_targets=True, kind="logit").fit([5, -4, 1], [1, -1, -1])
+    >>> round(-platt.slope_, 8), round(-platt.intercept_, 8)
+    (-0.20261449, 0.65236664)
+    """
+
+    name = "platt"
+    smooth = True
+    _kept = ("separated_",)
+
+    def __init__(self, *, smooth_targets: bool = False, kind: str = "probability") -> None:
+        self.smooth_targets = smooth_targets
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
+        return BinaryMap(data.logit, line, "logit").floored(data.score, data.total)
+
+    @property
+    def slope_(self) -> float:
+        """Slope on the logit scale."""
+        return float(self.map_.curve.slope)  # type: ignore[attr-defined]
+
+    @property
+    def intercept_(self) -> float:
+        """Intercept on the logit scale."""
+        return float(self.map_.curve.intercept)  # type: ignore[attr-defined]
+
+
+def fit_line(data: Data, *, smooth: bool = False) -> tuple[Affine, bool]:
+    """Platt's line in the logit, and whether the classes were separated."""
+    x = data.logit(data.score)
+    center = float(np.average(x, weights=data.weight))
+    spread = float(np.sqrt(np.average((x - center) ** 2, weights=data.weight)))
+    design = np.stack([(x - center) / (spread or 1.0), np.ones(x.size)])
+    if spread <= 1e-14 * max(1.0, abs(center)):  # a constant score says nothing: the base rate
+        design[0] = 0.0
+    if smooth:
+        fit, separated = fit_logistic(design, smoothed_targets(data.y, data.weight), data.weight), False
+    else:
+        fit, separated = fit_or_smooth(design, data.y, data.weight)
+    slope = float(fit.coefficients[0]) / (spread or 1.0)
+    return Affine(slope, float(fit.coefficients[1]) - slope * center), separated
+
+
+class TemperatureCalibrator(Calibrator):
+    """
+    Logits divided by one temperature T > 0: softmax(logits / T).
+
+    The maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays the most probable, and the log loss
+    on the rows it was fitted on is never above that of the scores.
+
+    Parameters
+    ----------
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T: above 1 for overconfident scores.
+    separated_ : bool
+        Whether smoothed targets were used because the largest score is right in every row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import TemperatureCalibrator
+    >>> s, y = np.repeat([0.1, 0.9], 10), np.tile([0, 0, 0, 0, 1], 4)
+    >>> y[10:] = 1 - y[10:]
+    >>> TemperatureCalibrator().fit(s, y).calibrate([0.1, 0.9]).round(6)
+    array([0.2, 0.8])
+    """
+
+    name = "temperature"
+    monotone = strictly_increasing = smooth = multiclass = True
+    _kept = ("separated_",)
+
+    def __init__(self, *, kind: str = "probability") -> None:
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        if data.k == 2:
+            beta, self.separated_ = _sharpness(_binary_look, data.logit(data.score), data)
+            tempered = BinaryMap(data.logit, Affine(beta, 0.0), "logit")
+            return tempered.floored(data.score, data.total, least=0.0)  # fitted rows stay: their loss may not rise
+        low = smallest(data.score, data.kind)
+        beta, self.separated_ = _sharpness(_multi_look, log_law(data.score, data.kind, low), data)
+        return Tempered(data.kind, beta, low)
+
+    @property
+    def temperature_(self) -> float:
+        """The temperature."""
+        return 1.0 / (self.map_.curve.slope if isinstance(self.map_, BinaryMap) else self.map_.sharpness)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Tempered(Part):
+    """softmax(sharpness · log p) with probabilities below `low` counted as `low`."""
+
+    kind: str
+    sharpness: float
+    low: float
+
+    def check(self) -> None:
+        require(self.sharpness > 0, "Tempered.sharpness", "a positive value")
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        return np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
+
+
+#: Log loss at 1/T, with its first and second derivative.
+Look = tuple[float, float, float]
+
+
+def _binary_look(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> Callable[[float], Look]:
+    """The log loss of two classes as a function of 1/T."""
+    problem = Likelihood(x[None], y, weight)
+
+    def look(beta: float) -> Look:
+        value, slope, curve = problem.look(np.array([beta]))
+        return value, float(slope[0]), float(curve[0, 0])
+
+    return look
+
+
+def _multi_look(logs: FloatArray, targets: FloatArray, weight: FloatArray | None) -> Callable[[float], Look]:
+    """The same for K classes."""
+
+    def look(beta: float) -> Look:
+        scaled = log_softmax(beta * logs)
+        p = np.exp(scaled)
+        mean = (p * logs).sum(axis=1)
+        loss = -(targets * scaled).sum(axis=1)
+        rows = loss, mean - (targets * logs).sum(axis=1), (p * logs**2).sum(axis=1) - mean**2
+        value, slope, curve = (float(r.sum() if weight is None else weight @ r) for r in rows)
+        return value, slope, curve
+
+    return look
+
+
+def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data: Data) -> tuple[float, bool]:
+    """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
+    hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
+    if _separated(x, data):
+        smooth = smoothed_targets(hit, data.weight) if data.k == 2 else _smoothed_rows(hit, data)
+        return max(_minimum(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
+    start, step = 1.0, len(x) // 4096
+    if step > 16:
+        start = _minimum(make(x[::step], hit[::step], None if data.weight is None else data.weight[::step]))
+    return _minimum(make(x, hit, data.weight), start), False
+
+
+def _separated(x: FloatArray, data: Data) -> bool:
+    """Whether what happened always had the largest score."""
+    if data.k == 2:
+        return bool((np.where(data.codes == 1, x, -x) > 0.0).all())
+    others = np.where(one_hot(data.codes, data.k) > 0.0, -np.inf, x)
+    return bool((pick(x, data.codes) > others.max(axis=1)).all())
+
+
+def _smoothed_rows(targets: FloatArray, data: Data) -> FloatArray:
+    """Platt's targets for K classes: (N_k+1)/(N_k+K) for the class that occurred, 1/(N_k+K) for the others."""
+    count = np.bincount(data.codes, weights=data.weight, minlength=data.k)[data.codes][:, None]
+    return (targets * count + 1.0) / (count + data.k)
+
+
+def _minimum(look: Callable[[float], Look], beta: float = 1.0) -> float:
+    """Minimise a convex function of one positive variable: Newton, kept inside a shrinking bracket."""
+    low, high = _FLATTEST, _SHARPEST
+    for _ in range(200):
+        _, slope, curve = look(beta)
+        low, high = (low, beta) if slope > 0.0 else (beta, high)
+        new = beta - slope / curve if curve > 0.0 else 0.0
+        if abs(new - beta) <= 1e-9 * beta:  # the next step would be its square
+            return new
+        beta = new if low < new < high else float(np.sqrt(low * high))
+    return beta
+
+
+class BetaCalibrator(Calibrator):
+    """
+    Beta calibration: ``logit C = a·log S − b·log(1 − S) + c`` with a, b ≥ 0 (Kull, Silva Filho & Flach 2017).
+
+    The map if scores are beta distributed within each class. It contains the identity, and bends the two ends
+    separately. Maximum likelihood; where a coefficient would be negative the best fit with a coefficient at zero is taken.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}, default="abm"
+        Three parameters, a = b (Platt's map), or the map through (½, ½).
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        The coefficients.
+    separated_ : bool
+        Whether smoothed targets were used because the classes are separated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import BetaCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(20000)
+    >>> beta = BetaCalibrator().fit(s, rng.random(20000) < s**2 / (s**2 + (1 - s)))
+    >>> round(beta.a_, 1), round(beta.b_, 1), round(beta.c_, 1)
+    (2.0, 1.0, 0.0)
+    """
+
+    name = "beta"
+    monotone = smooth = True
+    _kept = ("separated_",)
+
+    def __init__(self, *, parameters: str = "abm", kind: str = "probability") -> None:
+        self.parameters = parameters
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        variant = parse_choice(self.parameters, ("abm", "am", "ab"), "parameters")
+        x = data.logit(data.score)
+        columns = np.stack(log_pair(x))
+        if variant == "ab":  # through (½, ½): log 2s and −log 2(1−s)
+            columns += np.array([[np.log(2.0)], [-np.log(2.0)]])
+        coefficients, self.separated_ = _nonnegative_fit(columns, data, variant)
+        a, b, c = coefficients
+        if variant == "ab":
+            c = (a - b) * np.log(2.0)
+        return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(data.score, data.total)
+
+    @property
+    def a_(self) -> float:
+        """Coefficient of log s."""
+        return float(self.map_.curve.a)  # type: ignore[attr-defined]
+
+    @property
+    def b_(self) -> float:
+        """Coefficient of −log(1 − s)."""
+        return float(self.map_.curve.b)  # type: ignore[attr-defined]
+
+    @property
+    def c_(self) -> float:
+        """Intercept."""
+        return float(self.map_.curve.c)  # type: ignore[attr-defined]
+
+
+def _nonnegative_fit(columns: FloatArray, data: Data, variant: str) -> tuple[FloatArray, bool]:
+    """(a, b, c) of the best fit with a, b ≥ 0: the free one, or the best with one or both at zero."""
+    spread = np.maximum(columns.std(axis=1), 1e-12)
+    ones = np.ones((0 if variant == "ab" else 1, columns.shape[1]))
+    uses = [np.array([[1.0, 1.0]])] if variant == "am" else [np.eye(2), np.eye(2)[:1], np.eye(2)[1:]]
+    best: tuple[float, FloatArray, bool] | None = None
+    for use in [*uses, np.zeros((0, 2))]:
+        scaled = (use / (use @ spread)[:, None]) @ columns
+        center = scaled.mean(axis=1) if ones.size else np.zeros(len(scaled))
+        fit, separated = fit_or_smooth(np.vstack([scaled - center[:, None], ones]), data.y, data.weight)
+        slopes = fit.coefficients[: len(use)] / (use @ spread)
+        if (slopes < 0).any() or (best is not None and fit.loss >= best[0]):
+            continue
+        intercept = float(fit.coefficients[-1] - fit.coefficients[: len(use)] @ center) if ones.size else 0.0
+        best = fit.loss, np.r_[slopes @ use, intercept], separated
+        if len(use) == 2 or variant == "am":  # convex: a free minimum inside the quadrant is the minimum
+            break
+    if best is None:
+        refuse("scores must be usable", "no fit", "Report this data set.")
+    return best[1], best[2]
+
+

@@ -1,0 +1,98 @@
+"""The numbers of a fitted map as frozen parts that JSON can hold to the last bit, and the strict way back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from scoreprism._validation import listed, refuse
+
+P = TypeVar("P", bound="Part")
+
+_REMEDY = "Write the file again with to_json()."
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a fitted map: a frozen dataclass of numbers, words, arrays and other parts."""
+
+    #: Every part by name: what a file may contain.
+    known: ClassVar[dict[str, type[Part]]] = {}
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        Part.known[cls.__name__] = cls
+
+    def check(self) -> None:
+        """Refuse numbers that cannot have come from a fit; called on parts that are read from a file."""
+
+
+def encode(value: object) -> Any:
+    """A part, array, number or word as what JSON can hold; floats keep every bit."""
+    if isinstance(value, Part):
+        return {"part": type(value).__name__} | {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [encode(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def require_fields(found: object, wanted: set[str], where: str) -> dict[str, Any]:
+    """A JSON object with exactly the fields it should have."""
+    if not isinstance(found, dict) or set(found) != wanted:
+        got = f"the fields {listed(sorted(map(str, found)), 12)}" if isinstance(found, dict) else type(found).__name__
+        refuse(f"{where} must be an object with the fields {listed(sorted(wanted), 12)}", got, _REMEDY)
+    return found
+
+
+def decode(found: object, where: str) -> Part:
+    """The part a JSON object describes; unknown names, fields and non-numbers are refused."""
+    name = found.get("part") if isinstance(found, dict) else None
+    cls = Part.known.get(name) if isinstance(name, str) else None
+    if cls is None:
+        refuse(f"{where} must name a part this version knows", repr(name), "Read the file with the version that wrote it.")
+    kinds = {f.name: str(f.type) for f in fields(cls)}
+    values = require_fields(found, {"part", *kinds}, where)
+    part = cls(**{name: _decoded(values[name], kind, f"{where}.{name}") for name, kind in kinds.items()})
+    part.check()
+    return part
+
+
+def _decoded(value: object, kind: str, where: str) -> object:
+    """A field of the type its class declares."""
+    if kind == "FloatArray":
+        return _array(value, where)
+    if kind == "float":
+        return _number(value, where)
+    if kind == "str":
+        return value if isinstance(value, str) else refuse(f"{where} must be a word", repr(value), _REMEDY)
+    if kind.startswith("tuple"):
+        entries = value if isinstance(value, list) and value else refuse(f"{where} must be a list", repr(value), _REMEDY)
+        return tuple(decode(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
+    return decode(value, where)
+
+
+def _number(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        refuse(f"{where} must be a finite number", repr(value), _REMEDY)
+    return float(value)
+
+
+def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    entries = value if isinstance(value, list) and value else refuse(f"{where} must be a list of numbers", repr(value), _REMEDY)
+    if isinstance(entries[0], list):
+        rows = [_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
+        if len({row.shape for row in rows}) > 1:
+            refuse(f"{where} must have rows of one length", listed(row.size for row in rows), _REMEDY)
+        return np.stack(rows)
+    return np.array([_number(entry, f"{where}[{i}]") for i, entry in enumerate(entries)])
+
+
+def require(holds: object, where: str, rule: str) -> None:
+    """A condition on numbers that are read from a file."""
+    if not holds:
+        refuse(f"{where} must have {rule}", "something else", _REMEDY)

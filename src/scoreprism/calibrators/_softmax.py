@@ -1,0 +1,50 @@
+"""Multinomial logistic regression with a ridge towards a given start: the engine of the multiclass maps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scoreprism.simplex import FloatArray, IntArray, pick
+
+
+def log_softmax(eta: FloatArray) -> FloatArray:
+    """log(e^η / Σ e^η) of each row, without overflow."""
+    shifted = eta - eta.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def fit_softmax(
+    design: FloatArray,
+    codes: IntArray,
+    weight: FloatArray | None,
+    start: FloatArray,
+    ridge: FloatArray,
+    *,
+    diagonal: bool = False,
+) -> FloatArray:
+    """
+    Minimise ``−Σ w·log softmax(design · θ)_y + ½ Σ ridge·(θ − start)²`` over θ of shape (p, K).
+
+    With `diagonal`, class k sees column k and the last column (of ones) only, and θ has the shape (2, K).
+    Where the ridge is positive everywhere the minimum exists and is unique.
+    """
+    from scipy.optimize import minimize
+
+    k = start.shape[1]
+    mass = np.ones(codes.shape[0]) if weight is None else weight
+    total = float(mass.sum())
+    hit = np.zeros((codes.shape[0], k))
+    hit[np.arange(codes.shape[0]), codes] = mass
+
+    def look(flat: FloatArray) -> tuple[float, FloatArray]:
+        theta = flat.reshape(start.shape)
+        logs = log_softmax(design * theta[0] + theta[1] if diagonal else design @ theta)
+        error = np.exp(logs) * mass[:, None] - hit
+        value = -float(mass @ pick(logs, codes)) + 0.5 * float((ridge * (theta - start) ** 2).sum())
+        slope = np.stack([(design * error).sum(axis=0), error.sum(axis=0)]) if diagonal else design.T @ error
+        return value / total, (slope + ridge * (theta - start)).ravel() / total
+
+    options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
+    found = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    theta: FloatArray = found.x.reshape(start.shape)
+    return theta

@@ -1,0 +1,255 @@
+"""Cubic spline bases on even knots with straight tails, their penalties, and penalised fits with a chosen λ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from scoreprism.calibrators._maps import Cubics
+from scoreprism.calibrators._numerics import FAR
+from scoreprism.calibrators._qp import solve_qp
+from scoreprism.simplex import FloatArray
+
+#: B-spline coefficients c₀…c₃ of one interval to its Bernstein coefficients.
+_TO_BERNSTEIN = np.array([[1, 4, 1, 0], [0, 4, 2, 0], [0, 2, 4, 0], [0, 1, 4, 1]]) / 6.0
+
+
+@dataclass(frozen=True)
+class Basis:
+    """
+    k cubic B-splines on even knots over [left, right]; beyond, coefficients go on in a straight line.
+
+    Four coefficients on a line make a straight piece, so three more intervals on either side lead every spline into
+    a straight tail without a break in its second derivative.
+    """
+
+    left: float
+    right: float
+    k: int
+
+    @property
+    def width(self) -> float:
+        """Distance of knots."""
+        return (self.right - self.left) / (self.k - 3)
+
+    @cached_property
+    def greville(self) -> FloatArray:
+        """Where coefficients equal to it give the identity."""
+        return self.left + self.width * (np.arange(self.k) - 1.0)
+
+    @cached_property
+    def _extension(self) -> FloatArray:
+        """From k coefficients to k + 6, three more on a line at either end."""
+        matrix = np.zeros((self.k + 6, self.k))
+        matrix[3:-3] = np.eye(self.k)
+        for step in (1.0, 2.0, 3.0):
+            matrix[int(3 - step), :2] = 1.0 + step, -step
+            matrix[int(self.k + 2 + step), -2:] = -step, 1.0 + step
+        return matrix
+
+    def design(self, x: FloatArray) -> FloatArray:
+        """Values of the k functions at x, straight on outside."""
+        inner = np.clip(x, self.left - 3 * self.width, self.right + 3 * self.width)
+        place = (inner - self.left) / self.width + 3.0
+        cell = np.clip(np.floor(place).astype(np.intp), 0, self.k + 2)
+        t = place - cell
+        wide = np.zeros((x.size, self.k + 6))
+        rows = np.arange(x.size)
+        s = 1.0 - t
+        for j, value in enumerate((s**3, 4.0 - 6.0 * t**2 + 3.0 * t**3, 4.0 - 6.0 * s**2 + 3.0 * s**3, t**3)):
+            wide[rows, cell + j] = value / 6.0
+        tails = (x - inner) / self.width
+        if tails.any():
+            below, above = np.minimum(tails, 0.0), np.maximum(tails, 0.0)
+            wide[:, 0] -= below
+            wide[:, 1] += below
+            wide[:, -2] -= above
+            wide[:, -1] += above
+        return wide @ self._extension
+
+    def curve(self, beta: FloatArray, *, tails: bool) -> Cubics:
+        """The spline with these coefficients; with `tails` it goes on beyond [left, right]."""
+        c = self._extension @ beta if tails else beta
+        first = self.left - 3 * self.width if tails else self.left
+        pieces = np.lib.stride_tricks.sliding_window_view(c, 4) @ _TO_BERNSTEIN.T
+        pieces[1:, 0] = pieces[:-1, 3]  # one number where two pieces meet
+        breaks = first + self.width * np.arange(pieces.shape[0] + 1)
+        if not tails:
+            breaks[-1] = self.right
+        if (np.diff(beta) >= 0).all():  # rounding may not undo what coefficients promise
+            pieces = np.maximum.accumulate(pieces.ravel()).reshape(pieces.shape)
+        return Cubics(breaks, pieces, "linear" if tails else "constant")
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """DᵀD of second differences: zero for straight lines only."""
+        second = np.diff(np.eye(self.k), 2, axis=0)
+        return second.T @ second
+
+
+def natural_spline(knots: FloatArray, values: FloatArray, tails: str) -> Cubics:
+    """The natural cubic spline through points."""
+    from scipy.interpolate import CubicSpline
+
+    power = CubicSpline(knots, values, bc_type="natural").c
+    width = np.diff(knots)
+    slope, bend = power[2] * width / 3.0, power[1] * width**2 / 3.0
+    ends = values[:-1], values[:-1] + slope, values[:-1] + 2.0 * slope + bend, values[1:]
+    return Cubics(knots, np.column_stack(ends), tails)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Data of a penalised fit: basis functions at each point, weight and events there, and Σ w y² of all rows."""
+
+    design: FloatArray
+    weight: FloatArray
+    events: FloatArray
+    square: float
+    count: float
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """The local problem ½ βᵀHβ − rᵀβ of a fit, and its sum of squares zᵀWz."""
+
+    curvature: FloatArray
+    pull: FloatArray
+    square: float
+
+
+def local_problem(cells: Cells, beta: FloatArray, link: str) -> Quadratic:
+    """Least squares for the identity link; the working model of IRLS at `beta` for the logit link."""
+    b = cells.design
+    if link == "identity":
+        return Quadratic((b.T * cells.weight) @ b, b.T @ cells.events, cells.square)
+    eta = np.clip(b @ beta, -FAR, FAR)
+    p = np.clip(1.0 / (1.0 + np.exp(-eta)), 1e-10, 1.0 - 1e-10)
+    v = p * (1.0 - p)
+    gap = cells.events - cells.weight * p
+    curvature = (b.T * (cells.weight * v)) @ b
+    rest = cells.events * (1.0 - p) ** 2 + (cells.weight - cells.events) * p**2
+    square = float((cells.weight * v * eta**2 + 2.0 * eta * gap + rest / v).sum())
+    return Quadratic(curvature, curvature @ beta + b.T @ gap, square)
+
+
+def deviance(cells: Cells, beta: FloatArray, link: str) -> float:
+    """Half the residual sum of squares, or the negative log-likelihood."""
+    eta = cells.design @ beta
+    if link == "identity":
+        return float(0.5 * (cells.weight @ eta**2) - cells.events @ eta)
+    return float(cells.weight @ (np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)) - cells.events @ eta)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """rows · β ≥ least; no rows, no constraint."""
+
+    rows: FloatArray
+    least: FloatArray
+
+    def solve(self, curvature: FloatArray, pull: FloatArray) -> FloatArray:
+        """The constrained minimum of ½ βᵀGβ − pullᵀβ."""
+        solution: FloatArray = (
+            solve_qp(curvature, pull, self.rows, self.least) if self.rows.size else np.linalg.solve(curvature, pull)
+        )
+        return solution
+
+
+def choose_penalty(problem: Quadratic, penalty: FloatArray, criterion: str, link: str, count: float) -> float:
+    """
+    λ by generalised cross-validation or restricted maximum likelihood of the local problem.
+
+    All λ share one eigendecomposition of the penalty in the metric of the data. With d its eigenvalues and q the data
+    in its axes, βᵀr, βᵀHβ, log-determinants and degrees of freedom are sums over 1 + (λ − λ₀)d.
+    """
+    k = penalty.shape[0]
+    unit = float(np.trace(problem.curvature)) / float(np.trace(penalty))
+    start = 1e-8 * unit
+    metric = problem.curvature + start * penalty
+    metric[np.diag_indices(k)] += 1e-10 * float(np.trace(problem.curvature)) / k
+    lower = np.linalg.cholesky(metric)
+    half = np.linalg.solve(lower, penalty)
+    d, axes = np.linalg.eigh(np.linalg.solve(lower, half.T))
+    d = np.maximum(d, 0.0)
+    q = axes.T @ np.linalg.solve(lower, problem.pull)
+    tries = start + unit * 10.0 ** np.linspace(-6.0, 5.0, 111)
+    grown = 1.0 + np.outer(tries - start, d)
+    a = q / grown
+    if criterion == "gcv":
+        squares = problem.square - 2.0 * (a @ q) + (a**2) @ (1.0 - start * d)
+        freedom = ((1.0 - start * d) / grown).sum(axis=1)
+        score = np.maximum(squares, 1e-300) / np.maximum(count - freedom, 1e-3) ** 2
+    else:
+        fit = problem.square - a @ q
+        logs = np.log(grown).sum(axis=1) - (k - 2) * np.log(tries)
+        score = fit + logs if link == "logit" else (count - 2.0) * np.log(np.maximum(fit, 1e-300)) + logs
+    return float(tries[int(np.argmin(score))])
+
+
+@dataclass(frozen=True)
+class SplineFit:
+    """Coefficients and the penalty they were found with."""
+
+    beta: FloatArray
+    penalty: float
+
+
+def fit_penalised(
+    cells: Cells, penalty: FloatArray, smoothing: str | float, link: str, constraint: Constraint, start: FloatArray
+) -> SplineFit:
+    """
+    Penalised spline under linear constraints: least squares, or constrained IRLS for the logit link.
+
+    With "gcv" or "reml", λ is chosen anew in every step of the unconstrained iteration and then kept.
+    """
+    free = Constraint(np.zeros((0, start.size)), np.zeros(0))
+    if isinstance(smoothing, str):
+        beta, chosen = _iterate(cells, penalty, link, free, start, lambda p: choose_penalty(p, penalty, smoothing, link, cells.count))
+    else:
+        beta, chosen = start, smoothing
+    if isinstance(smoothing, str) and (not constraint.rows.size or (constraint.rows @ beta >= constraint.least).all()):
+        return SplineFit(beta, chosen)
+    begin = start if constraint.rows.size else beta
+    return SplineFit(_iterate(cells, penalty, link, constraint, begin, lambda _: chosen)[0], chosen)
+
+
+def _iterate(
+    cells: Cells,
+    penalty: FloatArray,
+    link: str,
+    constraint: Constraint,
+    beta: FloatArray,
+    choose: Callable[[Quadratic], float],
+) -> tuple[FloatArray, float]:
+    """Solve local problems until they stand still, halving steps that raise the penalised deviance."""
+    smoothing = 0.0
+    for step in range(60):
+        problem = local_problem(cells, beta, link)
+        smoothing = choose(problem) if step < 8 else smoothing
+        curvature = problem.curvature + smoothing * penalty
+        curvature[np.diag_indices(beta.size)] += 1e-10 * float(np.trace(problem.curvature)) / beta.size
+        new = constraint.solve(curvature, problem.pull)
+        if link == "identity":
+            return new, smoothing
+        new = _damped(cells, penalty, smoothing, beta, new)
+        change = float(np.abs(new - beta).max())
+        beta = new
+        if change <= 1e-8 * (1.0 + float(np.abs(beta).max())):
+            break
+    return beta, smoothing
+
+
+def _damped(cells: Cells, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:
+    """The new coefficients, or a point on the way to them that is no worse than the old."""
+
+    def objective(beta: FloatArray) -> float:
+        return deviance(cells, beta, "logit") + 0.5 * smoothing * float(beta @ penalty @ beta)
+
+    before, share = objective(old), 1.0
+    while share > 1e-4 and objective(old + share * (new - old)) > before + 1e-10 * (1.0 + abs(before)):
+        share *= 0.5
+    return old + share * (new - old)
