@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,13 @@ class Map(Protocol):
     def __call__(self, score: FloatArray) -> FloatArray: ...
 
 
+class Origin(NamedTuple):
+    """The rows that came, where some had no weight: positions of those kept, and all labels."""
+
+    rows: IntArray
+    labels: NDArray[Any]
+
+
 @dataclass(frozen=True)
 class Data:
     """What a map is fitted on, parsed: the score, the class codes, the weights (None for equal ones)."""
@@ -55,6 +62,7 @@ class Data:
     weight: FloatArray | None
     k: int
     kind: str
+    origin: Origin | None = None
 
     @cached_property
     def y(self) -> FloatArray:
@@ -93,7 +101,9 @@ class Reduction(Part):
     weights: FloatArray
 
     def __call__(self, table: FloatArray) -> FloatArray:
-        eta = table @ self.weights[:-1] + self.weights[-1]
+        eta = np.tile(self.weights[-1], (table.shape[0], 1))
+        for column, weights in zip(table.T, self.weights[:-1], strict=True):  # the same bits in any company
+            eta += column[:, None] * weights
         return eta[:, 0] if eta.shape[1] == 1 else eta
 
     @staticmethod
@@ -178,11 +188,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         kind = parse_choice(self.kind, KINDS, "kind")
         table = self._read(scores, reset=True)
-        labels = _labels(y, type(self).__name__)
+        labels = class_labels(y, type(self).__name__)
         require_rows(labels.shape[0], table.shape[0], "y", "scores")
         weight = parse_weights(sample_weight, table.shape[0])
+        origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
-            table, labels, weight = table[weight > 0], labels[weight > 0], weight[weight > 0]
+            origin = Origin(np.flatnonzero(weight), labels)
+            table, labels, weight = (column[origin.rows] for column in (table, labels, weight))
         classes, codes = distinct(labels, "y")
         self._check_classes(classes)
         k = len(classes)
@@ -196,7 +208,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_ = classes
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
-        self.map_ = self._fit(Data(self._score(table, k), codes, weight, k, kind))
+        self.map_ = self._fit(Data(self._score(table, k), codes, weight, k, kind, origin))
         return self
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -340,7 +352,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 refuse(
                     f"scores must have {self.n_features_in_} columns, as in fit",
                     f"{table.shape[0]} numbers in one dimension",
-                    "Pass one row per case.",
+                    "Reshape your data: one row per case.",
                 )
         else:
             _require_some(table)
@@ -409,12 +421,13 @@ def smallest(score: FloatArray, kind: str) -> float:
 def _numbers(scores: ArrayLike) -> FloatArray:
     """Real numbers of one or two dimensions."""
     values = unwrap(scores).values
-    if getattr(values, "dtype", None) == object:
+    dtype = getattr(values, "dtype", None)
+    if dtype == object:
         try:
             scores = np.asarray(values).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(f"scores must hold real numbers; {error}. Convert them to numbers first.") from None
-    elif np.iscomplexobj(values):
+    elif getattr(dtype, "kind", None) == "c":
         refuse("scores must hold real numbers", "complex numbers", "Complex data not supported: pass the real part.")
     table = parse_numbers(scores, "scores")
     if table.ndim == 0:
@@ -434,16 +447,18 @@ def _require_some(table: FloatArray) -> None:
             refuse("scores must not be empty", f"{count} {what} (shape={table.shape}) while a minimum of 1 is required", "Pass at least one.")
 
 
-def _labels(y: ArrayLike, who: str) -> NDArray[Any]:
+def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
     """Class labels, one per row; a column vector is taken with scikit-learn's warning."""
     if y is None:
         refuse(f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows.")
-    values = unwrap(y).values
-    shape = np.shape(values)
-    if len(shape) == 2 and shape[1] == 1:
+    given = unwrap(y)
+    values = np.asarray(given.values) if given.backend is None and not isinstance(y, (list, tuple)) else given.values
+    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples, ), for example using ravel()."
         warnings.warn(message, DataConversionWarning, stacklevel=3)
-        y = np.asarray(values).ravel()
+        y = values.ravel()
+    elif getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        refuse("y must hold sortable labels", "complex numbers", "Complex data not supported: use integers or strings.")
     labels = parse_labels(y, "y")
     if labels.dtype.kind not in "biuU":
         check_classification_targets(labels)

@@ -7,14 +7,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import plain, refuse
+from scoreprism._validation import listed, parse_count, parse_random_state, plain, refuse
+from scoreprism.calibrators._base import Data
 from scoreprism.simplex import IntArray
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100
 
 
-def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+Split = tuple[NDArray[Any], NDArray[Any]]
+
+
+def enough_rows(codes: IntArray, cv: object) -> bool:
+    """Whether random folds can leave every class in every training part."""
+    return not isinstance(cv, int) or (codes.shape[0] >= cv and int(np.bincount(codes).min()) >= 2)
+
+
+def make_folds(cv: object, data: Data, random_state: object) -> list[Split]:
+    """Random folds for a number; a splitter's or an iterable's own splits, of the rows as they came, otherwise."""
+    if cv is None or isinstance(cv, (int, np.integer, str, float)):
+        return random_folds(data.codes, parse_count(cv, "cv", 2), parse_random_state(random_state))
+    from sklearn.model_selection import check_cv
+
+    labels = data.codes if data.origin is None else data.origin.labels
+    splits = list(check_cv(cv).split(np.zeros((len(labels), 1)), labels))
+    for number, (train, test) in enumerate(splits):
+        both = np.intersect1d(train, test)
+        if both.size:
+            refuse(
+                "folds must not test on rows they train on",
+                f"{both.size} rows in both parts of fold {number} (row {listed(both)})",
+                "Use splits whose parts do not overlap.",
+            )
+    if data.origin is None:
+        return splits
+    position = np.full(len(labels), -1)
+    position[data.origin.rows] = np.arange(data.origin.rows.size)
+    return [(_kept(position[train]), _kept(position[test])) for train, test in splits]
+
+
+def _kept(position: NDArray[Any]) -> NDArray[Any]:
+    """Positions of rows that are still there."""
+    return position[position >= 0]
+
+
+def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Split]:
     """
     Training and test rows of each fold: random, of sizes that differ by at most one, each class in every training part.
 

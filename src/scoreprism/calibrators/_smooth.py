@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_count, parse_number, parse_random_state
+from scoreprism._validation import parse_choice, parse_count, parse_number
 from scoreprism.calibrators._base import Calibrator, Data, Map
-from scoreprism.calibrators._folds import random_folds
+from scoreprism.calibrators._folds import make_folds
 from scoreprism.calibrators._isotonic import parse_distance
 from scoreprism.calibrators._kernel import KERNELS, kernel_estimate, linear_bins, parse_bandwidth
 from scoreprism.calibrators._logistic import fit_logistic, fit_or_smooth
@@ -139,8 +141,8 @@ class SplineCalibrator(Calibrator):
     chart : {"auto", "logit", "probability"}, default="auto"
         In which coordinate knots are even: "auto" is that of the link. In the logit they stand between the
         0.5 % and 99.5 % quantiles with straight tails; on the probability scale they cover [0, 1].
-    cv : int, default=5
-        Folds of ``penalty="cv"``.
+    cv : int, splitter or iterable, default=5
+        Folds of ``penalty="cv"``: random ones, or splits of your own.
     random_state : int, Generator or None, default=None
         Seed of the folds.
     clip : "auto" or float, default="auto"
@@ -174,7 +176,7 @@ class SplineCalibrator(Calibrator):
         n_basis: int = 20,
         penalty: str | float = "reml",
         chart: str = "auto",
-        cv: int = 5,
+        cv: Any = 5,
         random_state: object = None,
         clip: str | float = "auto",
         kind: str = "probability",
@@ -228,8 +230,8 @@ class MonotoneSplineCalibrator(Calibrator):
     chart : {"auto", "logit", "probability"}, default="auto"
         In which coordinate knots are even: "auto" is that of the link, and the probability with Step A. In the logit they
         stand between the 0.5 % and 99.5 % quantiles with straight tails; on the probability scale they cover [0, 1].
-    cv : int, default=5
-        Folds of ``penalty="cv"``.
+    cv : int, splitter or iterable, default=5
+        Folds of ``penalty="cv"``: random ones, or splits of your own.
     random_state : int, Generator or None, default=None
         Seed of the folds.
     clip : "auto" or float, default="auto"
@@ -278,7 +280,7 @@ class MonotoneSplineCalibrator(Calibrator):
         kernel: str = "triweight",
         strict: bool = False,
         chart: str = "auto",
-        cv: int = 5,
+        cv: Any = 5,
         random_state: object = None,
         clip: str | float = "auto",
         kind: str = "probability",
@@ -330,7 +332,7 @@ class _Problem:
         self.bound = float(np.log((1.0 - self.clip) / self.clip))
         self.lowest, self.highest = (-self.bound, self.bound) if self.link == "logit" else (self.clip, 1.0 - self.clip)
         self.smoothing = _parse_penalty(owner.penalty)
-        self.cv = parse_count(owner.cv, "cv", 2)
+        self.cv = owner.cv
         self.random_state = owner.random_state
         given = getattr(owner, "bandwidth", None)
         space = parse_choice(owner.chart, ("auto", "logit", "probability"), "chart")
@@ -419,7 +421,7 @@ class _Problem:
         tries = unit * 10.0 ** np.arange(-4.0, 5.01, 1.0)
         loss = np.zeros(tries.size)
         start = self.start(whole)
-        for train, test in random_folds(data.codes, self.cv, parse_random_state(self.random_state)):
+        for train, test in make_folds(self.cv, data, self.random_state):
             cells, held = self.cells(data.part(train)), data.part(test)
             design = self.basis.design(self.chart(held.score))
             weight = np.ones(held.y.size) if held.weight is None else held.weight

@@ -6,6 +6,9 @@ import numpy as np
 
 from scoreprism.simplex import FloatArray, IntArray, pick
 
+#: Up to this many weights a fit ends with Newton steps.
+_FEW = 120
+
 
 def log_softmax(eta: FloatArray) -> FloatArray:
     """log(e^η / Σ e^η) of each row, without overflow."""
@@ -45,6 +48,25 @@ def fit_softmax(
         return value / total, (slope + ridge * (theta - start)).ravel() / total
 
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
-    found = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    theta: FloatArray = found.x.reshape(start.shape)
-    return theta
+    theta: FloatArray = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
+    if theta.size <= _FEW:
+        for _ in range(3):  # Newton makes a good minimum an exact one
+            curvature = _curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
+            theta = theta - np.linalg.lstsq(curvature, look(theta)[1], rcond=1e-13)[0]
+    return theta.reshape(start.shape)
+
+
+def _curvature(theta: FloatArray, design: FloatArray, mass: FloatArray, ridge: FloatArray, *, diagonal: bool) -> FloatArray:
+    """Second derivatives of the penalised loss, weights in the order of ``theta.ravel()``."""
+    k = theta.shape[1]
+    p = np.exp(log_softmax(design * theta[0] + theta[1] if diagonal else design @ theta))
+    out = np.zeros((theta.size, theta.size))
+    for a in range(k):
+        for b in range(k):
+            v = mass * p[:, a] * ((a == b) - p[:, b])
+            left, right = (
+                (np.stack([design[:, j], np.ones(len(v))], axis=1) for j in (a, b)) if diagonal else (design, design)
+            )
+            out[a::k, b::k] = (left.T * v) @ right
+    out[np.diag_indices(theta.size)] += ridge.ravel()
+    return out

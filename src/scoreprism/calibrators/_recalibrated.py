@@ -1,0 +1,323 @@
+"""A classifier and its recalibration map in one estimator, the map always fitted on rows the classifier has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from scoreprism._validation import distinct, listed, parse_random_state, parse_weights, plain, refuse
+from scoreprism.calibrators._base import Calibrator, class_labels
+from scoreprism.exceptions import LabelError
+from scoreprism.simplex import ArrayLike, FloatArray
+
+
+class Pair(NamedTuple):
+    """A fitted classifier and the map of its scores."""
+
+    estimator: Any
+    calibrator: Calibrator
+
+
+class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    A classifier with recalibrated probabilities.
+
+    The map is fitted on scores of rows that the classifier was not trained on: out-of-fold rows, or, for a
+    `sklearn.frozen.FrozenEstimator`, the rows passed to `fit`, which must then be held-out ones.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Anything with `predict_proba` or, failing that, `decision_function`; by default a logistic regression. Wrap a
+        classifier that is already fitted in ``FrozenEstimator``.
+    calibrator : str or Calibrator, default="auto"
+        A map or its name in `CALIBRATORS`; "auto" is `SelectedCalibrator`. A binary map is applied one against the
+        rest to more classes.
+    cv : int, splitter or iterable, default=5
+        How rows are split, as in scikit-learn; not used for a frozen classifier.
+    ensemble : "auto" or bool, default="auto"
+        True: a classifier and a map per fold, whose probabilities are averaged. False: one map of all out-of-fold
+        scores, and one classifier trained on all rows. "auto" is False for a frozen classifier, else True.
+    n_jobs : int, optional
+        Folds fitted at the same time.
+    random_state : int, Generator or None, default=None
+        Seed of calibrators that draw folds of their own.
+
+    Attributes
+    ----------
+    calibrated_ : list of (estimator, calibrator)
+        The fitted pairs.
+    classes_ : array
+        Labels.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from scoreprism.calibrators import RecalibratedClassifier
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(600, random_state=0)
+    >>> forest = RandomForestClassifier(50, random_state=0)
+    >>> model = RecalibratedClassifier(forest, "monotone-spline").fit(X[:400], y[:400])
+    >>> model.predict_proba(X[400:]).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: str | Calibrator = "auto",
+        *,
+        cv: Any = 5,
+        ensemble: str | bool = "auto",
+        n_jobs: int | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any) -> RecalibratedClassifier:
+        """
+        Fit the classifier and the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; whatever the classifier accepts.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights of rows, for the map and, if it takes them, for the classifier.
+        **fit_params : object
+            More for the classifier's `fit`; arrays with one entry per row are split along.
+
+        Returns
+        -------
+        RecalibratedClassifier
+            The estimator itself.
+        """
+        given = class_labels(y, type(self).__name__)
+        X, given, sample_weight = indexable(X, given, sample_weight)
+        self.classes_, codes = distinct(given, "y")
+        self._check_classes()
+        parse_weights(sample_weight, len(codes))
+        estimator = self._estimator()
+        routed = self._routed(estimator, sample_weight, fit_params)
+        self._rng = parse_random_state(self.random_state)
+        labels = self.classes_[codes]
+        if isinstance(estimator, FrozenEstimator):
+            self._check_frozen(estimator)
+            self.calibrated_ = [Pair(estimator, self._map(scores(estimator, X, self.classes_), labels, sample_weight))]
+        else:
+            self.calibrated_ = self._cross_fitted(estimator, X, labels, codes, sample_weight, routed)
+        del self._rng
+        first = self.calibrated_[0].estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """
+        Recalibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            One column per entry of ``classes_``.
+        """
+        check_is_fitted(self)
+        laws = [pair.calibrator.predict_proba(scores(pair.estimator, X, self.classes_)[0]) for pair in self.calibrated_]
+        mean: FloatArray = np.mean(laws, axis=0)
+        return mean
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """
+        The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        check_is_fitted(self)
+        best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return best
+
+    # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _estimator(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) < 2:
+            refuse("y must hold at least two classes", f"one class, {plain(self.classes_[0])}", "Pass rows of each class.", LabelError)
+
+    def _check_frozen(self, estimator: Any) -> None:
+        known = getattr(estimator, "classes_", None)
+        if known is None or list(known) != list(self.classes_):
+            refuse(
+                "a frozen classifier must know the classes in y, and y must hold all of them",
+                f"{listed(map(plain, self.classes_))} in y and {'no classes' if known is None else listed(map(plain, known))} in the classifier",
+                "Calibrate on rows in which each class occurs.",
+                LabelError,
+            )
+
+    def _routed(self, estimator: Any, sample_weight: ArrayLike | None, fit_params: dict[str, Any]) -> Any:
+        """Parameters for the classifier's fit and the splitter's split: by routing, or by scikit-learn's old rule."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        params = dict(fit_params)
+        if sample_weight is not None and "sample_weight" in signature(estimator.fit).parameters:
+            params["sample_weight"] = sample_weight
+        return params, {}
+
+    def _splits(self, X: Any, labels: NDArray[Any], codes: NDArray[Any], split_params: dict[str, Any]) -> list[Any]:
+        """Folds that never test on a row they trained on, with each class on both sides."""
+        if isinstance(self.cv, str):
+            refuse(
+                "cv must be a number of folds, a splitter or an iterable of splits",
+                repr(self.cv),
+                "For a classifier that is already fitted, pass FrozenEstimator(classifier) and held-out rows.",
+            )
+        counts = np.bincount(codes)
+        folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 2)
+        if counts.min() < folds:
+            refuse(
+                f"Requesting {folds}-fold cross-validation must leave every class at least {folds} rows",
+                f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])} (less than {folds} examples for at least one class)",
+                "Use fewer folds.",
+            )
+        splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params))
+        for number, (train, test) in enumerate(splits):
+            both = np.intersect1d(train, test)
+            if both.size:
+                refuse(
+                    "the map must not be fitted on rows its classifier was trained on",
+                    f"{both.size} rows in both parts of split {number} (row {listed(both)})",
+                    "Use splits whose parts do not overlap.",
+                )
+        return splits
+
+    def _cross_fitted(
+        self, estimator: Any, X: Any, labels: NDArray[Any], codes: NDArray[Any], weight: ArrayLike | None, routed: Any
+    ) -> list[Pair]:
+        """A pair per fold, or one map of all out-of-fold scores."""
+        fit_params, split_params = routed
+        splits = self._splits(X, labels, codes, split_params)
+        fitted = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_fold)(clone(estimator), X, labels, train, fit_params) for train, _ in splits
+        )
+        held = [scores(model, _rows(X, test), self.classes_) for model, (_, test) in zip(fitted, splits, strict=True)]
+        tests = [test for _, test in splits]
+        weights = [None if weight is None else np.asarray(weight)[test] for test in tests]
+        if self.ensemble is True or self.ensemble == "auto":
+            parts = zip(fitted, held, tests, weights, strict=True)
+            return [Pair(model, self._map(score, labels[test], w)) for model, score, test, w in parts]
+        if self.ensemble is not False:
+            refuse("ensemble must be 'auto', True or False", repr(self.ensemble), "Pass one of these.")
+        pooled = np.concatenate([score for score, _ in held]), held[0][1]
+        rows = np.concatenate(tests)
+        mapped = self._map(pooled, labels[rows], None if weight is None else np.asarray(weight)[rows])
+        return [Pair(clone(estimator).fit(X, labels, **fit_params), mapped)]
+
+    def _map(self, scored: tuple[FloatArray, str], labels: NDArray[Any], weight: ArrayLike | None) -> Calibrator:
+        """The fitted map of scores of one kind."""
+        from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
+
+        score, kind = scored
+        made: Calibrator = clone(get_calibrator(self.calibrator))
+        if len(self.classes_) > 2 and not made.multiclass:
+            made = OneVsRestCalibrator(made)
+        if made.get_params().get("random_state", 0) is None and self.random_state is not None:
+            made.set_params(random_state=int(self._rng.integers(2**31)))
+        return made.set_params(kind=kind).fit(score, labels, sample_weight=weight)
+
+    # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """
+        Where metadata go: to the classifier's fit and to the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self._estimator(), method_mapping=to_fit)
+            .add(splitter=self.cv, method_mapping=to_split)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._estimator()).input_tags.sparse
+        return tags
+
+
+def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
+    """What a classifier says of rows, and of which kind: probabilities, or decision values as logits."""
+    if hasattr(estimator, "predict_proba"):
+        law = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
+        return (law[:, 1] if len(classes) == 2 else law), "probability"
+    if not hasattr(estimator, "decision_function"):
+        refuse(
+            "estimator must have predict_proba or decision_function",
+            type(estimator).__name__,
+            "Use a classifier that scores rows.",
+        )
+    values: FloatArray = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    return values, "logit"
+
+
+def _fit_fold(estimator: Any, X: Any, labels: NDArray[Any], train: NDArray[Any], params: dict[str, Any]) -> Any:
+    """A classifier trained on one part."""
+    sized = {name: _rows(value, train) if _per_row(value, len(labels)) else value for name, value in params.items()}
+    return estimator.fit(_rows(X, train), labels[train], **sized)
+
+
+def _per_row(value: object, n: int) -> bool:
+    """Whether a parameter has one entry per row."""
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict)) and len(value) == n
+
+
+def _rows(table: Any, rows: Iterable[int]) -> Any:
+    """Some rows of anything tabular."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(table, "take") and hasattr(table, "column_names"):  # pyarrow
+        return table.take(rows)
+    if isinstance(table, (list, tuple)):
+        return [table[i] for i in rows]
+    return table[rows]
