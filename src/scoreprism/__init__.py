@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scoreprism import datasets, decomposition, exceptions, finite, intervals, levels, losses, simplex
+    from scoreprism import calibrators, datasets, decomposition, exceptions, finite, intervals, levels, losses, simplex
     from scoreprism.decomposition import (
         Contributions,
         Decomposition,
@@ -35,6 +35,7 @@ __all__ = [
     "PairedDifference",
     "ProperLoss",
     "__version__",
+    "calibrators",
     "check_proper",
     "corp_decomposition",
     "datasets",
@@ -62,7 +63,9 @@ _HOME = {
     **dict.fromkeys(("Chain", "Level"), "levels"),
     "FiniteModel": "finite",
 }
-_MODULES = frozenset({"datasets", "decomposition", "exceptions", "finite", "intervals", "levels", "losses", "simplex"})
+_MODULES = frozenset(
+    {"calibrators", "datasets", "decomposition", "exceptions", "finite", "intervals", "levels", "losses", "simplex"}
+)
 
 
 def __getattr__(name: str) -> object:

@@ -188,7 +188,7 @@ def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None 
 
 
 def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: FloatArray, mass: FloatArray) -> Ladder:
-    """The ladder of items in increasing order: first and last score, weight, events and weighted sum of scores of each."""
+    """The ladder of items in increasing order, each with its first and last score, weight, events and sum of scores."""
     blocks = isotonic_blocks(weight, events)
     low, high = first[blocks.start], last[blocks.stop - 1]
     center = np.clip(np.add.reduceat(mass, blocks.start) / blocks.weight, low, high)
@@ -216,7 +216,7 @@ def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
 class _Cells(NamedTuple):
     """Equal cells of the score axis: the cell of every row, and weight and events of every cell."""
 
-    index: IntArray
+    row: IntArray
     weight: FloatArray
     events: FloatArray
 
@@ -238,7 +238,7 @@ def _cells_with_vertices(
     index = ((score - low) * (count / (high - low))).astype(np.intp)
     np.minimum(index, count - 1, out=index)
     held = np.bincount(index, weight, count).astype(np.float64)
-    events = np.bincount(index, y if weight is None else weight * y, count)
+    events = np.bincount(index, y if weight is None else weight * y, count).astype(np.float64)
     blocks = isotonic_blocks(held, events)
     value = np.repeat(blocks.value, blocks.stop - blocks.start)
     path = np.concatenate([[0.0], np.cumsum(events)])
@@ -259,13 +259,13 @@ def _ladder_from_cells(
     score: FloatArray, y: FloatArray, weight: FloatArray | None, cells: _Cells, marked: NDArray[np.bool_]
 ) -> Ladder:
     """The exact ladder from rows in the marked cells and the sums of the others."""
-    rows = np.flatnonzero(marked[cells.index])
+    rows = np.flatnonzero(marked[cells.row])
     fine = pool_ties(score[rows], y[rows], None if weight is None else weight[rows])
     low = float(score.min())
     count = marked.size
     at = ((fine.score - low) * (count / (float(score.max()) - low))).astype(np.intp).clip(max=count - 1)
     coarse = np.flatnonzero(~marked & (cells.weight > 0))
-    mass = np.bincount(cells.index, score if weight is None else weight * score, count)[coarse]
+    mass = np.bincount(cells.row, score if weight is None else weight * score, count)[coarse]
     order = np.argsort(np.concatenate([at, coarse]), kind="stable")
     nowhere = np.full(coarse.size, np.nan)  # no block begins or ends in a cell that is not marked
     joined = (

@@ -1,7 +1,7 @@
 """Recalibration maps C = P(Y | S) as scikit-learn estimators (paper, section 4 and appendix E).
 
-A calibrator is a classifier whose features are scores. `CALIBRATORS` lists all of them by name; `docs/calibrators.md` says
-which one to use when.
+A calibrator is a classifier whose features are scores. `CALIBRATORS` lists all of them by name;
+`docs/calibrators.md` says which one to use when.
 """
 
 from __future__ import annotations

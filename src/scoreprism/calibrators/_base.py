@@ -115,7 +115,9 @@ class Reduction(Part):
         design = np.column_stack([(table - center) / spread, np.ones(table.shape[0])])
         ridge = np.r_[np.full(table.shape[1], 1e-2), 0.0]
         if k == 2:
-            beta = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge)).coefficients[:, None]
+            beta = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge)).coefficients[
+                :, None
+            ]
         else:
             full = np.broadcast_to(np.maximum(ridge, 1e-9)[:, None], (design.shape[1], k))
             beta = fit_softmax(design, codes, weight, np.zeros(full.shape), full)
@@ -319,7 +321,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if not isinstance(column, str) or not column or len(str(quote)) != 1:
-            refuse("column must be the name of a column, quote one character", f"{column!r}, {quote!r}", "For example 'score'.")
+            refuse(
+                "column must be the name of a column, quote one character",
+                f"{column!r}, {quote!r}",
+                "For example 'score'.",
+            )
         expression = getattr(self.map_, "sql", None)
         if expression is None or self.reduction_ is not None or len(self.classes_) > 2:
             refuse(
@@ -422,7 +428,7 @@ def _numbers(scores: ArrayLike) -> FloatArray:
     """Real numbers of one or two dimensions."""
     values = unwrap(scores).values
     dtype = getattr(values, "dtype", None)
-    if dtype == object:
+    if getattr(dtype, "kind", None) == "O":
         try:
             scores = np.asarray(values).astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -444,17 +450,23 @@ def _require_some(table: FloatArray) -> None:
     rows, columns = table.shape
     for count, what in ((rows, "sample(s)"), (columns, "feature(s)")):
         if count == 0:
-            refuse("scores must not be empty", f"{count} {what} (shape={table.shape}) while a minimum of 1 is required", "Pass at least one.")
+            refuse(
+                "scores must not be empty",
+                f"{count} {what} (shape={table.shape}) while a minimum of 1 is required",
+                "Pass at least one.",
+            )
 
 
 def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
     """Class labels, one per row; a column vector is taken with scikit-learn's warning."""
     if y is None:
-        refuse(f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows.")
+        refuse(
+            f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows."
+        )
     given = unwrap(y)
     values = np.asarray(given.values) if given.backend is None and not isinstance(y, (list, tuple)) else given.values
     if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
-        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples, ), for example using ravel()."
+        message = "A column-vector y was passed when a 1d array was expected. Pass y.ravel()."
         warnings.warn(message, DataConversionWarning, stacklevel=3)
         y = values.ravel()
     elif getattr(getattr(values, "dtype", None), "kind", "") == "c":

@@ -144,9 +144,7 @@ class BinEffectsCalibrator(Calibrator):
     name = "bin-effects"
     _kept = ("variance_",)
 
-    def __init__(
-        self, *, n_bins: str | int = "auto", edges: object = None, kind: str = "probability"
-    ) -> None:
+    def __init__(self, *, n_bins: str | int = "auto", edges: object = None, kind: str = "probability") -> None:
         self.n_bins = n_bins
         self.edges = edges
         self.kind = kind
@@ -211,5 +209,3 @@ def _shrunken_effects(
         if np.abs(step).max() < 1e-12:
             break
     return effects, variance
-
-

@@ -1,4 +1,4 @@
-"""Calibrators made of calibrators: one against the rest for several classes, and the best of several by cross-validation."""
+"""Calibrators made of calibrators: one against the rest, and the best of several by cross-validation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class OneVsRestMap(Part):
         law = np.exp(log_softmax(score)) if self.kind == "logit" else score
         columns = [m(np.ascontiguousarray(law[:, j])) for j, m in enumerate(self.maps)]  # type: ignore[operator]
         joined = np.column_stack(columns)
-        return joined / joined.sum(axis=1, keepdims=True)
+        law_of_all: FloatArray = joined / joined.sum(axis=1, keepdims=True)
+        return law_of_all
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -98,7 +99,9 @@ class OneVsRestCalibrator(Calibrator):
         law = np.exp(log_softmax(data.score)) if data.kind == "logit" else data.score
         maps = []
         for j in range(data.k):
-            column = Data(np.ascontiguousarray(law[:, j]), (data.codes == j).astype(np.intp), data.weight, 2, "probability")
+            column = Data(
+                np.ascontiguousarray(law[:, j]), (data.codes == j).astype(np.intp), data.weight, 2, "probability"
+            )
             maps.append(clone(binary).set_params(kind="probability")._fit(column))
         return OneVsRestMap(data.kind, tuple(maps))
 
@@ -107,9 +110,9 @@ class SelectedCalibrator(Calibrator):
     """
     The best of several calibrators by cross-validation: the default of decompositions.
 
-    Each candidate is fitted on the training part of each random fold; the one with the smallest pooled out-of-fold loss is
-    fitted again on all rows. It is selected once, not inside the folds. With fewer rows than folds, or a single row of
-    a class, nothing can be compared and the first candidate is taken.
+    Each candidate is fitted on the training part of each random fold; the one with the smallest pooled out-of-fold
+    loss is fitted again on all rows. It is selected once, not inside the folds. With fewer rows than folds, or a
+    single row of a class, nothing can be compared and the first candidate is taken.
 
     Parameters
     ----------
@@ -200,13 +203,13 @@ class SelectedCalibrator(Calibrator):
                     "Wrap it in OneVsRestCalibrator, or leave it out.",
                 )
             twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
-            named[candidate.name if not twins else f"{candidate.name} {twins + 1}"] = candidate.set_params(kind=data.kind)
+            named[candidate.name if not twins else f"{candidate.name} {twins + 1}"] = candidate.set_params(
+                kind=data.kind
+            )
         return named
 
 
-def _out_of_fold(
-    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss
-) -> float:
+def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss) -> float:
     """Mean loss of a calibrator over all rows, each predicted by the fit that did not see it."""
     shared = candidate._shared(data)
     total = 0.0

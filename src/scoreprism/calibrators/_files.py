@@ -15,7 +15,18 @@ from scoreprism.calibrators._parts import decode, encode, require_fields
 from scoreprism.losses import LOSSES, ProperLoss
 
 FORMAT, VERSION = "scoreprism.calibrator", 1
-_FIELDS = {"format", "version", "calibrator", "parameters", "classes", "n_features_in", "feature_names_in", "reduction", "fitted", "map"}
+_FIELDS = {
+    "format",
+    "version",
+    "calibrator",
+    "parameters",
+    "classes",
+    "n_features_in",
+    "feature_names_in",
+    "reduction",
+    "fitted",
+    "map",
+}
 _REMEDY = "Write the file again with to_json()."
 
 
@@ -58,7 +69,11 @@ def from_dict(data: dict[str, Any]) -> Calibrator:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         refuse(f"a calibrator file must have the format {FORMAT!r}", repr(_short(data)), "Pass what to_json() wrote.")
     if data.get("version") != VERSION or isinstance(data.get("version"), bool):
-        refuse(f"this release reads version {VERSION} of the format", repr(data.get("version")), "Update scoreprism, or write the file again.")
+        refuse(
+            f"this release reads version {VERSION} of the format",
+            repr(data.get("version")),
+            "Update scoreprism, or write the file again.",
+        )
     found = require_fields(data, _FIELDS, "a calibrator file")
     calibrator = _from_described({name: found[name] for name in ("calibrator", "parameters", "fitted")})
     calibrator.classes_ = _labels_in(found["classes"])
@@ -127,7 +142,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _callable(part: object) -> Map:
     if not callable(part):
         refuse("map must be a map", type(part).__name__, _REMEDY)
-    return part  # type: ignore[no-any-return]
+    return part
 
 
 def _short(data: object) -> object:
@@ -185,9 +200,10 @@ def _value_out(value: object, name: str) -> Any:
         return [_value_out(entry, name) for entry in value]
     if isinstance(value, dict):
         return {"entries": {str(key): _value_out(entry, name) for key, entry in value.items()}}
-    if name == "random_state":  # a generator has moved on; predictions do not need it
-        return None
-    refuse(f"{name} must be a number, a word or a calibrator to be written", repr(value), f"Use set_params({name}=…).")
+    if name != "random_state":  # a generator has moved on, and predictions do not need it
+        rule = f"{name} must be a number, a word or a calibrator to be written"
+        refuse(rule, repr(value), f"Use set_params({name}=…).")
+    return None
 
 
 def _value_in(value: Any) -> Any:
@@ -216,7 +232,9 @@ def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
     if dtype is None and all(isinstance(label, str) for label in labels):
         dtype = "object"
     if dtype is None:
-        refuse("labels must be numbers, booleans or strings to be written", plain(labels[0]), "Recode y before fitting.")
+        refuse(
+            "labels must be numbers, booleans or strings to be written", plain(labels[0]), "Recode y before fitting."
+        )
     return {"dtype": dtype if dtype in ("str", "object") else str(classes.dtype), "labels": labels}
 
 

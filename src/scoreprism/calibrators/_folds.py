@@ -67,13 +67,16 @@ def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Spl
             f"{n} rows, {counts[rare]} of class {plain(rare)}",
             "Use fewer folds, more rows, or a calibrator without cross-validation.",
         )
+    splits: list[Split] = []
     for _ in range(_DRAWS):
         fold = rng.permutation(n) * cv // n
         splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(cv)]
         if all(np.bincount(codes[train], minlength=counts.size).min() > 0 for train, _ in splits):
-            return splits
-    refuse(
-        "every class must be in the training part of every fold",
-        f"{_DRAWS} random draws of {cv} folds without such a split; the rarest class has {counts.min()} rows",
-        "Use more folds.",
-    )
+            break
+    else:
+        refuse(
+            "every class must be in the training part of every fold",
+            f"{_DRAWS} random draws of {cv} folds without such a split; the rarest class has {counts.min()} rows",
+            "Use more folds.",
+        )
+    return splits

@@ -80,7 +80,8 @@ def kernel_sums(
 
     ``method="exact"`` sums moments of the rows between the ends of all windows, in which every kernel here is a
     polynomial; "binned" first shares each row between the two nearest of h/2048 spaced points, which changes
-    a kernel by at most (1/2048)²·max|K''|/8, 2e-7 of its peak, and the rate by less than 1e-6. "auto" bins where rows outnumber the points.
+    a kernel by at most (1/2048)²·max|K''|/8, 2e-7 of its peak, and the rate by less than 1e-6. "auto" bins where
+    rows outnumber the points.
     """
     reach = (x >= grid.min() - bandwidth) & (x <= grid.max() + bandwidth)
     if not reach.all():
@@ -138,7 +139,7 @@ def _binned_sums(
     mass, events = binned
     out = np.zeros((2, grid.size))
     for i, t in enumerate((grid - low) / step):
-        start, stop = max(int(t - per) , 0), min(int(t + per) + 2, mass.size)
+        start, stop = max(int(t - per), 0), min(int(t + per) + 2, mass.size)
         if start < stop:
             k = kernel((t - np.arange(start, stop)) * (1.0 / per))
             out[:, i] = k @ mass[start:stop], k @ events[start:stop]
@@ -181,7 +182,8 @@ def rule_of_thumb(x: FloatArray, weight: FloatArray | None, kernel: Kernel) -> f
     center = float(np.average(x, weights=weight))
     spread = float(np.sqrt(np.average((x - center) ** 2, weights=weight)))
     range_ = float(quartiles[1] - quartiles[0]) / 1.34
-    return 0.9 * kernel.factor * (min(spread, range_) if range_ > 0.0 else spread) * max(total, 1.0) ** -0.2
+    scale = min(spread, range_) if range_ > 0.0 else spread
+    return float(0.9 * kernel.factor * scale * max(total, 1.0) ** -0.2)
 
 
 class KernelCalibrator(Calibrator):
@@ -219,7 +221,7 @@ class KernelCalibrator(Calibrator):
     >>> s = rng.random(5000)
     >>> kernel = KernelCalibrator(bandwidth=0.1).fit(s, rng.random(5000) < s**2)
     >>> kernel.calibrate([0.3, 0.6]).round(2)
-    array([0.1 , 0.36])
+    array([0.09, 0.41])
     """
 
     name = "kernel"

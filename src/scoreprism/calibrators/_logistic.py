@@ -19,12 +19,11 @@ _SEPARATED = 40.0
 
 @dataclass(frozen=True)
 class LogisticFit:
-    """Coefficients, whether a maximum was reached, the loss there, and the curvature."""
+    """Coefficients, whether a maximum was reached, and the loss there."""
 
     coefficients: FloatArray
     converged: bool
     loss: float
-    curvature: FloatArray
 
 
 def expected_and_loss(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -37,7 +36,7 @@ def expected_and_loss(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design + offset; one row of `design` a column of data."""
+    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design + offset; a row of `design` is a variable."""
 
     design: FloatArray
     y: FloatArray
@@ -106,18 +105,18 @@ def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
         if decrement <= _DECREMENT * total:
-            return LogisticFit(beta, True, value, curvature)
+            return LogisticFit(beta, converged=True, loss=value)
         size, after = 1.0, problem.look(beta + step)
         while after[0] > value and size > 1e-6:
             size *= 0.5
             after = problem.look(beta + size * step)
         if after[0] >= value and decrement <= 1e-10 * total:  # as good as rounding allows
-            return LogisticFit(beta, True, value, curvature)
+            return LogisticFit(beta, converged=True, loss=value)
         beta = beta + size * step
         value, gradient, curvature = after
         if problem.penalty is None and np.abs(beta).sum() > _SEPARATED and problem.runs_away(beta):
             break
-    return LogisticFit(beta, False, value, curvature)
+    return LogisticFit(beta, converged=False, loss=value)
 
 
 def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:

@@ -81,7 +81,8 @@ def logit_chart(score: FloatArray, kind: str) -> Chart:
     """
     The logit of the score; scores of exactly 0 or 1 stand half as far from the end as their nearest neighbour.
 
-    A forest of 100 trees that says 0 is read as 0.005: its resolution is 0.01. If no score is exactly 0 or 1, nothing is moved.
+    A forest of 100 trees that says 0 is read as 0.005: its resolution is 0.01. If no score is exactly 0 or 1,
+    nothing is moved.
     """
     if kind == "logit":
         return Chart(kind, "logit")
@@ -121,7 +122,7 @@ class Affine(Curve):
 
 
 def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log s and −log(1 − s) at the logit x of s."""
+    """Log s and −log(1 − s) at the logit x of s."""
     tail = np.log1p(np.exp(-np.abs(x)))
     return np.minimum(x, 0.0) - tail, np.maximum(x, 0.0) + tail
 
@@ -206,7 +207,9 @@ class Cubics(Curve):
     tails: str = "linear"
 
     def check(self) -> None:
-        require(self.coefficients.shape == (self.breaks.size - 1, 4), "Cubics.coefficients", "four columns, a row per piece")
+        require(
+            self.coefficients.shape == (self.breaks.size - 1, 4), "Cubics.coefficients", "four columns, a row per piece"
+        )
         require((np.diff(self.breaks) > 0).all(), "Cubics.breaks", "increasing numbers")
         require(self.tails in ("linear", "constant"), "Cubics.tails", "the value linear or constant")
 

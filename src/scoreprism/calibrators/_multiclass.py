@@ -15,7 +15,8 @@ from scoreprism.simplex import FloatArray, as_matrix, clip_law
 
 def centered(logs: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes: what a softmax can see of them."""
-    return logs - logs.mean(axis=1, keepdims=True)
+    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
+    return rest
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class SoftmaxMap(Part):
 
     def check(self) -> None:
         require(self.features in FEATURES, "SoftmaxMap.features", f"one of the values {', '.join(FEATURES)}")
-        require(self.weights.ndim == 2 and 0 <= self.floor < 0.5, "SoftmaxMap", "a table of weights and a floor below 1/2")
+        require(
+            self.weights.ndim == 2 and 0 <= self.floor < 0.5, "SoftmaxMap", "a table of weights and a floor below 1/2"
+        )
 
     def logs(self, score: FloatArray) -> FloatArray:
         """Fitted log-probabilities."""
@@ -57,9 +60,9 @@ FEATURES = {"centered": centered, "log": lambda logs: logs, "squares": squares}
 
 
 def _floor(law: FloatArray, total: float) -> float:
-    """1/(2n), or the smallest fitted probability where it is smaller, but not below 1/(2n)² (as `BinaryMap.floored`)."""
+    """As `BinaryMap.floored`: 1/(2n), or the smallest fitted probability where it is smaller, but not below 1/(2n)²."""
     most = min(0.5 / total, 0.5 / law.shape[1])
-    return min(most, max(float(law.min()), most**2))
+    return float(min(most, max(law.min(), most**2)))
 
 
 class _SoftmaxCalibrator(Calibrator):

@@ -61,7 +61,8 @@ class Same(Part):
     kind: str
 
     def __call__(self, score: FloatArray) -> FloatArray:
-        return score / score.sum(axis=1, keepdims=True)
+        law: FloatArray = score / score.sum(axis=1, keepdims=True)
+        return law
 
 
 class PlattCalibrator(Calibrator):
@@ -186,7 +187,7 @@ class TemperatureCalibrator(Calibrator):
     @property
     def temperature_(self) -> float:
         """The temperature."""
-        return 1.0 / (self.map_.curve.slope if isinstance(self.map_, BinaryMap) else self.map_.sharpness)  # type: ignore[attr-defined]
+        return 1.0 / float(self.map_.curve.slope if isinstance(self.map_, BinaryMap) else self.map_.sharpness)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class BetaCalibrator(Calibrator):
     Beta calibration: ``logit C = a·log S − b·log(1 − S) + c`` with a, b ≥ 0 (Kull, Silva Filho & Flach 2017).
 
     The map if scores are beta distributed within each class. It contains the identity, and bends the two ends
-    separately. Maximum likelihood; where a coefficient would be negative the best fit with a coefficient at zero is taken.
+    separately. Maximum likelihood; where a coefficient would be negative, the best fit with a coefficient at zero.
 
     Parameters
     ----------
@@ -299,10 +300,10 @@ class BetaCalibrator(Calibrator):
     >>> import numpy as np
     >>> from scoreprism.calibrators import BetaCalibrator
     >>> rng = np.random.default_rng(0)
-    >>> s = rng.random(20000)
-    >>> beta = BetaCalibrator().fit(s, rng.random(20000) < s**2 / (s**2 + (1 - s)))
-    >>> round(beta.a_, 1), round(beta.b_, 1), round(beta.c_, 1)
-    (2.0, 1.0, 0.0)
+    >>> s = rng.random(100000)
+    >>> beta = BetaCalibrator().fit(s, rng.random(100000) < s**2 / (s**2 + (1 - s)))
+    >>> bool(abs(beta.a_ - 2) < 0.1), bool(abs(beta.b_ - 1) < 0.1), bool(abs(beta.c_) < 0.1)
+    (True, True, True)
     """
 
     name = "beta"
@@ -361,5 +362,3 @@ def _nonnegative_fit(columns: FloatArray, data: Data, variant: str) -> tuple[Flo
     if best is None:
         refuse("scores must be usable", "no fit", "Report this data set.")
     return best[1], best[2]
-
-

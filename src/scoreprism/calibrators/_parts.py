@@ -54,7 +54,9 @@ def decode(found: object, where: str) -> Part:
     name = found.get("part") if isinstance(found, dict) else None
     cls = Part.known.get(name) if isinstance(name, str) else None
     if cls is None:
-        refuse(f"{where} must name a part this version knows", repr(name), "Read the file with the version that wrote it.")
+        refuse(
+            f"{where} must name a part this version knows", repr(name), "Read the file with the version that wrote it."
+        )
     kinds = {f.name: str(f.type) for f in fields(cls)}
     values = require_fields(found, {"part", *kinds}, where)
     part = cls(**{name: _decoded(values[name], kind, f"{where}.{name}") for name, kind in kinds.items()})
@@ -71,7 +73,9 @@ def _decoded(value: object, kind: str, where: str) -> object:
     if kind == "str":
         return value if isinstance(value, str) else refuse(f"{where} must be a word", repr(value), _REMEDY)
     if kind.startswith("tuple"):
-        entries = value if isinstance(value, list) and value else refuse(f"{where} must be a list", repr(value), _REMEDY)
+        entries = (
+            value if isinstance(value, list) and value else refuse(f"{where} must be a list", repr(value), _REMEDY)
+        )
         return tuple(decode(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
     return decode(value, where)
 
@@ -83,7 +87,11 @@ def _number(value: object, where: str) -> float:
 
 
 def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    entries = value if isinstance(value, list) and value else refuse(f"{where} must be a list of numbers", repr(value), _REMEDY)
+    entries = (
+        value
+        if isinstance(value, list) and value
+        else refuse(f"{where} must be a list of numbers", repr(value), _REMEDY)
+    )
     if isinstance(entries[0], list):
         rows = [_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
         if len({row.shape for row in rows}) > 1:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from scoreprism.simplex import FloatArray
+from scoreprism.simplex import FloatArray, IntArray
 
 
 def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: FloatArray) -> FloatArray:
@@ -26,7 +28,7 @@ def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: F
 
     free = solve(pull)
     gap = least - rows @ free
-    scale = float(gap.max())
+    scale = float(gap.max(initial=0.0))
     if scale <= 0.0:
         return free
     m = solve_triangular(lower, rows.T, lower=True, check_finite=False)  # columns are the constraints
@@ -43,10 +45,14 @@ def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: F
 
 
 def _polished(
-    x: FloatArray, free: FloatArray, solve: object, rows: FloatArray, least: FloatArray, active: FloatArray
+    x: FloatArray,
+    free: FloatArray,
+    solve: Callable[[FloatArray], FloatArray],
+    rows: FloatArray,
+    least: FloatArray,
+    active: IntArray,
 ) -> FloatArray:
     """The minimum with the active constraints as equations, if that is feasible and optimal; else what came."""
-    assert callable(solve)
     a = rows[active]
     spread = solve(a.T)
     try:

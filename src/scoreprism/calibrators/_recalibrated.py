@@ -1,4 +1,4 @@
-"""A classifier and its recalibration map in one estimator, the map always fitted on rows the classifier has not seen."""
+"""A classifier and its recalibration map in one estimator; the map is fitted on rows the classifier has not seen."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any) -> RecalibratedClassifier:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
+    ) -> RecalibratedClassifier:
         """
         Fit the classifier and the map.
 
@@ -177,14 +179,20 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
-            refuse("y must hold at least two classes", f"one class, {plain(self.classes_[0])}", "Pass rows of each class.", LabelError)
+            refuse(
+                "y must hold at least two classes",
+                f"one class, {plain(self.classes_[0])}",
+                "Pass rows of each class.",
+                LabelError,
+            )
 
     def _check_frozen(self, estimator: Any) -> None:
         known = getattr(estimator, "classes_", None)
+        theirs = "no classes" if known is None else listed(map(plain, known))
         if known is None or list(known) != list(self.classes_):
             refuse(
                 "a frozen classifier must know the classes in y, and y must hold all of them",
-                f"{listed(map(plain, self.classes_))} in y and {'no classes' if known is None else listed(map(plain, known))} in the classifier",
+                f"{listed(map(plain, self.classes_))} in y and {theirs} in the classifier",
                 "Calibrate on rows in which each class occurs.",
                 LabelError,
             )
@@ -212,7 +220,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if counts.min() < folds:
             refuse(
                 f"Requesting {folds}-fold cross-validation must leave every class at least {folds} rows",
-                f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])} (less than {folds} examples for at least one class)",
+                f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])}",
                 "Use fewer folds.",
             )
         splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params))
@@ -258,7 +266,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             made = OneVsRestCalibrator(made)
         if made.get_params().get("random_state", 0) is None and self.random_state is not None:
             made.set_params(random_state=int(self._rng.integers(2**31)))
-        return made.set_params(kind=kind).fit(score, labels, sample_weight=weight)
+        made.set_params(kind=kind)
+        return made.fit(score, labels, sample_weight=weight)
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
 

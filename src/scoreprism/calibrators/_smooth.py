@@ -74,7 +74,7 @@ class NaturalSplineCalibrator(Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(5000)
     >>> NaturalSplineCalibrator().fit(s, rng.random(5000) < s**2).calibrate([0.3, 0.6]).round(2)
-    array([0.09, 0.36])
+    array([0.09, 0.38])
     """
 
     name = "natural-spline"
@@ -162,7 +162,7 @@ class SplineCalibrator(Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(5000)
     >>> SplineCalibrator().fit(s, rng.random(5000) < s**2).calibrate([0.3, 0.6]).round(2)
-    array([0.09, 0.36])
+    array([0.09, 0.38])
     """
 
     name = "spline"
@@ -194,10 +194,12 @@ class SplineCalibrator(Calibrator):
         problem = _Problem.of(self, data)
         if problem is None:
             return _constant(data)
-        fit = problem.fit(data, Constraint(np.zeros((0, problem.basis.k)), np.zeros(0)))
+        if problem.link == "identity":  # least squares as it is; the map cuts what leaves [clip, 1 − clip]
+            fit = problem.fit(data, Constraint(np.zeros((0, problem.basis.k)), np.zeros(0)))
+        else:
+            fit = problem.fit(data, _boxed(problem.basis.k, problem.lowest, problem.highest))
         self.penalty_ = fit.penalty
-        # coefficients bound the curve: with the logit link it stays smooth, with the other one the map cuts it
-        return problem.map(np.clip(fit.beta, -problem.bound, problem.bound) if problem.link == "logit" else fit.beta)
+        return problem.map(fit.beta)
 
 
 class MonotoneSplineCalibrator(Calibrator):
@@ -228,8 +230,8 @@ class MonotoneSplineCalibrator(Calibrator):
     strict : bool, default=False
         Whether coefficients must increase, by at least 0.001/(k−1), so that no two scores share a value.
     chart : {"auto", "logit", "probability"}, default="auto"
-        In which coordinate knots are even: "auto" is that of the link, and the probability with Step A. In the logit they
-        stand between the 0.5 % and 99.5 % quantiles with straight tails; on the probability scale they cover [0, 1].
+        In which coordinate knots are even: "auto" is that of the link, and the probability with Step A. In the logit
+        they stand between the 0.5 % and 99.5 % quantiles with straight tails; as probabilities they cover [0, 1].
     cv : int, splitter or iterable, default=5
         Folds of ``penalty="cv"``: random ones, or splits of your own.
     random_state : int, Generator or None, default=None
@@ -260,7 +262,7 @@ class MonotoneSplineCalibrator(Calibrator):
     >>> s = rng.random(5000)
     >>> spline = MonotoneSplineCalibrator().fit(s, rng.random(5000) < s**2)
     >>> spline.calibrate([0.3, 0.6]).round(2)
-    array([0.09, 0.36])
+    array([0.09, 0.38])
     >>> bool((np.diff(spline.calibrate(np.linspace(0, 1, 1001))) >= 0).all())
     True
     """
@@ -313,6 +315,11 @@ class MonotoneSplineCalibrator(Calibrator):
 def _constant(data: Data) -> BinaryMap:
     """The base rate: what a constant score says."""
     return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+
+
+def _boxed(k: int, lowest: float, highest: float) -> Constraint:
+    """Coefficients between two bounds, which the curve then keeps."""
+    return Constraint(np.vstack([np.eye(k), -np.eye(k)]), np.concatenate([np.full(k, lowest), np.full(k, -highest)]))
 
 
 def _rising(basis: Basis, lowest: float, highest: float, gap: float) -> Constraint:
@@ -388,7 +395,9 @@ class _Problem:
             )
             points = low + step * np.arange(_POINTS + 1)
             x = np.concatenate([points, x[~inside]])
-            weight, events = (np.concatenate([s, rows[~inside]]) for s, rows in zip(shared, (weight, events), strict=True))
+            weight, events = (
+                np.concatenate([s, rows[~inside]]) for s, rows in zip(shared, (weight, events), strict=True)
+            )
         return Cells(self.basis.design(x), weight, events, square, total)
 
     def _reach(self, x: FloatArray) -> tuple[float, float]:
@@ -403,10 +412,12 @@ class _Problem:
         if self.link == "identity":
             return np.full(self.k, np.clip(mean, self.lowest, self.highest))
         place = (self.basis.greville - self.basis.left) / (self.basis.right - self.basis.left)
-        line = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight).coefficients
-        flat = np.array([0.0, np.log(mean / (1.0 - mean))])
-        slope, intercept = line if line[0] > 0.0 and np.isfinite(line).all() else flat
-        return np.clip(slope * place + intercept, self.lowest, self.highest)
+        fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
+        slope, intercept = fit.coefficients
+        if slope <= 0.0 or not fit.converged:
+            slope, intercept = 0.0, np.log(mean / (1.0 - mean))
+        line: FloatArray = np.clip(slope * place + intercept, self.lowest, self.highest)
+        return line
 
     def fit(self, data: Data, constraint: Constraint) -> SplineFit:
         """The penalised fit, with λ by cross-validation if that was asked for."""

@@ -13,7 +13,8 @@ _FEW = 120
 def log_softmax(eta: FloatArray) -> FloatArray:
     """log(e^η / Σ e^η) of each row, without overflow."""
     shifted = eta - eta.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
 
 
 def fit_softmax(
@@ -56,7 +57,9 @@ def fit_softmax(
     return theta.reshape(start.shape)
 
 
-def _curvature(theta: FloatArray, design: FloatArray, mass: FloatArray, ridge: FloatArray, *, diagonal: bool) -> FloatArray:
+def _curvature(
+    theta: FloatArray, design: FloatArray, mass: FloatArray, ridge: FloatArray, *, diagonal: bool
+) -> FloatArray:
     """Second derivatives of the penalised loss, weights in the order of ``theta.ravel()``."""
     k = theta.shape[1]
     p = np.exp(log_softmax(design * theta[0] + theta[1] if diagonal else design @ theta))

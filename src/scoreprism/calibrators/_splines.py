@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +12,8 @@ from scoreprism.calibrators._numerics import FAR
 from scoreprism.calibrators._qp import solve_qp
 from scoreprism.simplex import FloatArray
 
+#: Steps of IRLS at most, and those in which λ is still chosen.
+_STEPS, _CHOICES = 60, 6
 #: B-spline coefficients c₀…c₃ of one interval to its Bernstein coefficients.
 _TO_BERNSTEIN = np.array([[1, 4, 1, 0], [0, 4, 2, 0], [0, 2, 4, 0], [0, 1, 4, 1]]) / 6.0
 
@@ -38,7 +39,7 @@ class Basis:
     @cached_property
     def greville(self) -> FloatArray:
         """Where coefficients equal to it give the identity."""
-        return self.left + self.width * (np.arange(self.k) - 1.0)
+        return self.left + self.width * np.arange(-1.0, self.k - 1.0)
 
     @cached_property
     def _extension(self) -> FloatArray:
@@ -146,48 +147,46 @@ def deviance(cells: Cells, beta: FloatArray, link: str) -> float:
 
 @dataclass(frozen=True)
 class Constraint:
-    """rows · β ≥ least; no rows, no constraint."""
+    """rows · β ≥ least."""
 
     rows: FloatArray
     least: FloatArray
 
     def solve(self, curvature: FloatArray, pull: FloatArray) -> FloatArray:
         """The constrained minimum of ½ βᵀGβ − pullᵀβ."""
-        solution: FloatArray = (
-            solve_qp(curvature, pull, self.rows, self.least) if self.rows.size else np.linalg.solve(curvature, pull)
-        )
-        return solution
+        return solve_qp(curvature, pull, self.rows, self.least)
 
 
 def choose_penalty(problem: Quadratic, penalty: FloatArray, criterion: str, link: str, count: float) -> float:
     """
     λ by generalised cross-validation or restricted maximum likelihood of the local problem.
 
-    All λ share one eigendecomposition of the penalty in the metric of the data. With d its eigenvalues and q the data
-    in its axes, βᵀr, βᵀHβ, log-determinants and degrees of freedom are sums over 1 + (λ − λ₀)d.
+    All λ share one eigendecomposition. In the metric H + uP, with u such that both weigh about the same, P has shares
+    d and H shares e = 1 − d, and H + λP is e + (λ/u)d: accurate for small λ and for large ones.
     """
     k = penalty.shape[0]
     unit = float(np.trace(problem.curvature)) / float(np.trace(penalty))
-    start = 1e-8 * unit
-    metric = problem.curvature + start * penalty
-    metric[np.diag_indices(k)] += 1e-10 * float(np.trace(problem.curvature)) / k
+    metric = problem.curvature + unit * penalty
+    metric[np.diag_indices(k)] += 1e-12 * float(np.trace(metric)) / k
     lower = np.linalg.cholesky(metric)
-    half = np.linalg.solve(lower, penalty)
+    half = np.linalg.solve(lower, unit * penalty)
     d, axes = np.linalg.eigh(np.linalg.solve(lower, half.T))
-    d = np.maximum(d, 0.0)
+    d = np.clip(d, 0.0, 1.0)
+    d[:2] = 0.0  # straight lines
+    e, tries = 1.0 - d, 10.0 ** np.linspace(-6.0, 5.0, 111)
     q = axes.T @ np.linalg.solve(lower, problem.pull)
-    tries = start + unit * 10.0 ** np.linspace(-6.0, 5.0, 111)
-    grown = 1.0 + np.outer(tries - start, d)
+    grown = e + np.outer(tries, d)
     a = q / grown
     if criterion == "gcv":
-        squares = problem.square - 2.0 * (a @ q) + (a**2) @ (1.0 - start * d)
-        freedom = ((1.0 - start * d) / grown).sum(axis=1)
-        score = np.maximum(squares, 1e-300) / np.maximum(count - freedom, 1e-3) ** 2
+        squares = problem.square - 2.0 * (a @ q) + (a**2) @ e
+        freedom = (e / grown).sum(axis=1)
+        score = count * np.log(np.maximum(squares, 1e-300) / np.maximum(count - freedom, 1e-3) ** 2)
     else:
         fit = problem.square - a @ q
         logs = np.log(grown).sum(axis=1) - (k - 2) * np.log(tries)
         score = fit + logs if link == "logit" else (count - 2.0) * np.log(np.maximum(fit, 1e-300)) + logs
-    return float(tries[int(np.argmin(score))])
+    # where the criterion is flat, as on the way to a straight line, rounding must not decide: the smoothest wins
+    return unit * float(tries[np.flatnonzero(score <= score.min() + 1e-6)[-1]])
 
 
 @dataclass(frozen=True)
@@ -199,48 +198,30 @@ class SplineFit:
 
 
 def fit_penalised(
-    cells: Cells, penalty: FloatArray, smoothing: str | float, link: str, constraint: Constraint, start: FloatArray
+    cells: Cells, penalty: FloatArray, smoothing: str | float, link: str, constraint: Constraint, beta: FloatArray
 ) -> SplineFit:
     """
     Penalised spline under linear constraints: least squares, or constrained IRLS for the logit link.
 
-    With "gcv" or "reml", λ is chosen anew in every step of the unconstrained iteration and then kept.
+    Solves local problems until they stand still, halving steps that raise the penalised deviance. With "gcv" or
+    "reml", λ is chosen anew in each of the first steps and then kept.
     """
-    free = Constraint(np.zeros((0, start.size)), np.zeros(0))
-    if isinstance(smoothing, str):
-        beta, chosen = _iterate(cells, penalty, link, free, start, lambda p: choose_penalty(p, penalty, smoothing, link, cells.count))
-    else:
-        beta, chosen = start, smoothing
-    if isinstance(smoothing, str) and (not constraint.rows.size or (constraint.rows @ beta >= constraint.least).all()):
-        return SplineFit(beta, chosen)
-    begin = start if constraint.rows.size else beta
-    return SplineFit(_iterate(cells, penalty, link, constraint, begin, lambda _: chosen)[0], chosen)
-
-
-def _iterate(
-    cells: Cells,
-    penalty: FloatArray,
-    link: str,
-    constraint: Constraint,
-    beta: FloatArray,
-    choose: Callable[[Quadratic], float],
-) -> tuple[FloatArray, float]:
-    """Solve local problems until they stand still, halving steps that raise the penalised deviance."""
-    smoothing = 0.0
-    for step in range(60):
+    chosen = smoothing if isinstance(smoothing, float) else 0.0
+    for step in range(_STEPS):
         problem = local_problem(cells, beta, link)
-        smoothing = choose(problem) if step < 8 else smoothing
-        curvature = problem.curvature + smoothing * penalty
+        if isinstance(smoothing, str) and step < _CHOICES:
+            chosen = choose_penalty(problem, penalty, smoothing, link, cells.count)
+        curvature = problem.curvature + chosen * penalty
         curvature[np.diag_indices(beta.size)] += 1e-10 * float(np.trace(problem.curvature)) / beta.size
         new = constraint.solve(curvature, problem.pull)
         if link == "identity":
-            return new, smoothing
-        new = _damped(cells, penalty, smoothing, beta, new)
+            return SplineFit(new, chosen)
+        new = _damped(cells, penalty, chosen, beta, new)
         change = float(np.abs(new - beta).max())
         beta = new
-        if change <= 1e-8 * (1.0 + float(np.abs(beta).max())):
+        if change <= 1e-9 * (1.0 + float(np.abs(beta).max())):
             break
-    return beta, smoothing
+    return SplineFit(beta, chosen)
 
 
 def _damped(cells: Cells, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:

@@ -122,8 +122,8 @@ class _Path(NamedTuple):
             inside = (newton >= low - 1e-14) & (newton <= high + 1e-14)
             value = np.where(inside, newton, 0.5 * (low + high))
             if step > 2 and 2 * open_.size < place.size:  # go on with the few that need it
-                few = (column[open_] for column in (place, low, high, left_from, right_to, from_, to))
-                found = self.solve(*few)
+                limits = (limit[open_] for limit in (left_from, right_to, from_, to))
+                found = self.solve(place[open_], low[open_], high[open_], *limits)
                 newton[open_], a[open_], b[open_] = found[1:]
                 break
         return _Bridges(place, newton, a, b)
@@ -167,7 +167,9 @@ class VennAbersSums(Part):
     events: FloatArray
 
     def check(self) -> None:
-        require(self.score.shape == self.weight.shape == self.events.shape, "VennAbersSums", "three lists of one length")
+        require(
+            self.score.shape == self.weight.shape == self.events.shape, "VennAbersSums", "three lists of one length"
+        )
         require((np.diff(self.score) > 0).all(), "VennAbersSums.score", "increasing numbers")
 
     @cached_property
@@ -208,7 +210,8 @@ class VennAbersMap(Part):
     def __call__(self, score: FloatArray) -> FloatArray:
         if self.merge == "brier" and len(self.folds) > 1:
             parts = [(low(score), high(score)) for low, high in (fold.bounds for fold in self.folds)]
-            return np.mean([high + 0.5 * (low**2 - high**2) for low, high in parts], axis=0)
+            mean: FloatArray = np.mean([high + 0.5 * (low**2 - high**2) for low, high in parts], axis=0)
+            return mean
         low, high = self.interval(score)
         return high + 0.5 * (low**2 - high**2) if self.merge == "brier" else high / (1.0 - low + high)
 
@@ -227,15 +230,15 @@ class VennAbersCalibrator(Calibrator):
     """
     Inductive or cross Venn–Abers prediction (Vovk & Petej 2014; Vovk, Petej & Fedorova 2015).
 
-    For a new score, isotonic regression is fitted with the score added once as a non-event and once as an event; the two fitted
-    values p₀ ≤ p₁ are a probability interval that is calibrated in finite samples under exchangeability alone. The
-    guarantee belongs to the interval; `predict_proba` merges it into one number.
+    For a new score, isotonic regression is fitted with the score added once as a non-event and once as an event; the
+    two fitted values p₀ ≤ p₁ are a probability interval that is calibrated in finite samples under exchangeability
+    alone. The guarantee belongs to the interval; `predict_proba` merges it into one number.
 
     Parameters
     ----------
     cv : int, splitter or iterable, optional
-        None is inductive: one predictor from all rows. A number K is cross: the rows are split at random, one predictor is
-        made from each part, and they are merged by geometric means. Scores must be out of sample in either case.
+        None is inductive: one predictor from all rows. A number K is cross: the rows are split at random, one
+        predictor is made from each part, and they are merged by geometric means. Scores must be out of sample.
     merge : {"log", "brier"}, default="log"
         p₁/(1 − p₀ + p₁), minimax for the log loss, or p₁ + (p₀² − p₁²)/2, for the Brier loss.
     random_state : int, Generator or None, default=None
@@ -290,7 +293,7 @@ class VennAbersCalibrator(Calibrator):
         Returns
         -------
         array of shape (n, 2)
-            p₀ and p₁, bounds on the probability of ``classes_[1]``.
+            The values p₀ and p₁, bounds on the probability of ``classes_[1]``.
         """
         from sklearn.utils.validation import check_is_fitted
 
