@@ -472,6 +472,6 @@ def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
     elif getattr(getattr(values, "dtype", None), "kind", "") == "c":
         refuse("y must hold sortable labels", "complex numbers", "Complex data not supported: use integers or strings.")
     labels = parse_labels(y, "y")
-    if labels.dtype.kind not in "biuU":
+    if labels.dtype.kind == "f":
         check_classification_targets(labels)
     return labels

@@ -62,14 +62,18 @@ class Chart(Part):
             return score
         if self.space == "probability":
             return rising_sigmoid(score)
-        return np.log(np.maximum(score, self.low)) - np.log(np.maximum(1.0 - score, self.high))
+        rest = np.clip(1.0 - score, self.high, 1.0 - self.low)
+        return np.log(np.clip(score, self.low, 1.0 - self.high)) - np.log(rest)
 
     def sql(self, column: str) -> str:
         if self.space in ("score", self.kind):
             return column
         if self.space == "probability":
             return sigmoid_sql(column)
-        return f"(ln(greatest({column}, {literal(self.low)})) - ln(greatest(1 - {column}, {literal(self.high)})))"
+        low, high = literal(self.low), literal(self.high)
+        inside = f"least(greatest({column}, {low}), {literal(1.0 - self.high)})"
+        rest = f"least(greatest(1 - {column}, {high}), {literal(1.0 - self.low)})"
+        return f"(ln({inside}) - ln({rest}))"
 
 
 def sigmoid_sql(x: str) -> str:
@@ -143,6 +147,23 @@ class BetaCurve(Curve):
         tail = f"ln(1 + exp(-abs({x})))"
         up, down = f"(greatest({x}, 0) + {tail})", f"(greatest(-{x}, 0) + {tail})"
         return f"({literal(self.b)} * {up} - {literal(self.a)} * {down} + {literal(self.c)})"
+
+
+@dataclass(frozen=True)
+class LogLine(Curve):
+    """a·log s + b·log(1 − s) + c at a probability s, with s and 1 − s at least `low`."""
+
+    a: float
+    b: float
+    c: float
+    low: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.a * np.log(np.maximum(x, self.low)) + self.b * np.log(np.maximum(1.0 - x, self.low)) + self.c
+
+    def sql(self, x: str) -> str:
+        s, rest = (f"ln(greatest({value}, {literal(self.low)}))" for value in (x, f"1 - {x}"))
+        return f"({literal(self.a)} * {s} + {literal(self.b)} * {rest} + {literal(self.c)})"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from scoreprism._validation import parse_count, parse_number
 from scoreprism.calibrators._base import Calibrator, Data, Map, log_law, smallest
+from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax
 from scoreprism.simplex import FloatArray, as_matrix, clip_law
@@ -44,6 +45,31 @@ class SoftmaxMap(Part):
         law = np.exp(self.logs(score))
         law = clip_law(law, self.floor) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
+
+    def sql(self, column: str) -> str:
+        """Two classes: the difference of the two lines, as a map of one score."""
+        slopes = self.weights[:, 1] - self.weights[:, 0]
+        if self.features == "log" and self.kind == "probability":
+            chart, curve = Chart(self.kind, "probability"), LogLine(slopes[1], slopes[0], slopes[-1], self.low)
+            return BinaryMap(chart, curve, "logit", clip=self.floor).sql(column)
+        chart = Chart(self.kind, "logit", self.low, self.low)
+        if self.features == "log":
+            line: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
+        else:  # both centred log-probabilities are half the logit, one with a minus
+            bend = (slopes[2] - slopes[3] + slopes[4]) / (4.0 * _FARTHEST) if self.features == "squares" else 0.0
+            line = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], self.features == "squares")
+        return BinaryMap(chart, line, "logit", clip=self.floor).sql(column)
+
+
+def _parabola(bend: float, slope: float, intercept: float, cut: bool) -> Curve:
+    """bend·x² + slope·x + intercept, constant beyond ±2·`_FARTHEST` if it is cut there."""
+    if not cut:
+        return Affine(slope, intercept)
+    end = 2.0 * _FARTHEST
+    first, last = ((bend * x + slope) * x + intercept for x in (-end, end))
+    third = 2.0 * end / 3.0
+    inner = first + third * (slope - 2.0 * bend * end), last - third * (slope + 2.0 * bend * end)
+    return Cubics(np.array([-end, end]), np.array([[first, *inner, last]]), "constant")
 
 
 def squares(logs: FloatArray) -> FloatArray:
