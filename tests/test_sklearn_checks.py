@@ -1,0 +1,40 @@
+"""scikit-learn's own checks of estimators, on every calibrator and on RecalibratedClassifier."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from scoreprism.calibrators import CALIBRATORS, MonotoneSplineCalibrator, RecalibratedClassifier, VennAbersCalibrator
+
+#: Checks that cannot apply, with the reason.
+ONE_DIMENSION = {"check_fit1d": "one-dimensional scores are taken as one column, on purpose; the check wants them refused"}
+OWN_FOLDS = {
+    name: "the calibrator inside draws its own folds of rows, so a row of weight 2 is not two rows"
+    for name in (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    )
+}
+
+CALIBRATORS_AS_LOGITS = [
+    *(cls(kind="logit") for cls in CALIBRATORS.values()),
+    MonotoneSplineCalibrator(link="identity", bandwidth=0.2, kind="logit"),
+    VennAbersCalibrator(cv=2, kind="logit"),
+]
+RECALIBRATED = [
+    RecalibratedClassifier(LogisticRegression(), "platt", cv=3),
+    RecalibratedClassifier(LogisticRegression(), "monotone-spline", cv=3, ensemble=False),
+    RecalibratedClassifier(LogisticRegression(), cv=3),
+]
+
+
+def expected(estimator):
+    if isinstance(estimator, RecalibratedClassifier):
+        return OWN_FOLDS if estimator.calibrator == "auto" else {}
+    return ONE_DIMENSION
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks provoke warnings to see them
+@parametrize_with_checks(CALIBRATORS_AS_LOGITS + RECALIBRATED, expected_failed_checks=expected)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
