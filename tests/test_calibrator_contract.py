@@ -323,7 +323,9 @@ def test_isotonic_steps_are_invariant_under_increasing_maps_of_the_score(interpo
     expected = calibrator.fit(s, y).calibrate(s)
     for change in (np.sqrt, lambda v: v**3, lambda v: np.exp(v) / 3):
         np.testing.assert_array_equal(calibrator.fit(change(s), y).calibrate(change(s)), expected)
-    np.testing.assert_array_equal(clone(calibrator).set_params(kind="logit").fit(100 * s, y).calibrate(100 * s), expected)
+    np.testing.assert_array_equal(
+        clone(calibrator).set_params(kind="logit").fit(100 * s, y).calibrate(100 * s), expected
+    )
 
 
 # ── the ends ────────────────────────────────────────────────────────────────────────────────────────
@@ -375,7 +377,9 @@ def test_exact_zeros_and_ones_are_read_at_half_their_resolution():
     y = (rng.random(2000) < 0.1 + 0.8 * s).astype(int)
     with_ends = PlattCalibrator().fit(s, y)
     by_hand = PlattCalibrator().fit(np.clip(s, 0.05, 0.95), y)
-    np.testing.assert_allclose([with_ends.slope_, with_ends.intercept_], [by_hand.slope_, by_hand.intercept_], rtol=1e-12)
+    np.testing.assert_allclose(
+        [with_ends.slope_, with_ends.intercept_], [by_hand.slope_, by_hand.intercept_], rtol=1e-12
+    )
 
 
 # ── hard cases ──────────────────────────────────────────────────────────────────────────────────────
@@ -420,7 +424,9 @@ def test_hard_cases_give_probabilities(calibrator, case):
 
 @every_binary
 @pytest.mark.parametrize(
-    ("y", "weight"), [(np.ones(20), None), (np.tile([0, 1], 10), np.tile([0, 1], 10))], ids=["one label", "one weighted"]
+    ("y", "weight"),
+    [(np.ones(20), None), (np.tile([0, 1], 10), np.tile([0, 1], 10))],
+    ids=["one label", "one weighted"],
 )
 def test_one_class_is_refused(calibrator, y, weight):
     with pytest.raises(LabelError) as error:
@@ -505,7 +511,13 @@ FOLDED = ("selected",)
 
 
 @pytest.mark.parametrize(
-    "calibrator", [c for c in BINARY if c.name not in FOLDED and getattr(c, "penalty", 0) != "cv" and getattr(c, "cv", 5) in (5, None)], ids=name_of
+    "calibrator",
+    [
+        c
+        for c in BINARY
+        if c.name not in FOLDED and getattr(c, "penalty", 0) != "cv" and getattr(c, "cv", 5) in (5, None)
+    ],
+    ids=name_of,
 )
 def test_integer_weights_are_repeated_rows(calibrator):
     s, y = sample(250)
@@ -599,21 +611,54 @@ def damaged(change):
 
 DAMAGES = {
     "not json": (lambda: "{", "a calibrator file must be JSON; got '{'"),
-    "nan": (lambda: damaged(lambda d: d["map"].update(clip=float("nan"))), "a calibrator file must hold finite numbers; got NaN. "),
+    "nan": (
+        lambda: damaged(lambda d: d["map"].update(clip=float("nan"))),
+        "a calibrator file must hold finite numbers; got NaN. ",
+    ),
     "version": (lambda: damaged(lambda d: d.update(version=2)), "this release reads version 1 of the format; got 2. "),
-    "bool version": (lambda: damaged(lambda d: d.update(version=True)), "this release reads version 1 of the format; got True. "),
-    "format": (lambda: damaged(lambda d: d.update(format="x")), "a calibrator file must have the format 'scoreprism.calibrator'; got 'x'. "),
+    "bool version": (
+        lambda: damaged(lambda d: d.update(version=True)),
+        "this release reads version 1 of the format; got True. ",
+    ),
+    "format": (
+        lambda: damaged(lambda d: d.update(format="x")),
+        "a calibrator file must have the format 'scoreprism.calibrator'; got 'x'. ",
+    ),
     "list": (lambda: "[]", "a calibrator file must have the format 'scoreprism.calibrator'; got 'list'. "),
-    "extra field": (lambda: damaged(lambda d: d.update(more=1)), "a calibrator file must be an object with the fields "),
+    "extra field": (
+        lambda: damaged(lambda d: d.update(more=1)),
+        "a calibrator file must be an object with the fields ",
+    ),
     "missing field": (lambda: damaged(lambda d: d.pop("map")), "a calibrator file must be an object with the fields "),
-    "unknown map": (lambda: damaged(lambda d: d["map"].update(part="Evil")), "map must name a part this version knows; got 'Evil'. "),
+    "unknown map": (
+        lambda: damaged(lambda d: d["map"].update(part="Evil")),
+        "map must name a part this version knows; got 'Evil'. ",
+    ),
     "extra in map": (lambda: damaged(lambda d: d["map"].update(more=1)), "map must be an object with the fields "),
-    "word for number": (lambda: damaged(lambda d: d["map"].update(clip="0")), "map.clip must be a finite number; got '0'. "),
-    "unsorted": (lambda: damaged(lambda d: d["map"]["curve"]["knots"].reverse()), "BrokenLine.knots must have increasing numbers; "),
-    "lengths": (lambda: damaged(lambda d: d["map"]["curve"]["values"].pop()), "BrokenLine must have one value per knot; "),
-    "unknown calibrator": (lambda: damaged(lambda d: d.update(calibrator="os.system")), "calibrator must be the name of one; got 'os.system'. "),
-    "parameter": (lambda: damaged(lambda d: d["parameters"].update(n=3)), "parameters must be an object with the fields "),
-    "classes": (lambda: damaged(lambda d: d["classes"].update(labels=[1])), "classes must list at least two labels of one kind; "),
+    "word for number": (
+        lambda: damaged(lambda d: d["map"].update(clip="0")),
+        "map.clip must be a finite number; got '0'. ",
+    ),
+    "unsorted": (
+        lambda: damaged(lambda d: d["map"]["curve"]["knots"].reverse()),
+        "BrokenLine.knots must have increasing numbers; ",
+    ),
+    "lengths": (
+        lambda: damaged(lambda d: d["map"]["curve"]["values"].pop()),
+        "BrokenLine must have one value per knot; ",
+    ),
+    "unknown calibrator": (
+        lambda: damaged(lambda d: d.update(calibrator="os.system")),
+        "calibrator must be the name of one; got 'os.system'. ",
+    ),
+    "parameter": (
+        lambda: damaged(lambda d: d["parameters"].update(n=3)),
+        "parameters must be an object with the fields ",
+    ),
+    "classes": (
+        lambda: damaged(lambda d: d["classes"].update(labels=[1])),
+        "classes must list at least two labels of one kind; ",
+    ),
     "twice": (lambda: '{"format": "a", "format": "b"}', "a calibrator file must not repeat a field; got format. "),
     "path": (lambda: 3, "from_json must get text; got int. "),
 }
@@ -683,7 +728,7 @@ def test_sql_gives_the_same_numbers(calibrator, kind):
 
 def test_sql_of_missing_and_foreign_scores_is_null():
     fitted = IsotonicCalibrator().fit(*sample(100))
-    rows = "(VALUES (NULL), (1.5), (-0.1), ('nan'::DOUBLE), (0.5)) AS t(\"my \"\"score\")"
+    rows = '(VALUES (NULL), (1.5), (-0.1), (\'nan\'::DOUBLE), (0.5)) AS t("my ""score")'
     expression = fitted.to_sql('my "score')
     found = duckdb.sql(f"SELECT {expression} FROM {rows}")
     values = [row[0] for row in found.fetchall()]

@@ -7,7 +7,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from scoreprism.calibrators import CALIBRATORS, MonotoneSplineCalibrator, RecalibratedClassifier, VennAbersCalibrator
 
 #: Checks that cannot apply, with the reason.
-ONE_DIMENSION = {"check_fit1d": "one-dimensional scores are taken as one column, on purpose; the check wants them refused"}
+ONE_DIMENSION = {
+    "check_fit1d": "one-dimensional scores are taken as one column, on purpose; the check wants them refused"
+}
 OWN_FOLDS = {
     name: "the calibrator inside draws its own folds of rows, so a row of weight 2 is not two rows"
     for name in (

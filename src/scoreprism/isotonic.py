@@ -176,6 +176,8 @@ def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None 
     >>> isotonic_ladder(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0])).first
     array([0.1, 0.9])
     """
+    if weight is not None and not weight.all():  # rows without weight are placed, not fitted
+        score, y, weight = (column[weight > 0] for column in (score, y, weight))
     if score.size >= _MANY:
         marked = _cells_with_vertices(score, y, weight)
         ladder = None if marked is None else _ladder_from_cells(score, y, weight, *marked)

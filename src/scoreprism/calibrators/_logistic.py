@@ -10,7 +10,7 @@ from scoreprism.simplex import FloatArray
 
 #: Newton needs fewer than fifteen steps where the likelihood has a maximum; beyond this it is taken to have none.
 _STEPS = 40
-_DECREMENT = 1e-18
+_DECREMENT = 1e-16
 #: Rows per block, and rows of the rough first fit.
 _BLOCK, _FEW = 1 << 13, 4096
 #: Fits whose likelihood keeps rising this far out are separated.
@@ -104,8 +104,8 @@ def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
     for _ in range(_STEPS):
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
-        if decrement <= _DECREMENT * total:
-            return LogisticFit(beta, converged=True, loss=value)
+        if decrement <= _DECREMENT * total:  # the last step squares what is left of the error
+            return LogisticFit(beta + step, converged=True, loss=value)
         size, after = 1.0, problem.look(beta + step)
         while after[0] > value and size > 1e-6:
             size *= 0.5

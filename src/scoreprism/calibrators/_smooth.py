@@ -252,7 +252,7 @@ class MonotoneSplineCalibrator(Calibrator):
     -----
     Nondecreasing coefficients make every piece a sum of functions that rise in floating point too: the map is
     nondecreasing to the last bit. More than 4096 rows are shared among 2048 even points, each between its two
-    neighbours, which moves the map by less than 1e-4 of its standard error.
+    neighbours, which moves the map by less than 1e-5.
 
     Examples
     --------

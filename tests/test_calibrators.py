@@ -1,0 +1,876 @@
+"""Each map against something nobody here wrote: other packages, exact fractions, brute force, independent optimisers."""
+
+from fractions import Fraction
+
+import clarabel
+import numpy as np
+import pytest
+from betacal import BetaCalibration
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.interpolate import BSpline, CubicSpline
+from scipy.optimize import isotonic_regression, minimize, minimize_scalar
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from scoreprism.calibrators import (
+    BetaCalibrator,
+    BinEffectsCalibrator,
+    BinningCalibrator,
+    DirichletCalibrator,
+    IsotonicCalibrator,
+    KernelCalibrator,
+    MatrixScalingCalibrator,
+    MonotoneSplineCalibrator,
+    NaturalSplineCalibrator,
+    OneVsRestCalibrator,
+    PlattCalibrator,
+    PolynomialCalibrator,
+    SelectedCalibrator,
+    SplineCalibrator,
+    TemperatureCalibrator,
+    VectorScalingCalibrator,
+    VennAbersCalibrator,
+    get_calibrator,
+)
+from scoreprism.calibrators._kernel import KERNELS, kernel_sums
+from scoreprism.calibrators._numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
+from scoreprism.calibrators._qp import solve_qp
+from scoreprism.calibrators._splines import Basis
+from scoreprism.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
+
+
+def sample(n=800, seed=0, power=1.5):
+    rng = np.random.default_rng(seed)
+    s = rng.beta(1.2, 1.2, n)
+    return s, (rng.random(n) < s**power).astype(int)
+
+
+def three_classes(n=800, seed=0, sharpness=1.5):
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet([1.0, 1.5, 2.0], n)
+    y = (rng.random(n)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    return law**sharpness / (law**sharpness).sum(axis=1, keepdims=True), y
+
+
+# ── Platt ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_platt_reaches_the_minimum_where_libsvm_stops_short():
+    """
+    Decision values [5, −4, 1], labels [1, −1, −1]: the minimiser of Platt's smoothed log loss.
+
+    LIBSVM and scikit-learn's test print −0.20261354, 0.65236315: they stop at a gradient of 1e-5. The digits here
+    are the zero of the gradient to 40 digits (mpmath.findroot).
+    """
+    platt = PlattCalibrator(smooth_targets=True, kind="logit").fit([5, -4, 1], [1, -1, -1])
+    assert -platt.slope_ == pytest.approx(-0.2026144896, abs=1e-10)
+    assert -platt.intercept_ == pytest.approx(0.6523666390, abs=1e-10)
+    f, t = np.array([5.0, -4.0, 1.0]), np.array([2 / 3, 1 / 4, 1 / 4])
+    p = expit(platt.slope_ * f + platt.intercept_)
+    np.testing.assert_allclose([(p - t) @ f, (p - t).sum()], 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_platt_is_unpenalised_logistic_regression_on_the_logit(weighted):
+    s, y = sample()
+    weight = np.random.default_rng(1).random(s.size) if weighted else None
+    peer = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=200)
+    peer.fit(logit(s)[:, None], y, sample_weight=weight)
+    ours = PlattCalibrator().fit(s, y, weight)
+    np.testing.assert_allclose([ours.slope_, ours.intercept_], [peer.coef_[0, 0], peer.intercept_[0]], rtol=1e-8)
+    np.testing.assert_allclose(ours.calibrate(s), peer.predict_proba(logit(s)[:, None])[:, 1], atol=1e-9)
+
+
+def test_platt_under_separation_uses_smoothed_targets():
+    s, y = np.linspace(0.1, 0.9, 20), (np.linspace(0.1, 0.9, 20) > 0.5).astype(int)
+    plain, smooth = PlattCalibrator().fit(s, y), PlattCalibrator(smooth_targets=True).fit(s, y)
+    assert plain.separated_
+    assert (plain.slope_, plain.intercept_) == (smooth.slope_, smooth.intercept_)
+
+
+def test_many_rows_start_from_few_and_end_at_the_same_place():
+    s, y = sample(100_000)
+    ours = PlattCalibrator().fit(s, y)
+    x = logit(s)
+    p = expit(ours.slope_ * x + ours.intercept_)
+    np.testing.assert_allclose([(p - y).mean(), ((p - y) * x).mean()], 0, atol=1e-11)
+
+
+# ── temperature ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+def test_temperature_equals_an_independent_optimiser(power):
+    rng = np.random.default_rng(0)
+    q = rng.beta(1, 1, 2000)
+    y = (rng.random(2000) < q).astype(int)
+    x = power * logit(q)
+
+    def slope(t):
+        return ((expit(x / t) - y) @ x) / 2000
+
+    from scipy.optimize import brentq
+
+    fitted = TemperatureCalibrator().fit(expit(x), y)
+    assert fitted.temperature_ == pytest.approx(brentq(slope, 0.05, 20, xtol=1e-14), rel=1e-8)
+
+
+def test_temperature_of_three_classes_equals_an_independent_optimiser():
+    p, y = three_classes()
+    logs = np.log(p)
+
+    def loss(t):
+        z = logs / t
+        return np.mean(np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y])
+
+    peer = minimize_scalar(loss, bounds=(0.2, 5), method="bounded", options={"xatol": 1e-12})
+    assert TemperatureCalibrator().fit(p, y).temperature_ == pytest.approx(peer.x, rel=1e-7)
+
+
+@given(st.integers(0, 10_000), st.integers(4, 60), st.floats(0.1, 8))
+def test_temperature_keeps_the_arg_max_and_never_worsens_its_loss(seed, n, sharpness):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.7, 1, 2], n) ** sharpness + 1e-12
+    p /= p.sum(axis=1, keepdims=True)
+    y = np.append(rng.integers(0, 3, n - 3), [0, 1, 2])
+    law = TemperatureCalibrator().fit(p, y).predict_proba(p)
+    np.testing.assert_array_equal(law.argmax(axis=1), p.argmax(axis=1))
+    loss = [-np.log(v[np.arange(n), y]).mean() for v in (law, p)]
+    assert loss[0] <= loss[1] + 1e-12
+    s, binary = p[:, 1] / (p[:, 0] + p[:, 1]), (y == 1).astype(int)
+    ours = TemperatureCalibrator().fit(s, binary).calibrate(s)
+    assert log_loss(binary, ours) <= log_loss(binary, s) + 1e-12
+    np.testing.assert_array_equal(ours > 0.5, s > 0.5)
+
+
+# ── beta ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("variant", ["abm", "am", "ab"])
+@pytest.mark.parametrize("n", [300, 5000])
+def test_beta_equals_betacal(variant, n):
+    """betacal 1.1.0 stops L-BFGS at a gradient of 1e-4; a tight Newton fit of the same model is the second witness."""
+    s, y = sample(n)
+    ours = BetaCalibrator(parameters=variant).fit(s, y)
+    theirs = BetaCalibration(variant).fit(s[:, None], y).predict(s)
+    np.testing.assert_allclose(ours.calibrate(s), theirs, atol=1e-3)
+    assert log_loss(y, ours.calibrate(s)) <= log_loss(y, theirs) + 1e-12
+    columns = {
+        "abm": np.column_stack([np.log(s), -np.log1p(-s)]),
+        "am": logit(s)[:, None],
+        "ab": np.column_stack([np.log(2 * s), -np.log(2 * (1 - s))]),
+    }[variant]
+    tight = LogisticRegression(
+        C=np.inf, solver="newton-cholesky", tol=1e-12, fit_intercept=variant != "ab", max_iter=500
+    )
+    np.testing.assert_allclose(ours.calibrate(s), tight.fit(columns, y).predict_proba(columns)[:, 1], atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_beta_never_turns_the_score_around(seed):
+    """The constrained minimum, against a bounded optimiser."""
+    rng = np.random.default_rng(seed)
+    s = rng.random(60)
+    y = (rng.random(60) < [1 - s, np.full(60, 0.5), np.abs(s - 0.5) * 2, 1 - np.abs(s - 0.5)][seed % 4]).astype(int)
+    columns = np.column_stack([np.log(s), -np.log1p(-s), np.ones(60)])
+    sign = 1 - 2 * y
+
+    def look(theta):
+        eta = columns @ theta
+        return np.logaddexp(0, sign * eta).sum(), columns.T @ (expit(eta) - y)
+
+    options = {"ftol": 1e-15, "gtol": 1e-10}
+    peer = minimize(look, [0.5, 0.5, 0.0], jac=True, bounds=[(0, None), (0, None), (None, None)], options=options)
+    ours = BetaCalibrator().fit(s, y)
+    assert min(ours.a_, ours.b_) >= 0
+    assert look(np.array([ours.a_, ours.b_, ours.c_]))[0] <= peer.fun + 1e-8
+
+
+# ── isotonic ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def exact_pav(y, w):
+    """Pool adjacent violators in fractions."""
+    blocks = []
+    for value, weight in zip(y, w, strict=True):
+        blocks.append([Fraction(value) * Fraction(weight), Fraction(weight), 1])
+        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] >= blocks[-1][0] * blocks[-2][1]:
+            events, weight_, size = blocks.pop()
+            blocks[-1] = [blocks[-1][0] + events, blocks[-1][1] + weight_, blocks[-1][2] + size]
+    return [float(events / weight) for events, weight, size in blocks for _ in range(size)]
+
+
+TEXTBOOK = {"interpolation": "step", "shrink": False, "clip": 0}
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 5)), min_size=2, max_size=40))
+def test_isotonic_equals_pav_in_fractions(rows):
+    score, y, w = (np.array(column) for column in zip(*rows, strict=True))
+    if y.min() == y.max():
+        y[0] = 1 - y[0]
+    values = np.unique(score)
+    events = [int((w * y)[score == v].sum()) for v in values]
+    weights = [int(w[score == v].sum()) for v in values]
+    expected = exact_pav([Fraction(e, m) for e, m in zip(events, weights, strict=True)], weights)
+    fitted = IsotonicCalibrator(**TEXTBOOK).fit(score / 12, y, w).calibrate(values / 12)
+    np.testing.assert_allclose(fitted, expected, atol=1e-15)
+    ones = IsotonicCalibrator(**TEXTBOOK).fit(np.repeat(score, w) / 12, np.repeat(y, w)).calibrate(values / 12)
+    np.testing.assert_allclose(ones, expected, atol=1e-15)
+
+
+def test_isotonic_equals_scipy_and_scikit_learn():
+    s, y = sample(3000)
+    order = np.argsort(s)
+    expected = isotonic_regression(y[order].astype(float)).x
+    np.testing.assert_allclose(IsotonicCalibrator(**TEXTBOOK).fit(s, y).calibrate(s[order]), expected, atol=1e-15)
+    peer = IsotonicRegression(out_of_bounds="clip").fit(s, y)
+    ours = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(s, y)
+    new = np.linspace(0, 1, 2001)
+    np.testing.assert_allclose(ours.calibrate(new), peer.predict(new), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda r, n: r.random(n),
+        lambda r, n: r.beta(0.2, 3, n),
+        lambda r, n: np.round(r.random(n), 2),
+        lambda r, n: r.normal(0, 1e6, n),
+    ],
+    ids=["even", "skewed", "tied", "wide"],
+)
+def test_cells_decide_what_to_sort_without_changing_the_fit(law, weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 140_000
+    score = law(rng, n)
+    rank = score.argsort().argsort() / n
+    y = (rng.random(n) < 0.2 + 0.6 * rank**2).astype(float)
+    weight = rng.integers(0, 3, n) * rng.random(n) if weighted else None
+    fast = isotonic_ladder(score, y, weight)
+    monkeypatch.setattr("scoreprism.isotonic._MANY", 10**9)
+    slow = isotonic_ladder(score, y, weight)
+    for mine, theirs in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    np.testing.assert_allclose(
+        isotonic_fit(score, y, weight), slow.value[np.searchsorted(slow.first[1:], score, side="right")], atol=1e-12
+    )
+
+
+@given(st.integers(0, 1000), st.integers(1, 400))
+def test_locate_is_searchsorted(seed, cuts):
+    rng = np.random.default_rng(seed)
+    at = np.unique(np.round(rng.normal(size=cuts), rng.integers(1, 6)))
+    x = np.concatenate([rng.normal(size=5000) * 2, rng.choice(at, 3000), [-1e300, 1e300]])
+    np.testing.assert_array_equal(locate(at, x), np.searchsorted(at, x, side="right"))
+
+
+def test_shrunken_blocks_by_hand():
+    """Blocks 0/2, 1/2, 2/2 at base rate 1/2: (0+½)/3, (1+½)/3, (2+½)/3."""
+    s, y = np.arange(1, 7) / 10, [0, 0, 1, 0, 1, 1]
+    fitted = IsotonicCalibrator(interpolation="step", clip=0).fit(s, y).calibrate(s)
+    np.testing.assert_allclose(fitted, np.repeat([1 / 6, 1 / 2, 5 / 6], 2), atol=1e-15)
+
+
+def test_shrinking_alone_would_break_the_order():
+    """The second PAV is needed: in a calibrated sample (k + p̄)/(m + 1) alone falls somewhere in about half of the samples."""
+    falls = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        s = rng.random(300)
+        y = (rng.random(300) < s).astype(float)
+        ladder = isotonic_ladder(s, y)
+        falls += (np.diff((ladder.events + y.mean()) / (ladder.weight + 1)) < 0).any()
+        fitted = IsotonicCalibrator(interpolation="step").fit(s, y).calibrate(np.sort(s))
+        assert (np.diff(fitted) >= 0).all()
+    assert 10 <= falls <= 35
+
+
+def test_centred_isotonic_passes_through_the_centres():
+    s, y = sample(500)
+    ladder = isotonic_ladder(s, y.astype(float))
+    fitted = IsotonicCalibrator(interpolation="centered", shrink=False, clip=0).fit(s, y)
+    np.testing.assert_allclose(fitted.calibrate(ladder.center), ladder.value, atol=1e-12)
+    middle = 0.5 * (ladder.center[:-1] + ladder.center[1:])
+    np.testing.assert_allclose(fitted.calibrate(middle), 0.5 * (ladder.value[:-1] + ladder.value[1:]), atol=1e-12)
+
+
+def test_steps_cost_a_tenth_of_log_loss_at_200_rows():
+    """The measured trade-off of docs/calibrators.md: unshrunken steps at n = 200 against the default."""
+    costs = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        s, new = rng.random(200), rng.random(4000)
+        y = (rng.random(200) < s).astype(int)
+        truth = lambda p: -(new * np.log(p) + (1 - new) * np.log1p(-p)).mean()  # noqa: E731
+        step = IsotonicCalibrator(interpolation="step", shrink=False, clip=1e-6).fit(s, y).calibrate(new)
+        default = IsotonicCalibrator().fit(s, y).calibrate(new)
+        costs.append((truth(step) - truth(new), truth(default) - truth(new)))
+    step, default = np.mean(costs, axis=0)
+    assert 0.05 < step < 0.3
+    assert default < 0.03
+
+
+# ── bins ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_binning_values_are_event_rates():
+    s, y = sample(1000)
+    fitted = BinningCalibrator(n_bins=10).fit(s, y)
+    bins = np.digitize(s, fitted.edges_)
+    np.testing.assert_array_equal(np.bincount(bins), 100)
+    np.testing.assert_allclose(fitted.values_, [y[bins == b].mean() for b in range(10)], atol=1e-15)
+    wide = BinningCalibrator(n_bins=4, strategy="uniform").fit([0.0, 0.1, 0.9, 1.0], [0, 1, 1, 1])
+    np.testing.assert_allclose(wide.values_, [0.5, 1.0])  # two empty bins joined their neighbour
+
+
+def test_bin_effects_are_the_penalised_maximum():
+    """The mode of the likelihood times N(0, τ²), by scipy's optimiser."""
+    rng = np.random.default_rng(0)
+    s = rng.random(1500)
+    y = (rng.random(1500) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)).astype(int)
+    fitted = BinEffectsCalibrator(n_bins=8).fit(s, y)
+    assert fitted.variance_ > 0
+    platt = PlattCalibrator().fit(s, y)
+    offset = platt.slope_ * logit(s) + platt.intercept_
+    steps = fitted.map_.curve.second
+    bins = np.searchsorted(steps.starts[1:], logit(s), side="right")
+
+    def look(u):
+        eta = offset + u[bins]
+        gradient = np.bincount(bins, expit(eta) - y, 8) + u / fitted.variance_
+        return (np.logaddexp(0, eta) - y * eta).sum() + 0.5 * (u @ u) / fitted.variance_, gradient
+
+    peer = minimize(look, np.zeros(8), jac=True, options={"gtol": 1e-9})
+    np.testing.assert_allclose(fitted.effects_, peer.x, atol=1e-6)
+
+
+def test_bin_effects_vanish_in_a_platt_world():
+    s, y = sample(400, seed=3, power=1.0)
+    scatter = BinEffectsCalibrator().fit(s, y)
+    if scatter.variance_ == 0.0:
+        np.testing.assert_allclose(scatter.calibrate(s), PlattCalibrator().fit(s, y).calibrate(s), atol=1e-12)
+    assert scatter.variance_ < 0.05
+
+
+# ── kernels ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def direct(x, y, weight, grid, h, kernel):
+    k = kernel((grid[:, None] - x) / h) * (1 if weight is None else weight)
+    return k.sum(axis=1), k @ y
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("h", [0.01, 0.1, 0.7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernel_sums_against_the_direct_sum(name, h, weighted):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.beta(2, 3, 3000), np.round(rng.random(500), 2)])
+    y = (rng.random(3500) < x).astype(float)
+    weight = rng.random(3500) if weighted else None
+    grid = np.linspace(0, 1, 57)
+    mass, events = direct(x, y, weight, grid, h, KERNELS[name])
+    reached = mass > 1e-9 * mass.max()
+    exact = kernel_sums(x, y, weight, grid, h, KERNELS[name], method="exact")
+    np.testing.assert_allclose(exact.mass, mass, atol=1e-10 * mass.max())
+    np.testing.assert_allclose(exact.rate[reached], (events / np.where(reached, mass, 1))[reached], atol=1e-10)
+    inside = mass > 0.5 * KERNELS[name].norm  # windows that hold more than the edge of one row
+    binned = kernel_sums(x, y, weight, grid, h, KERNELS[name], method="binned")
+    np.testing.assert_allclose(binned.rate[inside], (events / np.where(inside, mass, 1))[inside], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_are_densities(name):
+    u = np.linspace(-1, 1, 200_001)
+    assert np.trapezoid(KERNELS[name](u), u) == pytest.approx(1.0, abs=1e-8)
+    assert KERNELS["triweight"](np.array([0.0]))[0] == 35 / 32  # the paper's
+
+
+def test_kernel_calibrator_is_the_nadaraya_watson_estimate():
+    s, y = sample(800)
+    fitted = KernelCalibrator(bandwidth=0.08).fit(s, y)
+    new = np.linspace(s.min(), s.max(), 333)
+    mass, events = direct(s, y, None, new, 0.08, KERNELS["triweight"])
+    np.testing.assert_allclose(fitted.calibrate(new), np.clip(events / mass, 1 / 1600, 1 - 1 / 1600), atol=2e-5)
+
+
+def test_leave_one_out_bandwidth_is_the_best_of_those_tried():
+    s, y = sample(400)
+    chosen = KernelCalibrator(bandwidth="cv").fit(s, y).bandwidth_
+
+    def loss(h):
+        k = KERNELS["triweight"]((s[:, None] - s) / h)
+        np.fill_diagonal(k, 0)
+        mass = k.sum(axis=1)
+        rate = np.where(mass > 0, (k @ y) / np.where(mass > 0, mass, 1), y.mean())
+        return ((y - rate) ** 2).mean()
+
+    rule = KernelCalibrator(bandwidth="rule").fit(s, y).bandwidth_
+    assert loss(chosen) <= min(loss(h) for h in rule * 2.0 ** np.arange(-2, 3.01, 0.5)) + 1e-6
+
+
+# ── splines ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_basis_equals_scipy_inside_and_is_straight_outside():
+    basis = Basis(-1.0, 2.0, 9)
+    knots = basis.left + basis.width * np.arange(-3, 10)
+    x = np.linspace(-1, 2, 101)[:-1]
+    np.testing.assert_allclose(basis.design(x), BSpline.design_matrix(x, knots, 3).toarray(), atol=1e-14)
+    far = basis.design(np.array([-9.0, -8.0, -7.0, 8.0, 9.0, 10.0]))
+    np.testing.assert_allclose(far[0] - 2 * far[1] + far[2], 0, atol=1e-12)
+    np.testing.assert_allclose(far[3] - 2 * far[4] + far[5], 0, atol=1e-12)
+    np.testing.assert_allclose(
+        basis.design(np.linspace(-5, 5, 41)) @ basis.greville, np.linspace(-5, 5, 41), atol=1e-12
+    )
+    beta = np.sort(np.random.default_rng(0).normal(size=9))
+    grid = np.linspace(-6, 6, 400)
+    np.testing.assert_allclose(basis.curve(beta, tails=True)(grid), basis.design(grid) @ beta, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_quadratic_programs_against_clarabel(seed):
+    rng = np.random.default_rng(seed)
+    k, m = 20, 21
+    root = rng.normal(size=(k, k)) * 10.0 ** rng.uniform(-2, 2, k)
+    g, pull = root.T @ root + 1e-3 * np.eye(k), rng.normal(size=k) * 50
+    rows = np.vstack([np.diff(np.eye(k), axis=0), np.eye(k)[:1], -np.eye(k)[-1:]])
+    least = np.concatenate([np.zeros(k - 1), [-1.0, -1.0]])
+    x = solve_qp(g, pull, rows, least)
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.tol_gap_abs, settings.tol_gap_rel, settings.tol_feas = False, 1e-12, 1e-12, 1e-12
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(g)), -pull, sparse.csc_matrix(-rows), -least, [clarabel.NonnegativeConeT(m)], settings
+    )
+    peer = np.array(solver.solve().x)
+    objective = [0.5 * v @ g @ v - pull @ v for v in (x, peer)]
+    assert objective[0] <= objective[1] + 1e-6 * abs(objective[1])
+    assert (rows @ x >= least - 1e-8).all()
+
+
+def paper_program(s, y, k, penalty, h, clip):
+    """The program of the paper's appendix E.3 with our bounds, for clarabel."""
+    t = np.linspace(0, 1, k)
+    weights = np.maximum(1 - ((t[:, None] - s) / h) ** 2, 0) ** 3 * 35 / 32
+    v = weights.sum(axis=1)
+    rate = (weights @ y) / np.where(v > 0, v, 1)
+    knots = np.arange(-3, k + 1) / (k - 3)
+    b = BSpline.design_matrix(np.clip(t, 0, 1 - 1e-15), knots, 3).toarray()
+    second = np.diff(np.eye(k), 2, axis=0)
+    g = (b.T * v) @ b + penalty * second.T @ second
+    ends = BSpline.design_matrix(np.array([0, 1 - 1e-15]), knots, 3).toarray()
+    rows = np.vstack([np.diff(np.eye(k), axis=0), ends[:1], -ends[1:]])
+    return g, b.T @ (v * rate), rows, np.concatenate([np.zeros(k - 1), [clip, clip - 1]]), knots
+
+
+@pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("k", [8, 20])
+def test_monotone_identity_spline_solves_the_paper_s_program(penalty, k):
+    rng = np.random.default_rng(1)
+    s = rng.uniform(0.3, 0.95, 300)  # a band: some windows are empty
+    y = (rng.random(300) < 0.8 - 0.5 * (s > 0.6)).astype(int)  # falls, so that the constraints bind
+    ours = MonotoneSplineCalibrator(link="identity", n_basis=k, penalty=penalty, bandwidth=0.1).fit(s, y)
+    g, pull, rows, least, knots = paper_program(s, y, k, penalty, 0.1, 1 / 600)
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.tol_gap_abs, settings.tol_gap_rel = False, 1e-12, 1e-12
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(g + 1e-12 * np.eye(k))), -pull, sparse.csc_matrix(-rows), -least,
+        [clarabel.NonnegativeConeT(len(least))], settings,
+    )  # fmt: skip
+    peer = np.array(solver.solve().x)
+    band = np.linspace(0.3, 0.95, 200)  # where rows are; beyond, the objective hardly moves
+    spline = BSpline.design_matrix(band, knots, 3).toarray() @ peer
+    np.testing.assert_allclose(ours.calibrate(band), spline, atol=2e-5)
+    grid = np.linspace(0, 1 - 1e-12, 400)
+    beta = np.linalg.lstsq(BSpline.design_matrix(grid, knots, 3).toarray(), ours.calibrate(grid), rcond=None)[0]
+    assert 0.5 * beta @ g @ beta - pull @ beta <= 0.5 * peer @ g @ peer - pull @ peer + 1e-6
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("penalty", [0.0, 0.3, 30.0])
+def test_logit_splines_minimise_the_penalised_likelihood(monotone, penalty):
+    """Against scipy's SLSQP on the same basis (its own B-splines), started from our solution and from a line."""
+    rng = np.random.default_rng(2)
+    s = rng.random(250)
+    y = (rng.random(250) < np.where(s < 0.5, 0.2 + s, 0.9 - 0.6 * s)).astype(int)
+    k = 8
+    kind = MonotoneSplineCalibrator if monotone else SplineCalibrator
+    ours = kind(n_basis=k, penalty=penalty, chart="probability").fit(s, y)
+    knots = np.arange(-3, k + 1) / (k - 3)
+    b = BSpline.design_matrix(s, knots, 3).toarray()
+    second = np.diff(np.eye(k), 2, axis=0)
+
+    def look(beta):
+        eta = b @ beta
+        value = (np.logaddexp(0, eta) - y * eta).sum() + 0.5 * penalty * ((second @ beta) ** 2).sum()
+        return value, b.T @ (expit(eta) - y) + penalty * second.T @ (second @ beta)
+
+    bound = np.log(499.0)
+    grid = np.linspace(0, 1 - 1e-12, 300)
+    mine = np.linalg.lstsq(BSpline.design_matrix(grid, knots, 3).toarray(), logit(ours.calibrate(grid)), rcond=None)[0]
+    rules = (
+        [{"type": "ineq", "fun": lambda beta: np.diff(beta), "jac": lambda _: np.diff(np.eye(k), axis=0)}]
+        if monotone
+        else []
+    )
+    best = min(
+        minimize(
+            look,
+            start,
+            jac=True,
+            method="SLSQP",
+            constraints=rules,
+            bounds=[(-bound, bound)] * k,
+            options={"ftol": 1e-14, "maxiter": 2000},
+        ).fun
+        for start in (mine, np.linspace(-1, 1, k))
+    )
+    assert look(mine)[0] <= best + 1e-5
+
+
+def test_large_penalty_is_a_straight_line_platt_s():
+    s, y = sample(600)
+    for kind in (SplineCalibrator, MonotoneSplineCalibrator):
+        fitted = kind(penalty=1e9).fit(s, y).calibrate(s)
+        np.testing.assert_allclose(fitted, PlattCalibrator().fit(s, y).calibrate(s), atol=1e-5)
+
+
+def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
+    s, y = sample(20_000)
+    shared = MonotoneSplineCalibrator().fit(s, y)
+    monkeypatch.setattr("scoreprism.calibrators._smooth._MANY", 10**9)
+    exact = MonotoneSplineCalibrator(penalty=shared.penalty_).fit(s, y)
+    grid = np.linspace(0.001, 0.999, 999)
+    assert np.abs(shared.calibrate(grid) - exact.calibrate(grid)).max() < 1e-5
+
+
+def test_reml_is_the_marginal_likelihood_of_gaussian_data():
+    """λ of the identity link against a direct maximisation of the restricted likelihood on a fine grid."""
+    from scoreprism.calibrators._splines import Quadratic, choose_penalty
+
+    rng = np.random.default_rng(0)
+    n, basis = 300, Basis(0.0, 1.0, 12)
+    x = rng.random(n)
+    z = np.sin(5 * x) + 0.3 * rng.normal(size=n)
+    b = basis.design(x)
+    problem = Quadratic(b.T @ b, b.T @ z, float(z @ z))
+    chosen = choose_penalty(problem, basis.penalty, "reml", "identity", float(n))
+    values, vectors = np.linalg.eigh(basis.penalty)
+    fixed, random = b @ vectors[:, :2], b @ vectors[:, 2:] / np.sqrt(values[2:])
+
+    def minus_twice(lam):
+        v = np.eye(n) + random @ random.T / lam
+        inverse = np.linalg.inv(v)
+        middle = fixed.T @ inverse @ fixed
+        residual = z - fixed @ np.linalg.solve(middle, fixed.T @ inverse @ z)
+        return np.linalg.slogdet(v)[1] + np.linalg.slogdet(middle)[1] + (n - 2) * np.log(residual @ inverse @ residual)
+
+    grid = chosen * 10.0 ** np.linspace(-1, 1, 81)
+    assert grid[np.argmin([minus_twice(lam) for lam in grid])] == pytest.approx(chosen, rel=0.15)  # both on grids
+
+
+def test_gcv_is_generalised_cross_validation():
+    from scoreprism.calibrators._splines import Quadratic, choose_penalty
+
+    rng = np.random.default_rng(0)
+    n, basis = 300, Basis(0.0, 1.0, 12)
+    x = rng.random(n)
+    z = np.sin(5 * x) + 0.3 * rng.normal(size=n)
+    b = basis.design(x)
+    chosen = choose_penalty(Quadratic(b.T @ b, b.T @ z, float(z @ z)), basis.penalty, "gcv", "identity", float(n))
+
+    def gcv(lam):
+        hat = b @ np.linalg.solve(b.T @ b + lam * basis.penalty, b.T)
+        return ((z - hat @ z) ** 2).sum() / (n - np.trace(hat)) ** 2
+
+    grid = chosen * 10.0 ** np.linspace(-1, 1, 81)
+    assert grid[np.argmin([gcv(lam) for lam in grid])] == pytest.approx(chosen, rel=0.15)
+
+
+def test_natural_spline_is_scipy_s_natural_cubic():
+    s, y = sample(1000)
+    fitted = NaturalSplineCalibrator(ridge=0.0).fit(s, y)
+    knots = fitted.knots_
+    peer = CubicSpline(knots, np.eye(5), bc_type="natural")
+    inside = (logit(s) > knots[0]) & (logit(s) < knots[-1])
+    np.testing.assert_allclose(logit(fitted.calibrate(s[inside])), peer(logit(s[inside])) @ fitted.values_, atol=1e-9)
+    x = np.where(inside, logit(s), np.clip(logit(s), knots[0], knots[-1]))
+    design = peer(x)
+    below, above = np.minimum(logit(s) - knots[0], 0), np.maximum(logit(s) - knots[-1], 0)
+    design += below[:, None] * peer(knots[0], 1) + above[:, None] * peer(knots[-1], 1)
+    tight = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=500).fit(
+        design, y
+    )
+    np.testing.assert_allclose(fitted.values_, tight.coef_[0], atol=1e-6)
+
+
+def test_monotone_spline_follows_where_isotonic_steps():
+    rng = np.random.default_rng(0)
+    s = rng.random(20_000)
+    truth = 0.1 + 0.8 / (1 + np.exp(-15 * (s - 0.5)))
+    y = (rng.random(20_000) < truth).astype(int)
+    error = [
+        np.sqrt(np.mean((c.fit(s, y).calibrate(s) - truth) ** 2))
+        for c in (MonotoneSplineCalibrator(), IsotonicCalibrator(**TEXTBOOK))
+    ]
+    assert error[0] < 0.012
+    assert error[0] < error[1]
+
+
+# ── monotone arithmetic ─────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_cubic_pieces_rise_between_neighbouring_floats(at, d0, d1, d2):
+    t = np.minimum(at + np.arange(500) * np.spacing(max(at, 1e-300)), 1.0)
+    b = np.cumsum([-0.3, d0, d1, d2])
+    assert (np.diff(rising_cubic(t, *b)) >= 0).all()
+    assert (np.diff(smoothstep(t)) >= 0).all()
+
+
+@given(st.floats(-700, 700))
+def test_sigmoid_rises_between_neighbouring_floats(at):
+    x = at + np.arange(500) * np.spacing(abs(at) + 1e-300)
+    assert (np.diff(rising_sigmoid(x)) >= 0).all()
+    np.testing.assert_allclose(rising_sigmoid(x), np.minimum(expit(x), 1 - 2**-53), rtol=1e-13)
+
+
+@given(st.floats(1e-6, 0.2), st.floats(0, 1.3))
+def test_soft_floor_rises_and_meets_what_it_leaves_alone(floor, at):
+    p = np.minimum(at * floor + np.arange(300) * np.spacing(at * floor + 1e-300), 1.0)
+    assert (np.diff(soft_floor(p, floor)) >= 0).all()
+    assert (soft_floor(p, floor) >= floor / 4).all()
+    kept = np.linspace(floor, 1 - floor, 50)
+    np.testing.assert_array_equal(soft_floor(kept, floor), kept)
+    np.testing.assert_allclose(soft_floor(p, floor) + soft_floor(1 - p, floor), 1.0, atol=1e-15)
+
+
+# ── Venn–Abers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 15), st.integers(0, 1)), min_size=3, max_size=40),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_venn_abers_equals_brute_force(rows, weighted, seed):
+    score, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    if y.min() == y.max():
+        y[0] = 1 - y[0]
+    s = (score + 1) / 20
+    weight = np.random.default_rng(seed).random(s.size) + 0.2 if weighted else None
+    fitted = VennAbersCalibrator().fit(s, y, weight)
+    new = np.unique(np.concatenate([s, s + 0.01, s - 0.01, [0.0, 1.0]]))
+    interval = fitted.predict_interval(new)
+    all_weights = np.append(np.ones(s.size) if weight is None else weight, 1.0)
+    for column, outcome in ((0, 0.0), (1, 1.0)):
+        brute = [
+            IsotonicRegression().fit(np.append(s, v), np.append(y, outcome), all_weights).predict([v])[0] for v in new
+        ]
+        np.testing.assert_allclose(
+            interval[:, column], brute, atol=1e-7
+        )  # scikit-learn drops scores within 1e-7 of each other
+    low, high = interval.T
+    assert (low <= high).all()
+    np.testing.assert_allclose(fitted.calibrate(new), high / (1 - low + high), atol=1e-15)
+
+
+def test_venn_abers_of_many_rows_equals_brute_force_at_some():
+    s, y = sample(3000)
+    new = np.linspace(0.01, 0.99, 23)
+    interval = VennAbersCalibrator().fit(s, y).predict_interval(new)
+    for column, outcome in ((0, 0.0), (1, 1.0)):
+        brute = [isotonic_fit(np.append(s, v), np.append(y, outcome).astype(float))[-1] for v in new]
+        np.testing.assert_allclose(interval[:, column], brute, atol=1e-12)
+
+
+def test_cross_venn_abers_merges_by_geometric_means():
+    s, y = sample(300)
+    parts = [
+        (np.arange(100, 300), np.arange(100)),
+        (np.r_[0:100, 200:300], np.arange(100, 200)),
+        (np.arange(200), np.arange(200, 300)),
+    ]
+    cross = VennAbersCalibrator(cv=parts).fit(s, y)
+    new = np.linspace(0.05, 0.95, 19)
+    each = [VennAbersCalibrator().fit(s[test], y[test]).predict_interval(new) for _, test in parts]
+    low = 1 - np.prod([1 - e[:, 0] for e in each], axis=0) ** (1 / 3)
+    high = np.prod([e[:, 1] for e in each], axis=0) ** (1 / 3)
+    np.testing.assert_allclose(cross.predict_interval(new), np.column_stack([low, high]), atol=1e-12)
+    np.testing.assert_allclose(cross.calibrate(new), high / (1 - low + high), atol=1e-12)
+
+
+def test_venn_abers_intervals_are_calibrated():
+    """Under exchangeability one of p₀, p₁ is calibrated: P(Y=1) lies between their means, in any sample size."""
+    low, high, events, n = 0.0, 0.0, 0, 3000
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        s = rng.random(13)
+        y = (rng.random(13) < s**2).astype(int)
+        if y[:-1].min() == y[:-1].max():
+            y[0], s[0] = 1 - y[0], s[0]  # both classes are needed; seldom
+        interval = VennAbersCalibrator().fit(s[:-1], y[:-1]).predict_interval(s[-1:])[0]
+        low, high, events = low + interval[0], high + interval[1], events + y[-1]
+    noise = 3 * np.sqrt(n) / 2
+    assert low - noise <= events <= high + noise
+
+
+def test_brier_merge():
+    s, y = sample(100)
+    fitted = VennAbersCalibrator(merge="brier").fit(s, y)
+    low, high = fitted.predict_interval(s).T
+    np.testing.assert_allclose(fitted.calibrate(s), high + (low**2 - high**2) / 2, atol=1e-15)
+
+
+# ── several classes ─────────────────────────────────────────────────────────────────────────────────
+
+
+def penalised(theta, design, y, start, ridge):
+    z = design @ theta.reshape(start.shape)
+    logs = (
+        z - np.log(np.exp(z - z.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)) - z.max(axis=1, keepdims=True)
+    )
+    return -logs[np.arange(len(y)), y].sum() + 0.5 * (ridge * (theta.reshape(start.shape) - start) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [MatrixScalingCalibrator(ridge=0.5), DirichletCalibrator(ridge=0.01), PolynomialCalibrator(ridge=2.0)],
+    ids=repr,
+)
+def test_softmax_maps_reach_the_minimum_of_their_penalised_likelihood(calibrator):
+    """The gradient by central differences of an independently written objective is zero."""
+    p, y = three_classes(500)
+    fitted = calibrator.fit(p, y)
+    logs = np.log(p)
+    z = logs - logs.mean(axis=1, keepdims=True)
+    if calibrator.name == "dirichlet":
+        design, total = np.column_stack([logs, np.ones(500)]), 500
+        ridge = np.full((4, 3), 2 * total * 0.01 / 6)
+        ridge[:3][np.diag_indices(3)] = 1e-6
+        ridge[3] = 2 * total * 0.001 / 3
+    else:
+        squares = [z[:, i] * z[:, j] / 10 for i in range(3) for j in range(i, 3)]
+        design = np.column_stack([z, *(squares if calibrator.name == "polynomial" else []), np.ones(500)])
+        ridge = np.full((design.shape[1], 3), calibrator.ridge)
+    start = np.zeros((design.shape[1], 3))
+    start[:3] = np.eye(3)
+    theta = np.vstack([fitted.weights_, fitted.intercepts_]).ravel()
+    steps = 1e-5 * np.eye(theta.size)
+    gradient = [
+        (penalised(theta + e, design, y, start, ridge) - penalised(theta - e, design, y, start, ridge)) / 2e-5
+        for e in steps
+    ]
+    np.testing.assert_allclose(gradient, 0, atol=1e-4)
+    law = np.exp(design @ theta.reshape(start.shape))
+    np.testing.assert_allclose(fitted.predict_proba(p), law / law.sum(axis=1, keepdims=True), atol=1e-10)
+
+
+def test_matrix_scaling_with_a_small_ridge_is_multinomial_logistic_regression():
+    p, y = three_classes(2000)
+    z = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
+    peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(z, y)
+    ours = MatrixScalingCalibrator(ridge=1e-7).fit(p, y)
+    np.testing.assert_allclose(ours.predict_proba(p), peer.predict_proba(z), atol=1e-4)
+
+
+def test_vector_scaling_equals_an_independent_optimiser():
+    p, y = three_classes(2000)
+    z = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
+
+    def loss(theta):
+        eta = z * theta[:3] + theta[3:]
+        penalty = 0.5 * 0.01 * (((theta[:3] - 1) ** 2).sum() + (theta[3:] ** 2).sum())
+        return (np.log(np.exp(eta).sum(axis=1)) - eta[np.arange(2000), y]).sum() + penalty
+
+    peer = minimize(loss, np.r_[np.ones(3), np.zeros(3)], method="BFGS", options={"gtol": 1e-5})
+    ours = VectorScalingCalibrator().fit(p, y)
+    np.testing.assert_allclose(ours.intercepts_.sum(), 0, atol=1e-9)  # what the ridge asks for, and BFGS hardly sees
+    centered = np.r_[peer.x[:3], peer.x[3:] - peer.x[3:].mean()]
+    np.testing.assert_allclose(np.r_[ours.weights_.diagonal(), ours.intercepts_], centered, atol=1e-5)
+
+
+def test_vector_scaling_of_two_classes_is_platt():
+    s, y = sample(2000)
+    ours = VectorScalingCalibrator(ridge=1e-8).fit(np.column_stack([1 - s, s]), y)
+    np.testing.assert_allclose(ours.predict_proba(s)[:, 1], PlattCalibrator().fit(s, y).calibrate(s), atol=1e-6)
+
+
+def test_one_vs_rest_divides_binary_maps_by_their_sum():
+    p, y = three_classes(500)
+    columns = np.column_stack([BetaCalibrator().fit(p[:, k], y == k).calibrate(p[:, k]) for k in range(3)])
+    ours = OneVsRestCalibrator(BetaCalibrator()).fit(p, y).predict_proba(p)
+    np.testing.assert_allclose(ours, columns / columns.sum(axis=1, keepdims=True), atol=1e-14)
+    s, binary = sample(300)
+    np.testing.assert_array_equal(
+        OneVsRestCalibrator(BetaCalibrator()).fit(s, binary).calibrate(s), BetaCalibrator().fit(s, binary).calibrate(s)
+    )
+
+
+# ── selection ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_selection_is_by_pooled_out_of_fold_loss():
+    from sklearn.model_selection import KFold
+
+    s, y = sample(500)
+    cv = KFold(4, shuffle=True, random_state=0)
+    names = ["platt", "isotonic", "natural-spline"]
+    for loss, rows in (("log", lambda p, o: -np.log(np.where(o == 1, p, 1 - p))), ("brier", lambda p, o: (p - o) ** 2)):
+        fitted = SelectedCalibrator(candidates=names, cv=cv, loss=loss).fit(s, y)
+        for name in names:
+            total = sum(rows(get_calibrator(name).fit(s[a], y[a]).calibrate(s[b]), y[b]).sum() for a, b in cv.split(s))
+            assert fitted.losses_[name] == pytest.approx(total / 500, rel=1e-12)
+        assert fitted.selected_ == min(fitted.losses_, key=fitted.losses_.get)
+        np.testing.assert_array_equal(fitted.calibrate(s), get_calibrator(fitted.selected_).fit(s, y).calibrate(s))
+        np.testing.assert_array_equal(fitted.calibrator_.calibrate(s), fitted.calibrate(s))
+
+
+def test_selection_by_default_excludes_the_identity():
+    s, y = sample(300)
+    assert set(SelectedCalibrator(random_state=0).fit(s, y).losses_) == {
+        "platt",
+        "natural-spline",
+        "isotonic",
+        "bin-effects",
+    }
+    p, z = three_classes(300)
+    assert set(SelectedCalibrator(random_state=0).fit(p, z).losses_) == {
+        "temperature",
+        "vector-scaling",
+        "matrix-scaling",
+        "polynomial",
+    }
+
+
+def test_selection_finds_the_map_of_the_law():
+    rng = np.random.default_rng(0)
+    s = rng.random(4000)
+    bump = np.where(np.abs(s - 0.5) < 0.1, 0.9, s)
+    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < bump).selected_ == "bin-effects"
+    curved = expit(0.5 * logit(s) + 0.2 * logit(s) ** 2)
+    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < curved).selected_ == "natural-spline"
+
+
+def test_folds_are_random_and_share_the_bins():
+    s, y = sample(200)
+    one, two = (SelectedCalibrator(random_state=seed).fit(s, y).losses_ for seed in (0, 1))
+    assert one != two
+    shared = BinEffectsCalibrator()._shared(_data(s, y))
+    assert shared.edges.size == int(np.ceil(2 * 200 ** (1 / 3))) - 1
+
+
+def _data(s, y):
+    from scoreprism.calibrators._base import Data
+
+    return Data(s, y, None, 2, "probability")
+
+
+def test_pooled_ties_are_sums():
+    pooled = pool_ties(np.array([0.3, 0.1, 0.3]), np.array([1.0, 0.0, 1.0]))
+    assert [column.tolist() for column in pooled] == [[0.1, 0.3], [1.0, 2.0], [0.0, 2.0]]
