@@ -129,7 +129,7 @@ def test_classes_a_frozen_classifier_does_not_know(data):
 
 
 def test_too_few_rows_of_a_class(data):
-    X, y, _, _ = data
+    X = data[0]
     labels = np.zeros(40, dtype=int)
     labels[:3] = 1
     with pytest.raises(InputError) as error:

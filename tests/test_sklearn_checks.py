@@ -10,13 +10,10 @@ from scoreprism.calibrators import CALIBRATORS, MonotoneSplineCalibrator, Recali
 ONE_DIMENSION = {
     "check_fit1d": "one-dimensional scores are taken as one column, on purpose; the check wants them refused"
 }
-OWN_FOLDS = {
-    name: "the calibrator inside draws its own folds of rows, so a row of weight 2 is not two rows"
-    for name in (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    )
-}
+OWN_FOLDS = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "the calibrator inside draws its own folds of rows, so a row of weight 2 is not two rows",
+)
 
 CALIBRATORS_AS_LOGITS = [
     *(cls(kind="logit") for cls in CALIBRATORS.values()),

@@ -7,7 +7,7 @@ import numpy as np
 from scoreprism._validation import parse_choice, parse_count, parse_numbers, refuse
 from scoreprism.calibrators._base import Calibrator, Data, Map
 from scoreprism.calibrators._isotonic import parse_distance
-from scoreprism.calibrators._logistic import expected_and_loss
+from scoreprism.calibrators._logistic import expected
 from scoreprism.calibrators._maps import BinaryMap, Steps, Sum
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.simplex import FloatArray, IntArray
@@ -192,7 +192,7 @@ def _shrunken_effects(
     bins: IntArray, count: int, offset: FloatArray, y: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, float]:
     """Penalised effects of the bins beside an offset, and the variance between them."""
-    p = expected_and_loss(offset, y)[0]
+    p = expected(offset)
     gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
     used = mass > 0.0
     scatter = float((gap[used] ** 2 / mass[used]).sum()) - max(int(used.sum()) - 2, 0)
@@ -202,7 +202,7 @@ def _shrunken_effects(
     if variance == 0.0:
         return effects, 0.0
     for _ in range(50):  # Newton in every bin at once
-        p = expected_and_loss(offset + effects[bins], y)[0]
+        p = expected(offset + effects[bins])
         gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
         step = np.clip((gap - effects / variance) / (mass + 1.0 / variance), -2.0, 2.0)
         effects += step

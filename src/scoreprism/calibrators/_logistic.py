@@ -6,32 +6,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism.calibrators._numerics import FAR
 from scoreprism.simplex import FloatArray
 
 #: Newton needs fewer than fifteen steps where the likelihood has a maximum; beyond this it is taken to have none.
 _STEPS = 40
-_DECREMENT = 1e-16
+_DECREMENT = 1e-13
 #: Rows per block, and rows of the rough first fit.
 _BLOCK, _FEW = 1 << 13, 4096
 #: Fits whose likelihood keeps rising this far out are separated.
 _SEPARATED = 40.0
 
 
-@dataclass(frozen=True)
-class LogisticFit:
-    """Coefficients, whether a maximum was reached, and the loss there."""
-
-    coefficients: FloatArray
-    converged: bool
-    loss: float
+def expected(eta: FloatArray) -> FloatArray:
+    """σ(η), without overflow."""
+    p = np.exp(-np.clip(eta, -FAR, FAR))
+    p += 1.0
+    return np.divide(1.0, p, out=p)
 
 
-def expected_and_loss(eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """σ(η) and the log loss of each row at log-odds η."""
-    e = np.exp(-np.abs(eta))
-    p = 1.0 / (1.0 + e)
-    loss = np.maximum(eta, 0.0) - y * eta - np.log(p)
-    return np.where(eta >= 0.0, p, e * p), loss
+def log_losses(eta: FloatArray, y: FloatArray) -> FloatArray:
+    """log(1 + e^η) − yη of each row."""
+    loss = np.log1p(np.exp(-np.abs(eta)))
+    loss += np.maximum(eta, 0.0)
+    loss -= y * eta
+    return loss
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,32 @@ class Likelihood:
     offset: FloatArray | None = None
     penalty: FloatArray | None = None
 
-    def look(self, beta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and curvature, in one pass over blocks that stay in cache."""
+    def look(self, beta: FloatArray, *, loss: bool = True) -> tuple[float, FloatArray, FloatArray]:
+        """Value (unless it is not wanted), gradient and curvature, in one pass over blocks that stay in cache."""
         curb = np.zeros((beta.size, beta.size)) if self.penalty is None else self.penalty
         value, gradient, curvature = 0.5 * float(beta @ curb @ beta), curb @ beta, curb.copy()
         for start in range(0, self.y.size, _BLOCK):
             rows = slice(start, start + _BLOCK)
             x, y = self.design[:, rows], self.y[rows]
             eta = beta @ x if self.offset is None else beta @ x + self.offset[rows]
-            p, loss = expected_and_loss(eta, y)
-            v, residual = p * (1.0 - p), p - y
+            p = expected(eta)
+            residual = p - y
+            v = np.subtract(1.0, p)
+            v *= p
+            w = 1.0 if self.weight is None else self.weight[rows]
             if self.weight is not None:
-                w = self.weight[rows]
-                loss, v, residual = w * loss, w * v, w * residual
-            value += float(loss.sum())
+                v *= w
+                residual *= w
+            if loss:
+                value += float((w * log_losses(eta, y)).sum())
             gradient += x @ residual
             curvature += (x * v) @ x.T
         return value, gradient, curvature
+
+    @property
+    def total(self) -> float:
+        """Rows, or the sum of the weights."""
+        return float(self.y.size if self.weight is None else self.weight.sum())
 
     def sample(self, step: int) -> Likelihood:
         """Every `step`-th row."""
@@ -73,6 +81,20 @@ class Likelihood:
         eta = beta @ self.design + (0.0 if self.offset is None else self.offset)
         far = np.abs(eta) > _SEPARATED
         return bool(far.any() and ((eta > 0) == (self.y > 0.5))[far].all())
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """Coefficients, and whether they are a minimum."""
+
+    problem: Likelihood
+    coefficients: FloatArray
+    converged: bool
+
+    @property
+    def loss(self) -> float:
+        """The penalised loss."""
+        return self.problem.look(self.coefficients)[0]
 
 
 def fit_logistic(
@@ -93,30 +115,45 @@ def fit_logistic(
     start = np.zeros(design.shape[0])
     if y.size > 16 * _FEW:
         rough = _newton(problem.sample(y.size // _FEW), start)
-        start = rough.coefficients if rough.converged else start
+        close = _finish(problem, rough.coefficients) if rough.converged else None
+        if close is not None:
+            return close
     return _newton(problem, start)
 
 
+def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
+    """Newton from nearby without looking at the loss; None where steps do not shrink as they should."""
+    before = np.inf
+    while True:
+        _, gradient, curvature = problem.look(beta, loss=False)
+        step = -_solve(curvature, gradient)
+        decrement = -float(gradient @ step)
+        if not decrement < 0.25 * before:
+            return None
+        beta, before = beta + step, decrement
+        if decrement <= _DECREMENT * problem.total:  # this last step squared what was left of the error
+            return LogisticFit(problem, beta, converged=True)
+
+
 def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
-    """Newton's method from a given start."""
-    total = float(problem.y.size if problem.weight is None else problem.weight.sum())
+    """Newton's method from anywhere."""
     value, gradient, curvature = problem.look(beta)
     for _ in range(_STEPS):
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
-        if decrement <= _DECREMENT * total:  # the last step squares what is left of the error
-            return LogisticFit(beta + step, converged=True, loss=value)
+        if decrement <= _DECREMENT * problem.total:
+            return LogisticFit(problem, beta + step, converged=True)
         size, after = 1.0, problem.look(beta + step)
         while after[0] > value and size > 1e-6:
             size *= 0.5
             after = problem.look(beta + size * step)
-        if after[0] >= value and decrement <= 1e-10 * total:  # as good as rounding allows
-            return LogisticFit(beta, converged=True, loss=value)
+        if after[0] >= value and decrement <= 1e-10 * problem.total:  # as good as rounding allows
+            return LogisticFit(problem, beta, converged=True)
         beta = beta + size * step
         value, gradient, curvature = after
         if problem.penalty is None and np.abs(beta).sum() > _SEPARATED and problem.runs_away(beta):
             break
-    return LogisticFit(beta, converged=False, loss=value)
+    return LogisticFit(problem, beta, converged=False)
 
 
 def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:

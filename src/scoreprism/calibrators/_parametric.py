@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._validation import parse_choice
 from scoreprism.calibrators._base import Calibrator, Data, Map, log_law, smallest
 from scoreprism.calibrators._logistic import (
     Likelihood,
@@ -205,8 +205,8 @@ class Tempered(Part):
         return np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
 
 
-#: Log loss at 1/T, with its first and second derivative.
-Look = tuple[float, float, float]
+#: First and second derivative of the log loss at 1/T.
+Look = tuple[float, float]
 
 
 def _binary_look(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> Callable[[float], Look]:
@@ -214,8 +214,8 @@ def _binary_look(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> Cal
     problem = Likelihood(x[None], y, weight)
 
     def look(beta: float) -> Look:
-        value, slope, curve = problem.look(np.array([beta]))
-        return value, float(slope[0]), float(curve[0, 0])
+        _, slope, curve = problem.look(np.array([beta]), loss=False)
+        return float(slope[0]), float(curve[0, 0])
 
     return look
 
@@ -224,13 +224,11 @@ def _multi_look(logs: FloatArray, targets: FloatArray, weight: FloatArray | None
     """The same for K classes."""
 
     def look(beta: float) -> Look:
-        scaled = log_softmax(beta * logs)
-        p = np.exp(scaled)
+        p = np.exp(log_softmax(beta * logs))
         mean = (p * logs).sum(axis=1)
-        loss = -(targets * scaled).sum(axis=1)
-        rows = loss, mean - (targets * logs).sum(axis=1), (p * logs**2).sum(axis=1) - mean**2
-        value, slope, curve = (float(r.sum() if weight is None else weight @ r) for r in rows)
-        return value, slope, curve
+        rows = mean - (targets * logs).sum(axis=1), (p * logs**2).sum(axis=1) - mean**2
+        slope, curve = (float(r.sum() if weight is None else weight @ r) for r in rows)
+        return slope, curve
 
     return look
 
@@ -250,7 +248,7 @@ def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data
 def _separated(x: FloatArray, data: Data) -> bool:
     """Whether what happened always had the largest score."""
     if data.k == 2:
-        return bool((np.where(data.codes == 1, x, -x) > 0.0).all())
+        return bool(((x > 0.0) == (data.codes == 1)).all() and x.all())
     others = np.where(one_hot(data.codes, data.k) > 0.0, -np.inf, x)
     return bool((pick(x, data.codes) > others.max(axis=1)).all())
 
@@ -265,7 +263,7 @@ def _minimum(look: Callable[[float], Look], beta: float = 1.0) -> float:
     """Minimise a convex function of one positive variable: Newton, kept inside a shrinking bracket."""
     low, high = _FLATTEST, _SHARPEST
     for _ in range(200):
-        _, slope, curve = look(beta)
+        slope, curve = look(beta)
         low, high = (low, beta) if slope > 0.0 else (beta, high)
         new = beta - slope / curve if curve > 0.0 else 0.0
         if abs(new - beta) <= 1e-9 * beta:  # the next step would be its square
@@ -317,11 +315,11 @@ class BetaCalibrator(Calibrator):
     def _fit(self, data: Data) -> Map:
         variant = parse_choice(self.parameters, ("abm", "am", "ab"), "parameters")
         x = data.logit(data.score)
-        columns = np.stack(log_pair(x))
+        columns = np.ones((3, x.size))
+        columns[0], columns[1] = log_pair(x)
         if variant == "ab":  # through (½, ½): log 2s and −log 2(1−s)
-            columns += np.array([[np.log(2.0)], [-np.log(2.0)]])
-        coefficients, self.separated_ = _nonnegative_fit(columns, data, variant)
-        a, b, c = coefficients
+            columns[:2] += np.array([[np.log(2.0)], [-np.log(2.0)]])
+        (a, b, c), self.separated_ = _nonnegative_fit(columns, data, through_half=variant == "ab", tied=variant == "am")
         if variant == "ab":
             c = (a - b) * np.log(2.0)
         return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(data.score, data.total)
@@ -342,23 +340,19 @@ class BetaCalibrator(Calibrator):
         return float(self.map_.curve.c)  # type: ignore[attr-defined]
 
 
-def _nonnegative_fit(columns: FloatArray, data: Data, variant: str) -> tuple[FloatArray, bool]:
+def _nonnegative_fit(columns: FloatArray, data: Data, *, through_half: bool, tied: bool) -> tuple[FloatArray, bool]:
     """(a, b, c) of the best fit with a, b ≥ 0: the free one, or the best with one or both at zero."""
-    spread = np.maximum(columns.std(axis=1), 1e-12)
-    ones = np.ones((0 if variant == "ab" else 1, columns.shape[1]))
-    uses = [np.array([[1.0, 1.0]])] if variant == "am" else [np.eye(2), np.eye(2)[:1], np.eye(2)[1:]]
-    best: tuple[float, FloatArray, bool] | None = None
-    for use in [*uses, np.zeros((0, 2))]:
-        scaled = (use / (use @ spread)[:, None]) @ columns
-        center = scaled.mean(axis=1) if ones.size else np.zeros(len(scaled))
-        fit, separated = fit_or_smooth(np.vstack([scaled - center[:, None], ones]), data.y, data.weight)
-        slopes = fit.coefficients[: len(use)] / (use @ spread)
-        if (slopes < 0).any() or (best is not None and fit.loss >= best[0]):
-            continue
-        intercept = float(fit.coefficients[-1] - fit.coefficients[: len(use)] @ center) if ones.size else 0.0
-        best = fit.loss, np.r_[slopes @ use, intercept], separated
-        if len(use) == 2 or variant == "am":  # convex: a free minimum inside the quadrant is the minimum
-            break
-    if best is None:
-        refuse("scores must be usable", "no fit", "Report this data set.")
-    return best[1], best[2]
+    ones = columns[2:2] if through_half else columns[2:]
+    free = np.array([[1.0, 1.0]]) if tied else np.eye(2)
+    bounded = [np.zeros((0, 2))] if tied else [np.eye(2)[:1], np.eye(2)[1:], np.zeros((0, 2))]
+    found: list[tuple[float, FloatArray, bool]] = []
+    for use in [free, *bounded]:
+        whole = columns if use is free and not tied and not through_half else np.vstack([use @ columns[:2], ones])
+        fit, separated = fit_or_smooth(whole, data.y, data.weight)
+        slopes = fit.coefficients[: len(use)]
+        if (slopes >= 0).all():
+            answer = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]
+            if use is free:  # convex: a free minimum inside the quadrant is the minimum
+                return answer, separated
+            found.append((fit.loss, answer, separated))
+    return min(found, key=lambda one: one[0])[1:]

@@ -354,12 +354,13 @@ class _Problem:
         size = getattr(owner, "grid_size", None)
         self.grid = np.linspace(0.0, 1.0, self.k if size is None else parse_count(size, "grid_size", 2))
         self.basis = Basis(0.0, 1.0, self.k)
+        self._seen: tuple[Data, FloatArray] | None = None
 
     @classmethod
     def of(cls, owner: SplineCalibrator | MonotoneSplineCalibrator, data: Data) -> _Problem | None:
         """The problem, or None where the score is constant and there is nothing to fit."""
         problem = cls(owner, data)
-        x = problem.chart(data.score)
+        x = problem.coordinate(data)
         if not float(np.ptp(x)) > 1e-12 * (1.0 + float(np.abs(x).max())):
             owner.penalty_ = problem.smoothing if isinstance(problem.smoothing, float) else 0.0
             return None
@@ -375,9 +376,15 @@ class _Problem:
         """Whether scores may lie beyond the knots."""
         return self.chart.space == "logit"
 
+    def coordinate(self, data: Data) -> FloatArray:
+        """The scores on the chart, computed once for the data at hand."""
+        if self._seen is None or self._seen[0] is not data:
+            self._seen = data, self.chart(data.score)
+        return self._seen[1]
+
     def cells(self, data: Data) -> Cells:
         """Rows, points they are shared among, or the kernel estimates of Step A, with the basis there."""
-        x = self.chart(data.score)
+        x = self.coordinate(data)
         if self.bandwidth is not None:
             p = data.chart("probability")(data.score)
             grid, rate, mass = kernel_estimate(p, data, self.grid, self.bandwidth, self.kernel)
@@ -388,16 +395,20 @@ class _Problem:
         total, square = data.total, float(events.sum())
         if x.size > _MANY:
             low, high = self._reach(x)
-            inside = (x >= low) & (x <= high)
-            step = (high - low) / _POINTS
-            shared = linear_bins(
-                x[inside], data.y[inside], None if data.weight is None else weight[inside], low, step, _POINTS + 1
-            )
-            points = low + step * np.arange(_POINTS + 1)
-            x = np.concatenate([points, x[~inside]])
-            weight, events = (
-                np.concatenate([s, rows[~inside]]) for s, rows in zip(shared, (weight, events), strict=True)
-            )
+            if float(np.ptp(x)) <= 2.0 * (high - low):  # points a little further apart reach all rows
+                low, high = float(x.min()), float(x.max())
+            step, count = (high - low) / _POINTS, _POINTS + 1
+            inside = None if (low, high) == (x.min(), x.max()) else (x >= low) & (x <= high)
+            near = data if inside is None else data.part(inside)
+            outcome = near.codes if near.weight is None else near.y
+            shared = linear_bins(x if inside is None else x[inside], outcome, near.weight, low, step, count)
+            points = low + step * np.arange(count)
+            if inside is None:
+                x, (weight, events) = np.asarray(points), shared
+            else:
+                x = np.concatenate([points, x[~inside]])
+                rest = weight[~inside], events[~inside]
+                weight, events = (np.concatenate(pair) for pair in zip(shared, rest, strict=True))
         return Cells(self.basis.design(x), weight, events, square, total)
 
     def _reach(self, x: FloatArray) -> tuple[float, float]:
