@@ -333,10 +333,8 @@ def test_isotonic_steps_are_invariant_under_increasing_maps_of_the_score(interpo
 
 def distance(calibrator: Calibrator, n: int) -> float:
     """The promised distance from 0 and 1 (docs/calibrators.md)."""
-    if calibrator.name in ("isotonic", "binning", "kernel"):
+    if calibrator.name in ("isotonic", "binning", "kernel") or getattr(calibrator, "link", "") == "identity":
         return 1 / (2 * n)
-    if calibrator.name in ("spline", "monotone-spline"):
-        return 1 / (8 * n)
     if calibrator.name == "venn-abers":
         return 1 / (2 * (n + 2))
     if calibrator.name in ("identity", "temperature"):

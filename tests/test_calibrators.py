@@ -540,7 +540,7 @@ def test_large_penalty_is_a_straight_line_platt_s():
 def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
     s, y = sample(20_000)
     shared = MonotoneSplineCalibrator().fit(s, y)
-    monkeypatch.setattr("scoreprism.calibrators._smooth._MANY", 10**9)
+    monkeypatch.setattr("scoreprism.calibrators._problem._MANY", 10**9)
     exact = MonotoneSplineCalibrator(penalty=shared.penalty_).fit(s, y)
     grid = np.linspace(0.001, 0.999, 999)
     assert np.abs(shared.calibrate(grid) - exact.calibrate(grid)).max() < 1e-5
@@ -863,7 +863,7 @@ def test_folds_are_random_and_share_the_bins():
 
 
 def _data(s, y):
-    from scoreprism.calibrators._base import Data
+    from scoreprism.calibrators._data import Data
 
     return Data(s, y, None, 2, "probability")
 

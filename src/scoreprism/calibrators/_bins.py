@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_count, parse_numbers, refuse
-from scoreprism.calibrators._base import Calibrator, Data, Map
-from scoreprism.calibrators._isotonic import parse_distance
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._logistic import expected
-from scoreprism.calibrators._maps import BinaryMap, Steps, Sum
+from scoreprism.calibrators._maps import BinaryMap, Steps, Sum, parse_distance
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -158,7 +158,7 @@ class BinEffectsCalibrator(Calibrator):
         ones = np.ones(x.size) if data.weight is None else data.weight
         effects, self.variance_ = _shrunken_effects(bins, cuts.size + 1, offset, data.y, ones)
         starts = np.concatenate([[min(float(x.min()), cuts[0] if cuts.size else np.inf) - 1.0], cuts])
-        return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").floored(data.score, data.total)
+        return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").floored(data.score, data.distance)
 
     def _cuts(self, data: Data) -> FloatArray:
         """Cuts on the logit scale."""

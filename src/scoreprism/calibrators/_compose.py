@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from scoreprism._validation import parse_choice, refuse
-from scoreprism.calibrators._base import Calibrator, Data, Map
+from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._bins import BinEffectsCalibrator
+from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._folds import Split, enough_rows, make_folds
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
 from scoreprism.calibrators._multiclass import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import plain, refuse
-from scoreprism.calibrators._base import Calibrator, Map, Reduction
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Map, Reduction
 from scoreprism.calibrators._parts import decode, encode, require_fields
 from scoreprism.losses import LOSSES, ProperLoss
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import listed, parse_count, parse_random_state, plain, refuse
-from scoreprism.calibrators._base import Data
+from scoreprism.calibrators._data import Data
 from scoreprism.simplex import IntArray
 
 #: Draws before giving up on folds whose training parts hold every class.

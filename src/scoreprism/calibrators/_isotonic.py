@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_number
-from scoreprism.calibrators._base import Calibrator, Data, Map
-from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve, Steps
+from scoreprism._validation import parse_choice
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
+from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve, Steps, parse_distance
 from scoreprism.isotonic import Ladder, isotonic_blocks, isotonic_ladder
 from scoreprism.simplex import FloatArray
 
@@ -78,14 +79,6 @@ class IsotonicCalibrator(Calibrator):
         """Number of different values."""
         values: FloatArray = self.map_.curve.values  # type: ignore[attr-defined]
         return len(np.unique(values))
-
-
-def parse_distance(clip: object, total: float) -> float:
-    """How far a fitted law stays from 0 and 1: 1/(2n) unless said otherwise."""
-    if isinstance(clip, str):
-        parse_choice(clip, ("auto",), "clip")
-        return min(0.5 / total, 0.25)
-    return parse_number(clip, "clip", "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)
 
 
 def _shrunken(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:

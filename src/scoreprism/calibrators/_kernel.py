@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_number, refuse
-from scoreprism.calibrators._base import Calibrator, Data, Map
-from scoreprism.calibrators._isotonic import parse_distance
-from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
+from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve, parse_distance
 from scoreprism.calibrators._splines import natural_spline
 from scoreprism.isotonic import locate
 from scoreprism.simplex import FloatArray, IntArray

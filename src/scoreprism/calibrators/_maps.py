@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scoreprism._validation import parse_choice, parse_number
 from scoreprism.calibrators._numerics import BELOW_ONE, FAR, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import locate
@@ -314,19 +315,17 @@ class BinaryMap(Part):
             np.clip(out, self.clip, 1.0 - self.clip, out=out)
         return out
 
-    def floored(self, score: FloatArray, total: float, *, least: float | None = None) -> BinaryMap:
+    def floored(self, score: FloatArray, most: float, *, least: float | None = None) -> BinaryMap:
         """
         The same map, bent away from 0 and 1 beyond what the rows it was fitted on support.
 
-        The floor is 1/(2n), or where fitted values of these rows are nearer to 0 or 1, the nearest of them, but not
-        below 1/(2n)² (or `least`).
+        The floor is `most`, 1/(2n), or where fitted values of these rows are nearer to 0 or 1, the nearest of them,
+        but not below its square (or `least`).
         """
         ends = score[[int(score.argmin()), int(score.argmax())]]
         p = self(np.concatenate([ends, score[:: max(1, score.size // 1024)]]))
         nearest = float(np.minimum(p, 1.0 - p).min())
-        most = min(0.5 / total, 0.25)
-        lowest = most**2 if least is None else least
-        return replace(self, floor=min(most, max(nearest, lowest)))
+        return replace(self, floor=min(most, max(nearest, most**2 if least is None else least)))
 
     def sql(self, column: str) -> str:
         """An expression that is NULL where the score is missing or not of its kind."""
@@ -340,3 +339,11 @@ class BinaryMap(Part):
             value = f"least(greatest({value}, {literal(self.clip)}), {literal(1.0 - self.clip)})"
         ends = ("0", "1") if self.chart.kind == "probability" else (f"-{_LARGEST}", _LARGEST)
         return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {value} END"
+
+
+def parse_distance(clip: object, total: float) -> float:
+    """How far a fitted law stays from 0 and 1: 1/(2n) unless said otherwise."""
+    if isinstance(clip, str):
+        parse_choice(clip, ("auto",), "clip")
+        return min(0.5 / total, 0.25)
+    return parse_number(clip, "clip", "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)

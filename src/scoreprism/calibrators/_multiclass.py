@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._validation import parse_count, parse_number
-from scoreprism.calibrators._base import Calibrator, Data, Map, log_law, smallest
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map, log_law, smallest
 from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax

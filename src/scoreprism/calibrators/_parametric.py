@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._validation import parse_choice
-from scoreprism.calibrators._base import Calibrator, Data, Map, log_law, smallest
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map, log_law, smallest
 from scoreprism.calibrators._logistic import (
     Likelihood,
     fit_logistic,
@@ -110,7 +111,7 @@ class PlattCalibrator(Calibrator):
 
     def _fit(self, data: Data) -> Map:
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
-        return BinaryMap(data.logit, line, "logit").floored(data.score, data.total)
+        return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
 
     @property
     def slope_(self) -> float:
@@ -179,7 +180,7 @@ class TemperatureCalibrator(Calibrator):
         if data.k == 2:
             beta, self.separated_ = _sharpness(_binary_look, data.logit(data.score), data)
             tempered = BinaryMap(data.logit, Affine(beta, 0.0), "logit")
-            return tempered.floored(data.score, data.total, least=0.0)  # fitted rows stay: their loss may not rise
+            return tempered.floored(data.score, data.distance, least=0.0)  # fitted rows stay: their loss may not rise
         low = smallest(data.score, data.kind)
         beta, self.separated_ = _sharpness(_multi_look, log_law(data.score, data.kind, low), data)
         return Tempered(data.kind, beta, low)
@@ -322,7 +323,9 @@ class BetaCalibrator(Calibrator):
         (a, b, c), self.separated_ = _nonnegative_fit(columns, data, through_half=variant == "ab", tied=variant == "am")
         if variant == "ab":
             c = (a - b) * np.log(2.0)
-        return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(data.score, data.total)
+        return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(
+            data.score, data.distance
+        )
 
     @property
     def a_(self) -> float:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_count, parse_number
-from scoreprism.calibrators._base import Calibrator, Data, Map
-from scoreprism.calibrators._folds import make_folds
-from scoreprism.calibrators._isotonic import parse_distance
-from scoreprism.calibrators._kernel import KERNELS, kernel_estimate, linear_bins, parse_bandwidth
-from scoreprism.calibrators._logistic import fit_logistic, fit_or_smooth
-from scoreprism.calibrators._maps import Affine, BinaryMap, Chart
+from scoreprism._validation import parse_number
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
+from scoreprism.calibrators._logistic import fit_or_smooth
+from scoreprism.calibrators._maps import Affine, BinaryMap
 from scoreprism.calibrators._parametric import fit_line
-from scoreprism.calibrators._splines import Basis, Cells, Constraint, SplineFit, fit_penalised, natural_spline
+from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
+from scoreprism.calibrators._splines import Basis, Constraint, natural_spline
 from scoreprism.simplex import FloatArray
 
-LINKS = ("logit", "identity")
-#: From this many rows on they are shared among this many even points (see `linear_bins`).
-_MANY, _POINTS = 4096, 2048
-#: Quantiles between which the knots of a spline in the logit stand; its tails are straight.
-_OUTER = (0.005, 0.995)
 #: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
 _KNOTS = {
     3: (0.1, 0.5, 0.9),
@@ -30,18 +25,6 @@ _KNOTS = {
     6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
     7: (0.025, 0.1833, 0.3417, 0.5, 0.6583, 0.8167, 0.975),
 }
-
-
-def quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
-    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
-    if weight is None:
-        ranks = np.ceil(np.array(shares) * x.size * (1.0 - 1e-12)).astype(np.intp) - 1
-        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
-    order = np.argsort(x)
-    upto = np.cumsum(weight[order])
-    at = np.searchsorted(upto, np.array(shares) * upto[-1] * (1.0 - 1e-12))
-    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
-    return found
 
 
 class NaturalSplineCalibrator(Calibrator):
@@ -91,12 +74,12 @@ class NaturalSplineCalibrator(Calibrator):
         x = data.logit(data.score)
         knots = np.unique(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
         if knots.size < 3:
-            return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.total)
+            return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
         line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
         bent = np.eye(knots.size) - line @ np.linalg.pinv(line)
         fit, _ = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, ridge * bent)
         curve = natural_spline(knots, fit.coefficients, tails="linear")
-        return BinaryMap(data.logit, curve, "logit").floored(data.score, data.total)
+        return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
 
     @property
     def knots_(self) -> FloatArray:
@@ -146,7 +129,8 @@ class SplineCalibrator(Calibrator):
     random_state : int, Generator or None, default=None
         Seed of the folds.
     clip : "auto" or float, default="auto"
-        Smallest distance from 0 and 1 that coefficients may stand for; "auto" is 1/(2n).
+        Smallest distance from 0 and 1; "auto" is 1/(2n). With the logit link a straight line may come nearer, and
+        straight tails are bent away from the ends (see `docs/calibrators.md`).
     kind : {"probability", "logit"}, default="probability"
         What scores are.
 
@@ -191,15 +175,9 @@ class SplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        problem = _Problem.of(self, data)
-        if problem is None:
-            return _constant(data)
-        if problem.link == "identity":  # least squares as it is; the map cuts what leaves [clip, 1 − clip]
-            fit = problem.fit(data, Constraint(np.zeros((0, problem.basis.k)), np.zeros(0)))
-        else:
-            fit = problem.fit(data, _boxed(problem.basis.k, problem.lowest, problem.highest))
-        self.penalty_ = fit.penalty
-        return problem.map(fit.beta)
+        options = SplineOptions.of(self.get_params(deep=False), data)
+        problem = SplineProblem(options, data, _anything if options.link == "identity" else _boxed)
+        return _fitted(self, problem, lambda beta: beta)
 
 
 class MonotoneSplineCalibrator(Calibrator):
@@ -237,7 +215,8 @@ class MonotoneSplineCalibrator(Calibrator):
     random_state : int, Generator or None, default=None
         Seed of the folds.
     clip : "auto" or float, default="auto"
-        Smallest distance from 0 and 1 that coefficients may stand for; "auto" is 1/(2n).
+        Smallest distance from 0 and 1; "auto" is 1/(2n). With the logit link a straight line may come nearer, and
+        straight tails are bent away from the ends (see `docs/calibrators.md`).
     kind : {"probability", "logit"}, default="probability"
         What scores are.
 
@@ -301,168 +280,42 @@ class MonotoneSplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        problem = _Problem.of(self, data)
-        self.bandwidth_ = None if problem is None else problem.bandwidth
-        if problem is None:
-            return _constant(data)
-        gap = 1e-3 / (problem.basis.k - 1) if self.strict else 0.0
-        fit = problem.fit(data, _rising(problem.basis, problem.lowest, problem.highest, gap))
-        self.penalty_ = fit.penalty
-        ramp = gap * np.arange(problem.basis.k)  # differences are exact, whatever rounding did to them
-        return problem.map(np.maximum.accumulate(fit.beta - ramp) + ramp)
+        options = SplineOptions.of(self.get_params(deep=False), data)
+        self.bandwidth_ = options.bandwidth
+        gap = 1e-3 / (options.k - 1) if self.strict else 0.0
+        ramp = gap * np.arange(options.k)
+        problem = SplineProblem(options, data, lambda basis, low, high: _rising(basis, low, high, gap))
+        return _fitted(self, problem, lambda beta: np.maximum.accumulate(beta - ramp) + ramp)
 
 
-def _constant(data: Data) -> BinaryMap:
-    """The base rate: what a constant score says."""
-    return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+def _fitted(
+    owner: SplineCalibrator | MonotoneSplineCalibrator,
+    problem: SplineProblem,
+    settle: Callable[[FloatArray], FloatArray],
+) -> BinaryMap:
+    """The fitted map; `settle` undoes what rounding did to the order of the coefficients."""
+    smoothing, data = problem.options.smoothing, problem.data
+    owner.penalty_ = smoothing if isinstance(smoothing, float) else 0.0
+    if problem.constant:  # one score says no more than the base rate
+        return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+    fit = problem.fit()
+    owner.penalty_ = fit.penalty
+    return problem.map(settle(fit.beta))
 
 
-def _boxed(k: int, lowest: float, highest: float) -> Constraint:
+def _anything(basis: Basis, _low: float, _high: float) -> Constraint:
+    """No constraint: least squares as it is; the map cuts what leaves its bounds."""
+    return Constraint(np.zeros((0, basis.k)), np.zeros(0))
+
+
+def _boxed(basis: Basis, low: float, high: float) -> Constraint:
     """Coefficients between two bounds, which the curve then keeps."""
-    return Constraint(np.vstack([np.eye(k), -np.eye(k)]), np.concatenate([np.full(k, lowest), np.full(k, -highest)]))
+    one = np.eye(basis.k)
+    return Constraint(np.vstack([one, -one]), np.repeat([low, -high], basis.k))
 
 
-def _rising(basis: Basis, lowest: float, highest: float, gap: float) -> Constraint:
+def _rising(basis: Basis, low: float, high: float, gap: float) -> Constraint:
     """Coefficients that do not fall (or rise by a gap), with the values at the outer knots between two bounds."""
     first, last = basis.design(np.array([basis.left, basis.right]))
     rows = np.vstack([np.diff(np.eye(basis.k), axis=0), first, -last])
-    return Constraint(rows, np.concatenate([np.full(basis.k - 1, gap), [lowest, -highest]]))
-
-
-class _Problem:
-    """What both spline calibrators set up: chart, basis, data on cells, bounds and the choice of λ."""
-
-    def __init__(self, owner: SplineCalibrator | MonotoneSplineCalibrator, data: Data) -> None:
-        self.link = parse_choice(owner.link, LINKS, "link")
-        self.k = parse_count(owner.n_basis, "n_basis", 4)
-        self.clip = max(parse_distance(owner.clip, data.total), 1e-12)
-        self.bound = float(np.log((1.0 - self.clip) / self.clip))
-        self.lowest, self.highest = (-self.bound, self.bound) if self.link == "logit" else (self.clip, 1.0 - self.clip)
-        self.smoothing = _parse_penalty(owner.penalty)
-        self.cv = owner.cv
-        self.random_state = owner.random_state
-        given = getattr(owner, "bandwidth", None)
-        space = parse_choice(owner.chart, ("auto", "logit", "probability"), "chart")
-        if space == "auto":
-            space = "probability" if self.link == "identity" or given is not None else "logit"
-        self.chart: Chart = data.chart(space)
-        self.kernel = KERNELS[parse_choice(getattr(owner, "kernel", "triweight"), KERNELS, "kernel")]
-        self.bandwidth: float | None = None
-        if given is not None:
-            p = data.chart("probability")(data.score)
-            self.bandwidth = parse_bandwidth(given, p, data, self.kernel)
-        size = getattr(owner, "grid_size", None)
-        self.grid = np.linspace(0.0, 1.0, self.k if size is None else parse_count(size, "grid_size", 2))
-        self.basis = Basis(0.0, 1.0, self.k)
-        self._seen: tuple[Data, FloatArray] | None = None
-
-    @classmethod
-    def of(cls, owner: SplineCalibrator | MonotoneSplineCalibrator, data: Data) -> _Problem | None:
-        """The problem, or None where the score is constant and there is nothing to fit."""
-        problem = cls(owner, data)
-        x = problem.coordinate(data)
-        if not float(np.ptp(x)) > 1e-12 * (1.0 + float(np.abs(x).max())):
-            owner.penalty_ = problem.smoothing if isinstance(problem.smoothing, float) else 0.0
-            return None
-        if problem.tails:
-            left, right = quantiles(x, data.weight, _OUTER)
-            if not right - left > 1e-3 * np.ptp(x):
-                left, right = x.min(), x.max()
-            problem.basis = Basis(float(left), float(right), problem.k)
-        return problem
-
-    @property
-    def tails(self) -> bool:
-        """Whether scores may lie beyond the knots."""
-        return self.chart.space == "logit"
-
-    def coordinate(self, data: Data) -> FloatArray:
-        """The scores on the chart, computed once for the data at hand."""
-        if self._seen is None or self._seen[0] is not data:
-            self._seen = data, self.chart(data.score)
-        return self._seen[1]
-
-    def cells(self, data: Data) -> Cells:
-        """Rows, points they are shared among, or the kernel estimates of Step A, with the basis there."""
-        x = self.coordinate(data)
-        if self.bandwidth is not None:
-            p = data.chart("probability")(data.score)
-            grid, rate, mass = kernel_estimate(p, data, self.grid, self.bandwidth, self.kernel)
-            at = grid if self.chart.space == "probability" else Chart("probability", "logit", 1e-9, 1e-9)(grid)
-            return Cells(self.basis.design(at), mass, mass * rate, float(mass @ rate**2), float(grid.size))
-        weight = np.ones(x.size) if data.weight is None else data.weight
-        events = weight * data.y
-        total, square = data.total, float(events.sum())
-        if x.size > _MANY:
-            low, high = self._reach(x)
-            if float(np.ptp(x)) <= 2.0 * (high - low):  # points a little further apart reach all rows
-                low, high = float(x.min()), float(x.max())
-            step, count = (high - low) / _POINTS, _POINTS + 1
-            inside = None if (low, high) == (x.min(), x.max()) else (x >= low) & (x <= high)
-            near = data if inside is None else data.part(inside)
-            outcome = near.codes if near.weight is None else near.y
-            shared = linear_bins(x if inside is None else x[inside], outcome, near.weight, low, step, count)
-            points = low + step * np.arange(count)
-            if inside is None:
-                x, (weight, events) = np.asarray(points), shared
-            else:
-                x = np.concatenate([points, x[~inside]])
-                rest = weight[~inside], events[~inside]
-                weight, events = (np.concatenate(pair) for pair in zip(shared, rest, strict=True))
-        return Cells(self.basis.design(x), weight, events, square, total)
-
-    def _reach(self, x: FloatArray) -> tuple[float, float]:
-        """Where rows are shared among points: the knots and a margin, but no further than the scores."""
-        margin = 3.0 * self.basis.width
-        return max(float(x.min()), self.basis.left - margin), min(float(x.max()), self.basis.right + margin)
-
-    def start(self, cells: Cells) -> FloatArray:
-        """Coefficients of the best straight line that does not fall, inside the bounds."""
-        rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
-        mean = float(cells.events.sum() / cells.weight.sum())
-        if self.link == "identity":
-            return np.full(self.k, np.clip(mean, self.lowest, self.highest))
-        place = (self.basis.greville - self.basis.left) / (self.basis.right - self.basis.left)
-        fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
-        slope, intercept = fit.coefficients
-        if slope <= 0.0 or not fit.converged:
-            slope, intercept = 0.0, np.log(mean / (1.0 - mean))
-        line: FloatArray = np.clip(slope * place + intercept, self.lowest, self.highest)
-        return line
-
-    def fit(self, data: Data, constraint: Constraint) -> SplineFit:
-        """The penalised fit, with λ by cross-validation if that was asked for."""
-        smoothing = self._cross_validated(data, constraint) if self.smoothing == "cv" else self.smoothing
-        cells = self.cells(data)
-        return fit_penalised(cells, self.basis.penalty, smoothing, self.link, constraint, self.start(cells))
-
-    def _cross_validated(self, data: Data, constraint: Constraint) -> float:
-        """The λ with the smallest pooled out-of-fold loss: log loss for the logit link, squared error otherwise."""
-        whole = self.cells(data)
-        unit = float((whole.weight @ (whole.design**2).sum(axis=1)) / np.trace(self.basis.penalty))
-        tries = unit * 10.0 ** np.arange(-4.0, 5.01, 1.0)
-        loss = np.zeros(tries.size)
-        start = self.start(whole)
-        for train, test in make_folds(self.cv, data, self.random_state):
-            cells, held = self.cells(data.part(train)), data.part(test)
-            design = self.basis.design(self.chart(held.score))
-            weight = np.ones(held.y.size) if held.weight is None else held.weight
-            for i, smoothing in enumerate(tries):
-                fit = fit_penalised(cells, self.basis.penalty, float(smoothing), self.link, constraint, start)
-                eta = design @ np.clip(fit.beta, self.lowest, self.highest)
-                rows = np.logaddexp(0.0, eta) - held.y * eta if self.link == "logit" else (held.y - eta) ** 2
-                loss[i] += float(weight @ rows)
-        return float(tries[int(np.argmin(loss))])
-
-    def map(self, beta: FloatArray) -> BinaryMap:
-        """The map with these coefficients; values stay `clip` away from 0 and 1, in straight tails a quarter of it."""
-        curve = self.basis.curve(beta, tails=self.tails)
-        if self.link == "logit":
-            return BinaryMap(self.chart, curve, self.link, floor=self.clip if self.tails else 0.0)
-        return BinaryMap(self.chart, curve, self.link, clip=self.clip)
-
-
-def _parse_penalty(value: object) -> str | float:
-    if isinstance(value, str):
-        return parse_choice(value, ("reml", "gcv", "cv"), "penalty")
-    return parse_number(value, "penalty", "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
+    return Constraint(rows, np.concatenate([np.full(basis.k - 1, gap), [low, -high]]))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism._validation import parse_choice
-from scoreprism.calibrators._base import Calibrator, Data, Map
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._folds import make_folds
 from scoreprism.calibrators._maps import BinaryMap, Chart, Steps
 from scoreprism.calibrators._parts import Part, require

@@ -1,0 +1,124 @@
+"""What a map is fitted on: scores, classes and weights, parsed; and the charts of several classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.calibrators._logistic import fit_logistic
+from scoreprism.calibrators._maps import Chart, logit_chart, parse_distance
+from scoreprism.calibrators._parts import Part
+from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism.simplex import FloatArray, IntArray, as_matrix
+
+
+class Map(Protocol):
+    """A fitted map: from the score, (n,) for two classes and (n, K) for more, to a law of the same shape."""
+
+    def __call__(self, score: FloatArray) -> FloatArray: ...
+
+
+class Origin(NamedTuple):
+    """The rows that came, where some had no weight: positions of those kept, and all labels."""
+
+    rows: IntArray
+    labels: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a map is fitted on, parsed: the score, the class codes, the weights (None for equal ones)."""
+
+    score: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    k: int
+    kind: str
+    origin: Origin | None = None
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """Outcomes 0 and 1 of two classes."""
+        return self.codes.astype(np.float64)
+
+    @cached_property
+    def total(self) -> float:
+        """Number of rows, or the sum of the weights: calibrators take Σw as their n."""
+        return float(self.codes.shape[0] if self.weight is None else self.weight.sum())
+
+    @property
+    def distance(self) -> float:
+        """1/(2n): how near to 0 or 1 a law fitted on these rows may come."""
+        return parse_distance("auto", self.total)
+
+    @cached_property
+    def rate(self) -> float:
+        """Share of events."""
+        return float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
+
+    @cached_property
+    def logit(self) -> Chart:
+        """The chart of logits."""
+        return logit_chart(self.score, self.kind)
+
+    def chart(self, space: str) -> Chart:
+        """The chart of another coordinate."""
+        return self.logit if space == "logit" else Chart(self.kind, space)
+
+    def part(self, rows: NDArray[Any]) -> Data:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Data(self.score[rows], self.codes[rows], weight, self.k, self.kind)
+
+
+@dataclass(frozen=True)
+class Reduction(Part):
+    """Scores of another width than 1 or K, brought to K logits (one log-odds for two classes) by a ridge regression."""
+
+    weights: FloatArray
+
+    def __call__(self, table: FloatArray) -> FloatArray:
+        eta = np.tile(self.weights[-1], (table.shape[0], 1))
+        for column, weights in zip(table.T, self.weights[:-1], strict=True):  # the same bits in any company
+            eta += column[:, None] * weights
+        return eta[:, 0] if eta.shape[1] == 1 else eta
+
+    @staticmethod
+    def fitted(table: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Reduction:
+        """Regress the classes on all columns."""
+        center = np.average(table, axis=0, weights=weight)
+        spread = np.sqrt(np.average((table - center) ** 2, axis=0, weights=weight))
+        spread = np.where(spread > 0.0, spread, 1.0)
+        design = np.column_stack([(table - center) / spread, np.ones(table.shape[0])])
+        ridge = np.r_[np.full(table.shape[1], 1e-2), 0.0]
+        if k == 2:
+            beta = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge)).coefficients[
+                :, None
+            ]
+        else:
+            full = np.broadcast_to(np.maximum(ridge, 1e-9)[:, None], (design.shape[1], k))
+            beta = fit_softmax(design, codes, weight, np.zeros(full.shape), full)
+        slopes = beta[:-1] / spread[:, None]
+        return Reduction(np.vstack([slopes, beta[-1:] - center @ slopes]))
+
+
+def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:
+    """Log-probabilities of all classes, finite: probabilities below `low` count as `low`."""
+    if score.ndim == 2:
+        return log_softmax(score) if kind == "logit" else np.log(np.maximum(score, low))
+    if kind == "probability":
+        return np.log(np.maximum(as_matrix(score), low))
+    return -np.logaddexp(0.0, np.column_stack([score, -score]))
+
+
+def smallest(score: FloatArray, kind: str) -> float:
+    """Half the smallest positive probability where zeros occur (see `logit_chart`), else the smallest normal number."""
+    least = 2.2250738585072014e-308
+    if kind == "logit":
+        return least
+    law = as_matrix(score)
+    return max(0.5 * float(law[law > 0.0].min()), least) if law.min() == 0.0 else least
