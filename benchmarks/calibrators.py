@@ -71,7 +71,16 @@ def parametric():
     if have("betacal", "beta"):
         from betacal import BetaCalibration
 
-        found.append(Case("beta", "n=10⁵", lambda: BetaCalibrator().fit(s, y), lambda: BetaCalibration("abm").fit(s[:, None], y), "betacal", 1 / 3))
+        found.append(
+            Case(
+                "beta",
+                "n=10⁵",
+                lambda: BetaCalibrator().fit(s, y),
+                lambda: BetaCalibration("abm").fit(s[:, None], y),
+                "betacal",
+                1 / 3,
+            )
+        )
     return found
 
 
@@ -135,6 +144,26 @@ def kernels():
                 out[:, i] = k.sum(), k @ outcome
             return out
 
-        found.append(Case("kernel", f"binned, n=10⁶, {points} points", lambda g=grid: kernel_sums(s, outcome, None, g, 0.1, kernel, method="binned"), direct, "direct sum", bar, 3 if points == 100 else 1))
-        found.append(Case("kernel", f"exact, n=10⁶, {points} points", lambda g=grid: kernel_sums(s, outcome, None, g, 0.1, kernel, method="exact"), direct, "direct sum", None, 3 if points == 100 else 1))
+        found.append(
+            Case(
+                "kernel",
+                f"binned, n=10⁶, {points} points",
+                lambda g=grid: kernel_sums(s, outcome, None, g, 0.1, kernel, method="binned"),
+                direct,
+                "direct sum",
+                bar,
+                3 if points == 100 else 1,
+            )
+        )
+        found.append(
+            Case(
+                "kernel",
+                f"exact, n=10⁶, {points} points",
+                lambda g=grid: kernel_sums(s, outcome, None, g, 0.1, kernel, method="exact"),
+                direct,
+                "direct sum",
+                None,
+                3 if points == 100 else 1,
+            )
+        )
     return found

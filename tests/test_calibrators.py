@@ -871,3 +871,26 @@ def _data(s, y):
 def test_pooled_ties_are_sums():
     pooled = pool_ties(np.array([0.3, 0.1, 0.3]), np.array([1.0, 0.0, 1.0]))
     assert [column.tolist() for column in pooled] == [[0.1, 0.3], [1.0, 2.0], [0.0, 2.0]]
+
+
+# ── appendix E ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_appendix_e_is_u_shaped_with_its_minimum_near_a_tenth():
+    """The figure of the paper's appendix E.4, against the exact law: ICI and LCS of cross-fitted maps for three k."""
+    import runpy
+    from pathlib import Path
+
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "appendix_e.py"))
+    h = example["BANDWIDTHS"]
+    values = example["mean_distances"](samples=20)
+    best = h[values.argmin(axis=1)]
+    assert (best >= 0.05).all()
+    assert (best <= 0.2).all()
+    for curve in values.transpose(0, 2, 1).reshape(-1, len(h)):
+        low = curve.argmin()
+        assert curve[0] > 1.15 * curve[low]
+        assert curve[-1] > 2 * curve[low]
+        assert (np.diff(curve[:low]) < 0.1 * curve[low]).all()
+        assert (np.diff(curve[low:]) > 0).all()
