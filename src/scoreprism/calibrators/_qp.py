@@ -29,7 +29,7 @@ def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: F
     free = solve(pull)
     gap = least - rows @ free
     scale = float(gap.max(initial=0.0))
-    if scale <= 0.0:
+    if scale <= 1e-13 * (1.0 + float(np.abs(free).max())):  # the free minimum is feasible, up to rounding
         return free
     m = solve_triangular(lower, rows.T, lower=True, check_finite=False)  # columns are the constraints
     norms = np.sqrt((m * m).sum(axis=0))
@@ -53,6 +53,8 @@ def _polished(
     active: IntArray,
 ) -> FloatArray:
     """The minimum with the active constraints as equations, if that is feasible and optimal; else what came."""
+    if active.size == 0:
+        return x
     a = rows[active]
     spread = solve(a.T)
     try:
