@@ -32,7 +32,7 @@ from scoreprism.calibrators import (
     from_json,
     get_calibrator,
 )
-from scoreprism.exceptions import InputError, LabelError
+from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.simplex import sigmoid
 
 #: Variants beside the defaults that take another way through the code.
@@ -250,6 +250,7 @@ def test_monotone_maps_never_fall(calibrator, n):
     assert (np.diff(seeded(calibrator).fit(s, y).calibrate(dense_grid())) >= 0).all()
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=name_of)
 def test_monotone_maps_never_fall_where_the_truth_does(calibrator):
     rng = np.random.default_rng(3)
@@ -369,15 +370,37 @@ def test_multiclass_values_stay_off_the_ends(calibrator):
     assert np.isfinite(np.log(law)).all()
 
 
-def test_exact_zeros_and_ones_are_read_at_half_their_resolution():
+def test_exact_zeros_and_ones_are_read_at_a_quarter_of_their_resolution():
     rng = np.random.default_rng(0)
     s = rng.integers(0, 11, 2000) / 10
     y = (rng.random(2000) < 0.1 + 0.8 * s).astype(int)
     with_ends = PlattCalibrator().fit(s, y)
-    by_hand = PlattCalibrator().fit(np.clip(s, 0.05, 0.95), y)
+    by_hand = PlattCalibrator().fit(np.clip(s, 0.025, 0.975), y)
     np.testing.assert_allclose(
-        [with_ends.slope_, with_ends.intercept_], [by_hand.slope_, by_hand.intercept_], rtol=1e-12
+        [with_ends.slope_, with_ends.intercept_], [by_hand.slope_, by_hand.intercept_], rtol=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    "calibrator", [c for c in BINARY if c.strictly_increasing or getattr(c, "strict", False)], ids=name_of
+)
+def test_scores_of_exactly_0_and_1_do_not_tie_with_their_neighbours(calibrator):
+    """A forest's scores: steps of 0.02 with both ends; between and beyond them new scores keep their order."""
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 51, 600) / 50
+    fitted = seeded(calibrator).fit(s, (rng.random(600) < 0.1 + 0.8 * s).astype(int))
+    assert (np.diff(fitted.calibrate(np.linspace(0, 1, 2001))) > 0).all()
+
+
+@every_binary
+def test_scores_beyond_those_seen_are_not_extrapolated_far(calibrator):
+    """A score of 0 or 1 that did not occur in fit is not read as a logit of ±700."""
+    s, y = sample(100)
+    fitted = seeded(calibrator).fit(s, y)
+    ends = fitted.calibrate([0.0, s.min(), s.max(), 1.0])
+    if calibrator.name != "identity":
+        limit = 8 * abs(np.log(ends[1:3] / (1 - ends[1:3]))).max() + 8
+        assert (np.abs(np.log(ends / (1 - ends))) < limit).all()
 
 
 # ── hard cases ──────────────────────────────────────────────────────────────────────────────────────
@@ -401,6 +424,7 @@ HARD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreprismWarning")  # weights and order are odd on purpose
 @every_binary
 @pytest.mark.parametrize("case", HARD)
 def test_hard_cases_give_probabilities(calibrator, case):
@@ -445,7 +469,18 @@ def test_binary_maps_refuse_three_classes(calibrator):
 
 
 BAD = [
-    ([0.2, 1.5], [0, 1], "scores must hold probabilities between 0 and 1; got 1.5 in row 1 (1 of 2 rows outside). "),
+    (
+        [0.2, 1.5],
+        [0, 1],
+        "scores must hold probabilities between 0 and 1; got 1.5 in row 1 (1 of 2 rows outside). If these ",
+    ),
+    (pd.Series(["a", "b"], dtype=object), [0, 1], "scores must hold real numbers; got strings. "),
+    (
+        pd.DataFrame({"b": [0.3, 0.4], "a": [0.7, 0.6]}),
+        ["a", "b"],
+        "columns named after the labels must be in sorted order ",
+    ),
+    (np.array([[1e300], [1.0]]), [0, 1], "scores must be at most 1e15 in size; got 1e+300. Rescale them."),
     ([0.2, np.nan], [0, 1], "scores must be finite; got nan in row 1 (1 of 2 rows with NaN or infinities). "),
     ([0.2, 0.4, 0.5], [0, 1], "y and scores must have the same number of rows; got 2 and 3. "),
     ([], [], "scores must not be empty; got 0 rows. Pass at least one row."),
@@ -464,6 +499,46 @@ def test_bad_input_is_refused(scores, y, text):
     assert str(error.value).startswith(text)
 
 
+def test_logits_that_were_not_declared():
+    with pytest.raises(InputError) as error:
+        PlattCalibrator().fit([-2.0, 0.4, 3.0], [0, 1, 1])
+    assert str(error.value).endswith(
+        'apply scipy.special.expit (softmax for several classes) first. Or declare them with kind="logit".'
+    )
+
+
+def test_a_score_of_the_other_class_is_noticed():
+    rng = np.random.default_rng(0)
+    s = rng.random(1000)
+    labels = np.where(rng.random(1000) < s, "bad", "good")
+    with pytest.warns(ScoreOrderWarning) as caught:
+        MonotoneSplineCalibrator().fit(s, labels)
+    assert str(caught[0].message) == (
+        "scores are read as the probability of 'good', but they are lower where it occurs. If they speak of 'bad', "
+        "pass 1 − scores (or −scores for logits), or one column per class."
+    )
+    MonotoneSplineCalibrator().fit(1 - s, labels)
+
+
+def test_weights_that_sum_to_one_are_noticed():
+    s, y = sample(100)
+    with pytest.warns(WeightScaleWarning) as caught:
+        IsotonicCalibrator().fit(s, y, sample_weight=np.full(100, 0.01))
+    assert str(caught[0].message).startswith(
+        "sample_weight sums to 1 over 100 rows: a weight counts as a number of rows, "
+    )
+
+
+def test_attributes_before_fit():
+    for calibrator, name in (
+        (PlattCalibrator(), "slope_"),
+        (get_calibrator("beta"), "a_"),
+        (BinningCalibrator(), "edges_"),
+    ):
+        with pytest.raises(ValueError, match="not fitted"):
+            getattr(calibrator, name)
+
+
 PARAMETERS = [
     (get_calibrator("platt", kind="odds"), "kind must be one of probability, logit; got 'odds'. "),
     (IsotonicCalibrator(interpolation="cubic"), "interpolation must be one of centered, linear, step; got 'cubic'. "),
@@ -478,7 +553,7 @@ PARAMETERS = [
     (get_calibrator("natural-spline", n_knots=9), "n_knots must be a whole number from 3 to 7; got 9. "),
     (VennAbersCalibrator(cv=1), "cv must be a whole number of at least 2; got 1. "),
     (get_calibrator("vector-scaling", ridge=0), "ridge must be a positive number; got 0. "),
-    (OneVsRestCalibrator("beta"), "calibrator must be a calibrator; got 'beta'. "),
+    (OneVsRestCalibrator("bta"), "calibrator must be one of identity, platt, "),
     (SelectedCalibrator(candidates=[]), "candidates must not be empty; got none. "),
     (SelectedCalibrator(candidates=["plat"]), "calibrator must be one of "),
     (SelectedCalibrator(loss="accuracy"), "loss must be one of "),
@@ -657,6 +732,23 @@ DAMAGES = {
         lambda: damaged(lambda d: d["classes"].update(labels=[1])),
         "classes must list at least two labels of one kind; ",
     ),
+    "infinity": (
+        lambda: damaged(lambda d: d).replace('"clip": "auto"', '"clip": 1e999'),
+        "a calibrator file must hold finite numbers; got 1e999. ",
+    ),
+    "digits": (lambda: damaged(lambda d: d["map"].update(clip=10**400)), "map.clip must be a finite number; got 1000"),
+    "bare curve": (
+        lambda: damaged(lambda d: d.update(map={"part": "Affine", "slope": 5.0, "intercept": 3.0})),
+        "map must be a map; got Affine. ",
+    ),
+    "wrong classes": (
+        lambda: damaged(
+            lambda d: d.update(
+                map={"part": "Tempered", "kind": "probability", "sharpness": 1.0, "low": 0.1, "floor": 0.0}
+            )
+        ),
+        "map must give probabilities of 2 classes; got Tempered. ",
+    ),
     "twice": (lambda: '{"format": "a", "format": "b"}', "a calibrator file must not repeat a field; got format. "),
     "path": (lambda: 3, "from_json must get text; got int. "),
 }
@@ -740,6 +832,18 @@ def test_sql_names():
     assert "`order`" in fitted.to_sql("order", quote="`")
     with pytest.raises(InputError, match="column must be the name of a column"):
         fitted.to_sql("")
+
+
+def test_sql_of_single_precision_columns_and_of_scores_0_and_1():
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 11, 300) / 10
+    y = (rng.random(300) < 0.2 + 0.6 * s).astype(int)
+    grid = np.array([0.0, 0.004, 0.05, 0.3, 0.77, 0.99, 1.0], dtype=np.float32)
+    rows = pa.table({"score": grid})  # noqa: F841
+    for name in CALIBRATORS:
+        fitted = get_calibrator(name).fit(s, y)
+        found = duckdb.sql(f"SELECT {fitted.to_sql('score')} AS p FROM rows").fetchnumpy()["p"]
+        np.testing.assert_allclose(found, fitted.calibrate(grid.astype(float)), rtol=0, atol=1e-12, err_msg=name)
 
 
 def test_sql_is_for_one_score_and_two_classes():

@@ -473,6 +473,7 @@ def paper_program(s, y, k, penalty, h, clip):
     return g, b.T @ (v * rate), rows, np.concatenate([np.zeros(k - 1), [clip, clip - 1]]), knots
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("k", [8, 20])
 def test_monotone_identity_spline_solves_the_paper_s_program(penalty, k):
@@ -899,3 +900,165 @@ def test_appendix_e_is_u_shaped_with_its_minimum_near_a_tenth():
         assert curve[-1] > 2 * curve[low]
         assert (np.diff(curve[:low]) < 0.1 * curve[low]).all()
         assert (np.diff(curve[low:]) > 0).all()
+
+
+# ── found by review ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", [PlattCalibrator, BetaCalibrator, NaturalSplineCalibrator, BinEffectsCalibrator])
+@pytest.mark.parametrize("order", ["alternating", "rare"])
+def test_many_rows_in_any_order(kind, order):
+    """A rough first fit to some of many rows must not mislead, however rows are ordered and however rare events are."""
+    rng = np.random.default_rng(0)
+    n = 1 << 17
+    if order == "alternating":
+        y = np.tile([0, 1], n // 2)
+        s = np.clip(0.5 + 0.2 * (y - 0.5) + 0.2 * rng.normal(size=n), 0.01, 0.99)
+    else:
+        x = rng.normal(-8, 1, n)
+        s, y = expit(x), (rng.random(n) < expit(x)).astype(int)
+    fitted = kind().fit(s, y)
+    assert fitted.calibrate(s).mean() == pytest.approx(y.mean(), rel=0.05)  # logistic fits match the base rate
+    shuffled = rng.permutation(n)
+    np.testing.assert_allclose(
+        kind().fit(s[shuffled], y[shuffled]).calibrate(s[:99]), fitted.calibrate(s[:99]), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("slope", [60.0, 150.0])
+def test_steep_is_not_separated(slope):
+    """Classes that overlap have a maximum, however steep: the unpenalised fit of scikit-learn."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=5000)
+    y = (rng.random(5000) < expit(slope * x)).astype(int)
+    ours = PlattCalibrator(kind="logit").fit(x, y)
+    peer = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-13, max_iter=1000).fit(x[:, None], y)
+    assert not ours.separated_
+    assert ours.slope_ == pytest.approx(peer.coef_[0, 0], rel=1e-6)
+
+
+def test_beta_on_separated_and_reversed_scores():
+    s, y = np.array([0.09, 0.26, 0.3, 0.6, 0.81]), np.array([0, 0, 0, 0, 1])
+    for variant in ("abm", "am", "ab"):
+        fitted = BetaCalibrator(parameters=variant).fit(s, y)
+        assert fitted.separated_
+        assert np.ptp(fitted.calibrate(s)) > 0.1
+        constant = BetaCalibrator(parameters=variant).fit([0.2, 0.3, 0.6, 0.8], [1, 1, 0, 0]).calibrate([0.1, 0.9])
+        np.testing.assert_allclose(constant, 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kernel_crosses_gaps_in_a_straight_line(seed):
+    rng = np.random.default_rng(seed)
+    s = np.concatenate([rng.uniform(0, 0.2, 100), rng.uniform(0.8, 1, 100)])
+    y = rng.integers(0, 2, 200)
+    inside = KernelCalibrator(bandwidth=0.05).fit(s, y).calibrate(np.linspace(0.27, 0.73, 200))
+    assert np.abs(np.diff(inside, 2)).max() < 1e-3
+
+
+def test_kernel_of_heaped_scores_stays_small():
+    """Most scores within 1e-10 of 0 used to ask for terabytes."""
+    rng = np.random.default_rng(0)
+    for heap in (1e-6, 1e-10):
+        s = np.concatenate([rng.random(440) * heap, rng.random(60)])
+        y = np.concatenate([np.zeros(440, int), np.ones(60, int)])
+        y[rng.integers(0, 500, 5)] ^= 1
+        fitted = KernelCalibrator().fit(s, y)
+        assert fitted.bandwidth_ > 1e-4
+        assert fitted.calibrate([0.0, 0.9])[1] > 0.8
+    jitter = np.repeat([0.1, 0.3, 0.6], 130) * (1 + 1e-15 * rng.normal(size=390))
+    truth = np.repeat([0.1, 0.3, 0.6], 130)
+    outcome = (rng.random(390) < truth).astype(int)
+    for calibrator in (KernelCalibrator(), NaturalSplineCalibrator()):
+        fitted = calibrator.fit(jitter, outcome).calibrate(np.linspace(0.1, 0.6, 51))
+        assert fitted.min() > 0.02
+        assert fitted.max() < 0.75
+
+
+def test_dirichlet_does_not_diverge():
+    """Sharp scores of ten classes: the objective at the fit is below that of the identity."""
+    from sklearn.datasets import load_digits
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = load_digits(return_X_y=True)
+    p = GaussianNB(var_smoothing=1e-3).fit(X[:700], y[:700]).predict_proba(X[700:1000])
+    for calibrator in (DirichletCalibrator(), MatrixScalingCalibrator(), VectorScalingCalibrator()):
+        fitted = calibrator.fit(p, y[700:1000])
+        assert np.abs(fitted.weights_).max() < 100
+        assert log_loss(y[700:1000], fitted.predict_proba(p)) < log_loss(y[700:1000], p)
+
+
+def test_temperature_without_a_finite_optimum():
+    for s, y in (
+        ([0.3, 0.5, 0.6], [0, 1, 1]),
+        ([0.5, 0.5, 0.5], [0, 1, 1]),
+        (np.linspace(0.01, 0.99, 50), np.arange(50) > 24),
+    ):
+        fitted = TemperatureCalibrator().fit(s, y)
+        p = fitted.calibrate([0.01, 0.4, 0.499, 0.501, 0.6])
+        assert p.min() > 1e-6
+        assert p.max() < 1 - 1e-6
+    assert TemperatureCalibrator().fit([0.5, 0.5, 0.5], [0, 1, 1]).temperature_ == 1.0
+    law = TemperatureCalibrator().fit(np.eye(3)[[0, 1, 2, 0]] * 0.9 + 0.1 / 3, [0, 1, 2, 0]).predict_proba(np.eye(3))
+    assert law.min() > 0
+
+
+def test_venn_abers_of_very_uneven_weights():
+    s, y, w = [0.16, 0.3, 0.36, 0.51, 0.6, 0.88], [0, 1, 1, 0, 0, 1], [1e12, 1e-12, 1, 1e12, 1e-12, 1e12]
+    fitted = VennAbersCalibrator().fit(s, y, w)
+    new = np.array([0.05, 0.3, 0.36, 0.4, 0.9])
+    for column, outcome in ((0, 0.0), (1, 1.0)):
+        brute = [isotonic_fit(np.append(s, v), np.append(y, outcome).astype(float), np.append(w, 1.0))[-1] for v in new]
+        np.testing.assert_allclose(fitted.predict_interval(new)[:, column], brute, rtol=1e-12)
+
+
+def test_straight_lines_of_any_penalty():
+    s, y = sample(300)
+    expected = PlattCalibrator().fit(s, y).calibrate(s)
+    for penalty in (1e12, 1e15, 1e18):
+        np.testing.assert_allclose(
+            MonotoneSplineCalibrator(penalty=penalty).fit(s, y).calibrate(s), expected, atol=1e-4
+        )
+
+
+def test_a_clip_that_was_asked_for_is_kept():
+    s, y = sample(300)
+    for kind in (MonotoneSplineCalibrator, SplineCalibrator, IsotonicCalibrator, BinningCalibrator, KernelCalibrator):
+        p = kind(clip=0.1).fit(s, y).calibrate(np.linspace(0, 1, 101))
+        assert p.min() >= 0.1
+        assert p.max() <= 0.9
+
+
+def test_maps_inside_maps():
+    p, y = three_classes(300)
+    nested = OneVsRestCalibrator(SelectedCalibrator(candidates=["platt", "beta"]))
+    assert nested.fit(p, y).predict_proba(p).shape == (300, 3)
+    zero = OneVsRestCalibrator(IsotonicCalibrator(clip=0, shrink=False)).fit(p, y).predict_proba(np.eye(3))
+    np.testing.assert_allclose(zero.sum(axis=1), 1.0)
+    assert OneVsRestCalibrator("beta").fit(p, y).predict_proba(p).shape == (300, 3)
+    s, z = sample(200)
+    assert SelectedCalibrator(candidates="platt").fit(s, z).selected_ == "platt"
+
+
+def test_repeated_folds_give_a_mean_loss():
+    from sklearn.model_selection import KFold, RepeatedKFold
+
+    s, y = sample(300)
+    once = SelectedCalibrator(candidates=["platt"], cv=KFold(3)).fit(s, y).losses_["platt"]
+    often = SelectedCalibrator(candidates=["platt"], cv=RepeatedKFold(n_splits=3, n_repeats=4, random_state=0)).fit(
+        s, y
+    )
+    assert often.losses_["platt"] == pytest.approx(once, rel=0.05)
+
+
+def test_the_default_selection_is_reproducible():
+    s, y = sample(300)
+    assert SelectedCalibrator().fit(s, y).losses_ == SelectedCalibrator().fit(s, y).losses_
+
+
+def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
+    given = IsotonicCalibrator()
+    assert get_calibrator(given, clip=0.1).clip == 0.1
+    assert given.clip == "auto"
+    with pytest.raises(ValueError, match="Pass PlattCalibrator\\(\\)\\."):
+        get_calibrator(PlattCalibrator)

@@ -124,7 +124,7 @@ def test_classes_a_frozen_classifier_does_not_know(data):
         RecalibratedClassifier(base, "platt").fit(X, y + 1)
     assert str(error.value) == (
         "a frozen classifier must know the classes in y, and y must hold all of them; got 1, 2 in y and 0, 1 in the "
-        "classifier. Calibrate on rows in which each class occurs."
+        "classifier. Calibrate on rows with the labels it was trained on."
     )
 
 
@@ -198,3 +198,59 @@ def test_inside_cross_validation_and_parallel(data):
     assert cross_val_score(model, X, y, cv=3, scoring="neg_log_loss").mean() > -0.7
     one = RecalibratedClassifier(GaussianNB(), random_state=0).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), one)
+
+
+def test_one_vs_one_decision_values_are_not_logits():
+    from sklearn.datasets import load_iris
+    from sklearn.svm import SVC
+
+    X, y = load_iris(return_X_y=True)
+    model = RecalibratedClassifier(SVC(decision_function_shape="ovo"), "temperature", cv=3).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_classes_missing_from_a_part_are_refused():
+    X, y = np.arange(60.0)[:, None], np.repeat([0, 1, 2], 20)
+    with pytest.raises(InputError) as error:
+        RecalibratedClassifier(GaussianNB(), "temperature", cv=[(np.arange(40), np.arange(20, 60))]).fit(X, y)
+    assert str(error.value).startswith("the map must not be fitted on rows its classifier was trained on")
+    with pytest.raises(InputError) as error:
+        RecalibratedClassifier(GaussianNB(), "temperature", cv=[(np.arange(40), np.arange(40, 60))]).fit(X, y)
+    assert str(error.value) == (
+        "every class must be in both parts of every split; got no 2 in the training part of split 0. "
+        "Use stratified or shuffled splits."
+    )
+    with pytest.raises(InputError, match="the map must not be fitted on rows"):  # rows counted from the end
+        RecalibratedClassifier(GaussianNB(), "temperature", cv=[(np.arange(-60, 0), np.arange(60))]).fit(X, y)
+
+
+def test_groups_reach_the_splitter_without_routing(data):
+    X, y, _, _ = data
+    groups = np.arange(len(y)) // 10
+    ours = RecalibratedClassifier(GaussianNB(), "platt", cv=GroupKFold(4)).fit(X, y, groups=groups)
+    plain = RecalibratedClassifier(GaussianNB(), "platt", cv=list(GroupKFold(4).split(X, y, groups))).fit(X, y)
+    np.testing.assert_array_equal(ours.predict_proba(X), plain.predict_proba(X))
+
+
+def test_weights_a_classifier_does_not_take_are_spoken_of(data):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from scoreprism.exceptions import ScoreprismWarning
+
+    X, y, _, _ = data
+    model = RecalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), "platt")
+    with pytest.warns(
+        ScoreprismWarning, match="Pipeline.fit does not take sample_weight: the weights are used for the map only"
+    ):
+        model.fit(X, y, sample_weight=np.ones(len(y)))
+
+
+def test_the_seed_reaches_maps_inside_maps():
+    from scoreprism.calibrators import OneVsRestCalibrator, VennAbersCalibrator
+
+    X, y = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
+    model = RecalibratedClassifier(
+        GaussianNB(), OneVsRestCalibrator(VennAbersCalibrator(cv=3, random_state=None)), cv=3, random_state=0
+    )
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), model.fit(X, y).predict_proba(X))

@@ -290,7 +290,7 @@ def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
     return numbers.astype(np.intp)
 
 
-def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
+def parse_weights(value: ArrayLike | None, n: int, other: str = "y_true") -> FloatArray | None:
     """Nonnegative weights that are not all zero; None means equal weights."""
     if value is None:
         return None
@@ -299,7 +299,7 @@ def parse_weights(value: ArrayLike | None, n: int) -> FloatArray | None:
         weights = weights[:, 0]
     if weights.ndim != 1:
         refuse("sample_weight must be one-dimensional", f"shape {weights.shape}", "Pass one weight per row.")
-    require_rows(weights.shape[0], n, "sample_weight", "y_true")
+    require_rows(weights.shape[0], n, "sample_weight", other)
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         refuse(

@@ -9,9 +9,11 @@ __all__ = [
     "InputError",
     "LabelError",
     "NestingError",
+    "ScoreOrderWarning",
     "ScoreprismError",
     "ScoreprismWarning",
     "UnavailableError",
+    "WeightScaleWarning",
 ]
 
 
@@ -149,4 +151,38 @@ class InfiniteLossWarning(ScoreprismWarning):
     ...     risk = chain.decompose("log").risk
     >>> risk, caught[0].category.__name__
     (inf, 'InfiniteLossWarning')
+    """
+
+
+class ScoreOrderWarning(ScoreprismWarning):
+    """
+    A score falls as the class it is read for becomes more frequent: perhaps it speaks of the other class.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import IsotonicCalibrator
+    >>> risk = np.linspace(0, 1, 100)                                 # of "bad", which sorts first
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fitted = IsotonicCalibrator().fit(risk, np.where(risk > 0.5, "bad", "good"))
+    >>> caught[0].category.__name__
+    'ScoreOrderWarning'
+    """
+
+
+class WeightScaleWarning(ScoreprismWarning):
+    """
+    Weights add up to less than two rows, where a weight counts as a number of rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scoreprism.calibrators import IsotonicCalibrator
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fitted = IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
+    >>> caught[0].category.__name__
+    'WeightScaleWarning'
     """

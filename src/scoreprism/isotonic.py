@@ -334,7 +334,8 @@ def locate(cuts: FloatArray, x: FloatArray) -> IntArray:
         return np.searchsorted(cuts, x, side="right")
     low, high = float(cuts[0]), float(cuts[-1])
     cells = 16 * cuts.size
-    scale = (cells - 2) / (high - low)
+    width = high - low
+    scale = (cells - 2) / width if 1e-300 < width < 1e300 else np.inf
     if not np.isfinite(scale):
         return np.searchsorted(cuts, x, side="right")
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
+
 from scoreprism._validation import listed, parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._bins import BinEffectsCalibrator, BinningCalibrator
@@ -93,7 +95,7 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     calibrator : str or Calibrator
         A name in `CALIBRATORS`, or "auto" for `SelectedCalibrator`; a calibrator is returned as it is.
     **parameters : object
-        Its parameters.
+        Its parameters; with a calibrator, a copy that has them is returned.
 
     Returns
     -------
@@ -106,7 +108,9 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     IsotonicCalibrator(interpolation='step')
     """
     if isinstance(calibrator, Calibrator):
-        return calibrator.set_params(**parameters) if parameters else calibrator
+        return clone(calibrator).set_params(**parameters) if parameters else calibrator
+    if isinstance(calibrator, type) and issubclass(calibrator, Calibrator):
+        refuse("calibrator must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
     name = "selected" if calibrator == "auto" else parse_choice(calibrator, CALIBRATORS, "calibrator")
     cls = CALIBRATORS[name]
     known = cls().get_params(deep=False)

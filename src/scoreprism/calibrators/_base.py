@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
-from scoreprism.exceptions import LabelError
-from scoreprism.frames import unwrap
+from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
+from scoreprism.frames import column_names, unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
 
 #: What scores may be; declared, never guessed.
@@ -87,7 +87,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-            Scores of held-out rows: rows the model that made them was not trained on.
+            Scores of held-out rows: rows the model that made them was not trained on. Of two columns of
+            probabilities the second is used; pass logits if scores come nearer to 1 than 1e-16.
         y : array-like of shape (n,)
             Outcomes; any labels. One column of scores speaks of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
@@ -102,7 +103,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = self._read(scores, reset=True)
         labels = class_labels(y, type(self).__name__)
         require_rows(labels.shape[0], table.shape[0], "y", "scores")
-        weight = parse_weights(sample_weight, table.shape[0])
+        weight = parse_weights(sample_weight, table.shape[0], "scores")
         origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
             origin = Origin(np.flatnonzero(weight), labels)
@@ -118,9 +119,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"shape {table.shape} and the classes {listed(map(plain, classes))}",
                 "Pass one column per class that occurs in y, in sorted order of the labels.",
             )
+        _check_column_names(scores, classes)
+        _warn_of_small_weights(weight)
         self.classes_ = classes
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
-        self.map_ = self._fit(Data(self._score(table, k), codes, weight, k, kind, origin))
+        data = Data(self._score(table, k), codes, weight, k, kind, origin)
+        _warn_of_reversed_scores(data, classes)
+        self.map_ = self._fit(data)
         return self
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -220,14 +225,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         column : str
-            Name of the column that holds the score of ``classes_[1]``, of the kind the map was fitted on.
+            Name of the column that holds the score of ``classes_[1]``, of the kind the map was fitted on. A dot
+            separates a table from its column.
         quote : str, default='"'
             What quotes names: ``"`` in DuckDB, PostgreSQL, Snowflake; a backtick in Spark, BigQuery, MySQL.
 
         Returns
         -------
         str
-            Arithmetic and CASE only; NULL where the score is missing or not of its kind.
+            CASE, arithmetic, and the functions exp, ln, power, abs, least and greatest; NULL where the score is
+            missing or not of its kind.
         """
         check_is_fitted(self)
         if not isinstance(column, str) or not column or len(str(quote)) != 1:
@@ -236,16 +243,25 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{column!r}, {quote!r}",
                 "For example 'score'.",
             )
+        if quote in "[]":
+            refuse("quote must be the same character on both sides", repr(quote), "Use '\"' or a backtick.")
         expression = getattr(self.map_, "sql", None)
-        if expression is None or self.reduction_ is not None or len(self.classes_) > 2:
+        two_logits = self.kind == "logit" and self.n_features_in_ > 1
+        if expression is None or two_logits or len(self.classes_) > 2:
             refuse(
                 "to_sql must be called on a map of one score and two classes",
                 f"{self.n_features_in_} columns and {len(self.classes_)} classes",
                 "Fit on one column, or apply the map in Python.",
             )
         name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
-        text: str = expression(name)
+        text: str = expression(f"CAST({name} AS DOUBLE)")
         return text
+
+    @property
+    def _fitted(self) -> Any:
+        """The fitted map, or scikit-learn's error if there is none."""
+        check_is_fitted(self)
+        return self.map_
 
     # ── the border ──────────────────────────────────────────────────────────────────────────────────
 
@@ -282,7 +298,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.kind == "probability":
             law = table[:, 0] if table.shape[1] == 1 else table
             if not is_law(law):
-                refuse_law(law, "scores")
+                _refuse_scores(law)
         if k > 2:
             return table
         if table.shape[1] == 1:
@@ -323,7 +339,9 @@ def _numbers(scores: ArrayLike) -> FloatArray:
     if getattr(dtype, "kind", None) == "O":
         try:
             scores = np.asarray(values).astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except ValueError:
+            refuse("scores must hold real numbers", "strings", "Convert with .astype(float) if these are numbers.")
+        except TypeError as error:
             raise TypeError(f"scores must hold real numbers; {error}. Convert them to numbers first.") from None
     elif getattr(dtype, "kind", None) == "c":
         refuse("scores must hold real numbers", "complex numbers", "Complex data not supported: pass the real part.")
@@ -334,7 +352,63 @@ def _numbers(scores: ArrayLike) -> FloatArray:
         refuse("scores must have one or two dimensions", f"shape {table.shape}", "Pass one row per case.")
     if table.ndim == 1 and table.size == 0:
         refuse("scores must not be empty", "0 rows", "Pass at least one row.")
+    if np.abs(table).max(initial=0.0) > 1e15:
+        refuse("scores must be at most 1e15 in size", f"{np.abs(table).max():.3g}", "Rescale them.")
     return table
+
+
+def _refuse_scores(law: FloatArray) -> NoReturn:
+    """Why scores are no probabilities; with the other thing they may be."""
+    try:
+        refuse_law(law, "scores")
+    except InputError as error:
+        hint = ' Or declare them with kind="logit".' if "logits" in str(error) else ""
+        raise InputError(f"{error}{hint}") from None
+
+
+def _check_column_names(scores: ArrayLike, classes: NDArray[Any]) -> None:
+    """Columns named after the labels must be in their order."""
+    names = [str(name) for name in column_names(scores) or ()]
+    labels = [str(label) for label in classes.tolist()]
+    if len(names) > 1 and sorted(names) == sorted(labels) and names != labels:
+        refuse(
+            "columns named after the labels must be in sorted order of the labels",
+            f"the columns {listed(names)}",
+            f"Pass scores[[{listed(map(repr, labels))}]].",
+        )
+
+
+def _warn_of_small_weights(weight: FloatArray | None) -> None:
+    """Weights count as rows; weights that add up to one row are nearly always meant otherwise."""
+    if weight is not None and weight.sum() < 2.0 <= weight.size:
+        warnings.warn(
+            f"sample_weight sums to {weight.sum():.3g} over {weight.size} rows: a weight counts as a number of rows, "
+            "and maps that shrink, or keep away from 0 and 1 by how many rows there are, take this to be n. Multiply "
+            "the weights by n / sum if they only set proportions.",
+            WeightScaleWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
+    """A score that clearly ranks the wrong way round is nearly always that of the other class."""
+    if data.k > 2:
+        return
+    x = data.logit(data.score)
+    event = data.codes == 1
+    means, sizes = [], []
+    for rows in (event, ~event):
+        weight = None if data.weight is None else data.weight[rows]
+        means.append(float(np.average(x[rows], weights=weight)))
+        sizes.append(float(rows.sum() if weight is None else weight.sum() ** 2 / (weight @ weight)))
+    noise = float(x.std()) * np.sqrt(1.0 / sizes[0] + 1.0 / sizes[1])
+    if means[0] - means[1] < -5.0 * noise:
+        warnings.warn(
+            f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
+            f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",
+            ScoreOrderWarning,
+            stacklevel=3,
+        )
 
 
 def _require_some(table: FloatArray) -> None:

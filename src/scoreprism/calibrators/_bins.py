@@ -97,12 +97,12 @@ class BinningCalibrator(Calibrator):
     @property
     def edges_(self) -> FloatArray:
         """Cuts between bins."""
-        return np.array(self.map_.curve.starts[1:])  # type: ignore[attr-defined]
+        return np.array(self._fitted.curve.starts[1:])
 
     @property
     def values_(self) -> FloatArray:
         """Event rates, before clipping."""
-        return np.array(self.map_.curve.values)  # type: ignore[attr-defined]
+        return np.array(self._fitted.curve.values)
 
 
 class BinEffectsCalibrator(Calibrator):
@@ -180,7 +180,7 @@ class BinEffectsCalibrator(Calibrator):
     @property
     def effects_(self) -> FloatArray:
         """Bin effects."""
-        return np.array(self.map_.curve.second.values)  # type: ignore[attr-defined]
+        return np.array(self._fitted.curve.second.values)
 
 
 def auto_bins(total: float) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._validation import refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._bins import BinEffectsCalibrator
 from scoreprism.calibrators._data import Data, Map
@@ -52,7 +52,9 @@ class OneVsRestMap(Part):
         law = np.exp(log_softmax(score)) if self.kind == "logit" else score
         columns = [m(np.ascontiguousarray(law[:, j])) for j, m in enumerate(self.maps)]  # type: ignore[operator]
         joined = np.column_stack(columns)
-        law_of_all: FloatArray = joined / joined.sum(axis=1, keepdims=True)
+        total = joined.sum(axis=1, keepdims=True)
+        law_of_all: FloatArray = np.full_like(joined, 1.0 / joined.shape[1])
+        np.divide(joined, total, out=law_of_all, where=total > 0.0)
         return law_of_all
 
 
@@ -62,8 +64,8 @@ class OneVsRestCalibrator(Calibrator):
 
     Parameters
     ----------
-    calibrator : Calibrator, optional
-        The binary calibrator, copied for each class; by default `IsotonicCalibrator`.
+    calibrator : str or Calibrator, optional
+        The binary calibrator or its name, copied for each class; by default `IsotonicCalibrator`.
     kind : {"probability", "logit"}, default="probability"
         What scores are.
 
@@ -87,14 +89,14 @@ class OneVsRestCalibrator(Calibrator):
     name = "one-vs-rest"
     multiclass = True
 
-    def __init__(self, calibrator: Calibrator | None = None, *, kind: str = "probability") -> None:
+    def __init__(self, calibrator: str | Calibrator | None = None, *, kind: str = "probability") -> None:
         self.calibrator = calibrator
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        binary = IsotonicCalibrator() if self.calibrator is None else self.calibrator
-        if not isinstance(binary, Calibrator):
-            refuse("calibrator must be a calibrator", repr(binary), "For example BetaCalibrator().")
+        from scoreprism.calibrators import get_calibrator
+
+        binary = IsotonicCalibrator() if self.calibrator is None else get_calibrator(self.calibrator)
         if data.k == 2:
             return clone(binary).set_params(kind=data.kind)._fit(data)  # type: ignore[no-any-return]
         law = np.exp(log_softmax(data.score)) if data.kind == "logit" else data.score
@@ -125,7 +127,7 @@ class SelectedCalibrator(Calibrator):
         The loss to minimise.
     cv : int, splitter or iterable, default=5
         Number of random folds (not stratified, every class in each training part), or splits of your own.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     kind : {"probability", "logit"}, default="probability"
         What scores are; overrides that of the candidates.
@@ -160,7 +162,7 @@ class SelectedCalibrator(Calibrator):
         candidates: str | Sequence[str | Calibrator] = "auto",
         loss: str | ProperLoss = "log",
         cv: Any = 5,
-        random_state: object = None,
+        random_state: object = 0,
         kind: str = "probability",
     ) -> None:
         self.candidates = candidates
@@ -179,20 +181,22 @@ class SelectedCalibrator(Calibrator):
         self.selected_ = min(self.losses_ or [next(iter(named))], key=lambda name: self.losses_.get(name, 0.0))
         winner: Calibrator = clone(named[self.selected_])
         winner.map_ = winner._fit(data)
-        winner.classes_, winner.n_features_in_, winner.reduction_ = self.classes_, self.n_features_in_, self.reduction_
+        for name in ("classes_", "n_features_in_", "reduction_"):
+            if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
+                setattr(winner, name, getattr(self, name))
         self.calibrator_ = winner
         return winner.map_
 
     def _named(self, data: Data) -> dict[str, Calibrator]:
         """Candidates by name; a repeated name is numbered."""
-        if isinstance(self.candidates, str):
-            parse_choice(self.candidates, ("auto",), "candidates")
+        if isinstance(self.candidates, str) and self.candidates == "auto":
             classes = BINARY_CANDIDATES if data.k == 2 else MULTICLASS_CANDIDATES
             made = [cls() for cls in classes]
         else:
             from scoreprism.calibrators import get_calibrator
 
-            made = [clone(get_calibrator(candidate)) for candidate in self.candidates]
+            listed_ = [self.candidates] if isinstance(self.candidates, (str, Calibrator)) else self.candidates
+            made = [clone(get_calibrator(candidate)) for candidate in listed_]
         if not made:
             refuse("candidates must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
         named: dict[str, Calibrator] = {}
@@ -204,6 +208,8 @@ class SelectedCalibrator(Calibrator):
                     "Wrap it in OneVsRestCalibrator, or leave it out.",
                 )
             twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
+            if "random_state" in candidate.get_params(deep=False):
+                candidate.set_params(random_state=self.random_state)
             named[candidate.name if not twins else f"{candidate.name} {twins + 1}"] = candidate.set_params(
                 kind=data.kind
             )
@@ -213,9 +219,10 @@ class SelectedCalibrator(Calibrator):
 def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss) -> float:
     """Mean loss of a calibrator over all rows, each predicted by the fit that did not see it."""
     shared = candidate._shared(data)
-    total = 0.0
+    total = tested = 0.0
     for train, test in folds:
         held = data.part(test)
         rows = loss.loss(clone(shared)._fit(data.part(train))(held.score), held.codes)
         total += float(rows.sum() if held.weight is None else held.weight @ rows)
-    return total / data.total
+        tested += held.total
+    return total / tested

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism.calibrators._logistic import fit_logistic
-from scoreprism.calibrators._maps import Chart, logit_chart, parse_distance
+from scoreprism.calibrators._maps import Chart, log_pair, logit_chart, parse_distance
 from scoreprism.calibrators._parts import Part
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax
 from scoreprism.simplex import FloatArray, IntArray, as_matrix
@@ -57,13 +57,14 @@ class Data:
 
     @cached_property
     def rate(self) -> float:
-        """Share of events."""
-        return float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
+        """Share of events, inside (0, 1) whatever the weights."""
+        share = float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
+        return min(max(share, 1e-15), 1.0 - 1e-15)
 
     @cached_property
     def logit(self) -> Chart:
         """The chart of logits."""
-        return logit_chart(self.score, self.kind)
+        return logit_chart(self.score, self.kind, self.distance)
 
     def chart(self, space: str) -> Chart:
         """The chart of another coordinate."""
@@ -111,14 +112,14 @@ def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:
     if score.ndim == 2:
         return log_softmax(score) if kind == "logit" else np.log(np.maximum(score, low))
     if kind == "probability":
-        return np.log(np.maximum(as_matrix(score), low))
-    return -np.logaddexp(0.0, np.column_stack([score, -score]))
+        return np.log(np.clip(as_matrix(score), low, 1.0 - low))
+    return np.column_stack([-log_pair(score)[1], log_pair(score)[0]])
 
 
-def smallest(score: FloatArray, kind: str) -> float:
-    """Half the smallest positive probability where zeros occur (see `logit_chart`), else the smallest normal number."""
-    least = 2.2250738585072014e-308
-    if kind == "logit":
-        return least
-    law = as_matrix(score)
-    return max(0.5 * float(law[law > 0.0].min()), least) if law.min() == 0.0 else least
+def smallest(data: Data) -> float:
+    """Below which probabilities are not told apart: half the smallest where zeros occur, else it or 1/(2n) if less."""
+    if data.kind == "logit":
+        return 1e-290
+    law = as_matrix(data.score)
+    positive = float(law[law > 0.0].min())
+    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), 1e-290)

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import plain, refuse
 from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._compose import OneVsRestMap
 from scoreprism.calibrators._data import Map, Reduction
+from scoreprism.calibrators._maps import BinaryMap
+from scoreprism.calibrators._multiclass import SoftmaxMap
+from scoreprism.calibrators._parametric import Same, Tempered
 from scoreprism.calibrators._parts import decode, encode, require_fields
+from scoreprism.calibrators._venn_abers import VennAbersMap
+from scoreprism.exceptions import InputError
 from scoreprism.losses import LOSSES, ProperLoss
 
 FORMAT, VERSION = "scoreprism.calibrator", 1
@@ -90,7 +96,7 @@ def from_dict(data: dict[str, Any]) -> Calibrator:
     if reduction is not None and (not isinstance(reduction, Reduction) or len(reduction.weights) != width + 1):
         refuse("reduction must fit the number of columns", type(reduction).__name__, _REMEDY)
     calibrator.reduction_ = reduction
-    calibrator.map_ = _callable(decode(found["map"], "map"))
+    calibrator.map_ = _map(decode(found["map"], "map"), len(calibrator.classes_))
     inner = getattr(calibrator, "calibrator_", None)
     if isinstance(inner, Calibrator):
         inner.map_, inner.classes_ = calibrator.map_, calibrator.classes_
@@ -122,8 +128,10 @@ def from_json(text: str) -> Calibrator:
     if not isinstance(text, (str, bytes)):
         refuse("from_json must get text", type(text).__name__, "Pass the contents of the file, not its name or handle.")
     try:
-        data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # not JSON, or numbers of thousands of digits
         refuse("a calibrator file must be JSON", f"{text[:40]!r} ({error})", "Pass what to_json() wrote.")
     return from_dict(data)
 
@@ -140,9 +148,25 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _callable(part: object) -> Map:
-    if not callable(part):
+def _finite(text: str) -> float:
+    number = float(text)
+    if not np.isfinite(number):
+        refuse("a calibrator file must hold finite numbers", text, _REMEDY)
+    return number
+
+
+def _map(part: object, k: int) -> Map:
+    """A map, tried on one score: parts that do not fit together show here."""
+    if not isinstance(part, (BinaryMap, VennAbersMap, SoftmaxMap, Tempered, Same, OneVsRestMap)):
         refuse("map must be a map", type(part).__name__, _REMEDY)
+    score = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
+    try:
+        law = part(score)
+        good = law.shape == score.shape and bool(((law >= 0.0) & (law <= 1.0)).all())
+    except (ValueError, IndexError, TypeError, AttributeError, FloatingPointError):
+        good = False
+    if not good:
+        refuse(f"map must give probabilities of {k} classes", type(part).__name__, _REMEDY)
     return part
 
 

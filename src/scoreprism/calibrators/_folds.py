@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import listed, parse_count, parse_random_state, plain, refuse
+from scoreprism._validation import listed, parse_count, parse_random_state, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.simplex import IntArray
 
@@ -30,20 +31,36 @@ def make_folds(cv: object, data: Data, random_state: object) -> list[Split]:
     from sklearn.model_selection import check_cv
 
     labels = data.codes if data.origin is None else data.origin.labels
-    splits = list(check_cv(cv).split(np.zeros((len(labels), 1)), labels))
-    for number, (train, test) in enumerate(splits):
+    found = check_cv(cv).split(np.zeros((len(labels), 1)), labels)
+    splits = disjoint(found, len(labels), "folds must not test on rows they train on")
+    if data.origin is not None:
+        position = np.full(len(labels), -1)
+        position[data.origin.rows] = np.arange(data.origin.rows.size)
+        splits = [(_kept(position[train]), _kept(position[test])) for train, test in splits]
+    for number, (train, _) in enumerate(splits):
+        missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
+        if missing.size:
+            refuse(
+                "every class must be in the training part of every fold",
+                f"none of class number {missing[0]} in fold {number}",
+                "Use other splits.",
+            )
+    return splits
+
+
+def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
+    """Splits as row numbers from 0 on, of which none trains and tests on the same row."""
+    rows = np.arange(n)
+    found = [(rows[train], rows[test]) for train, test in splits]  # also masks and numbers from the end
+    for number, (train, test) in enumerate(found):
         both = np.intersect1d(train, test)
         if both.size:
             refuse(
-                "folds must not test on rows they train on",
-                f"{both.size} rows in both parts of fold {number} (row {listed(both)})",
+                rule,
+                f"{both.size} rows in both parts of split {number} (row {listed(both)})",
                 "Use splits whose parts do not overlap.",
             )
-    if data.origin is None:
-        return splits
-    position = np.full(len(labels), -1)
-    position[data.origin.rows] = np.arange(data.origin.rows.size)
-    return [(_kept(position[train]), _kept(position[test])) for train, test in splits]
+    return found
 
 
 def _kept(position: NDArray[Any]) -> NDArray[Any]:
@@ -64,7 +81,7 @@ def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Spl
         rare = int(np.argmin(counts))
         refuse(
             f"cross-validation with {cv} folds must have at least {cv} rows and two rows of every class",
-            f"{n} rows, {counts[rare]} of class {plain(rare)}",
+            f"{n} rows, {counts[rare]} of class number {rare}",
             "Use fewer folds, more rows, or a calibrator without cross-validation.",
         )
     splits: list[Split] = []

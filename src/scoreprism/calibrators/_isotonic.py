@@ -77,7 +77,7 @@ class IsotonicCalibrator(Calibrator):
     @property
     def n_blocks_(self) -> int:
         """Number of different values."""
-        values: FloatArray = self.map_.curve.values  # type: ignore[attr-defined]
+        values: FloatArray = self._fitted.curve.values
         return len(np.unique(values))
 
 

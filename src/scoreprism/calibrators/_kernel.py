@@ -48,6 +48,10 @@ KERNELS = {
 }
 #: Binned data: cells per bandwidth. Linear binning then errs by less than 1e-6 (see `kernel_sums`).
 _PER_BANDWIDTH = 2048
+#: Points of the estimate that the map is drawn through, at most (twice where rows ask for more).
+_NODES = 4096
+#: Points at most; where a bandwidth would need more, sums are exact.
+_MOST = 1 << 22
 
 
 class KernelSums(NamedTuple):
@@ -80,7 +84,8 @@ def kernel_sums(
 
     ``method="exact"`` sums moments of the rows between the ends of all windows, in which every kernel here is a
     polynomial; "binned" first shares each row between the two nearest of h/2048 spaced points, which changes
-    a kernel by at most (1/2048)²·max|K''|/8, 2e-7 of its peak, and the rate by less than 1e-6. "auto" bins where
+    a kernel by at most (1/2048)²·max|K''|/8, 2e-7 of its peak, and the rate by less than 1e-6 except in windows that
+    rows only touch at the edge. "auto" bins where
     rows outnumber the points. The Epanechnikov kernel, which has a kink at its ends, is always summed exactly.
     """
     reach = (x >= grid.min() - bandwidth) & (x <= grid.max() + bandwidth)
@@ -89,7 +94,7 @@ def kernel_sums(
     if x.size == 0:
         return KernelSums(np.zeros(grid.size), np.zeros(grid.size))
     points = (float(x.max()) - float(x.min())) / bandwidth * _PER_BANDWIDTH
-    if method == "exact" or kernel.power == 1 or (method == "auto" and x.size < max(points, 1 << 15)):
+    if method == "exact" or kernel.power == 1 or points > _MOST or (method == "auto" and x.size < max(points, 1 << 15)):
         return _exact_sums(x, y, weight, grid, bandwidth, kernel)
     return _binned_sums(x, y, weight, grid, bandwidth, kernel)
 
@@ -190,7 +195,7 @@ def rule_of_thumb(x: FloatArray, weight: FloatArray | None, kernel: Kernel) -> f
     center = float(np.average(x, weights=weight))
     spread = float(np.sqrt(np.average((x - center) ** 2, weights=weight)))
     range_ = float(quartiles[1] - quartiles[0]) / 1.34
-    scale = min(spread, range_) if range_ > 0.0 else spread
+    scale = max(min(spread, range_), 0.05 * spread) if range_ > 0.0 else spread  # heaps of ties are no reason for h → 0
     return float(0.9 * kernel.factor * scale * max(total, 1.0) ** -0.2)
 
 
@@ -217,9 +222,10 @@ class KernelCalibrator(Calibrator):
 
     Notes
     -----
-    The estimate is taken at points h/32 apart (at most 4097) between the smallest and the largest score and joined
-    by a natural cubic spline, which differs from it by less than 2e-5 (Epanechnikov, whose estimate has kinks: 1e-3);
-    beyond them it is constant. Points without a row in reach are left out. Not monotone; use `MonotoneSplineCalibrator` with a bandwidth for that.
+    The estimate is taken at points h/32 apart between the smallest and the largest score and joined by a natural cubic
+    spline, which differs from it by about 1e-5 (Epanechnikov, whose estimate has kinks: 1e-3); for h below 1/128 of
+    the range, at 4096 even points and at 4096 quantiles. Gaps without a row in reach are crossed in a straight line;
+    beyond the outer scores the map is constant. Not monotone; use `MonotoneSplineCalibrator` with a bandwidth for that.
 
     Examples
     --------
@@ -275,7 +281,12 @@ def _leave_one_out(x: FloatArray, data: Data, rule: float, kernel: Kernel) -> fl
     best = (np.inf, rule)
     for bandwidth in rule * 2.0 ** np.arange(-2.0, 3.01, 0.5):
         grid = np.linspace(low, high, int(min(max(16 * (high - low) / bandwidth, 64), 2048)) + 1)
-        sums = _binned_sums(x, data.y, data.weight, grid, bandwidth, kernel, per=128)
+        many = 128 * (high - low) / bandwidth > _MOST
+        sums = (
+            _exact_sums(x, data.y, data.weight, grid, bandwidth, kernel)
+            if many
+            else _binned_sums(x, data.y, data.weight, grid, bandwidth, kernel, per=128)
+        )
         own = kernel.norm * np.minimum(weight, 1.0)  # a weight of 3 is three rows, of which one is left out
         mass = np.interp(x, grid, sums.mass) - own
         events = np.interp(x, grid, sums.events) - own * data.y
@@ -285,12 +296,23 @@ def _leave_one_out(x: FloatArray, data: Data, rule: float, kernel: Kernel) -> fl
 
 
 def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve:
-    """The estimate on a grid, joined by a natural spline."""
+    """The estimate at many points, joined by a natural spline; across gaps without rows, by a straight line."""
     low, high = float(x.min()), float(x.max())
-    count = int(min(max(np.ceil(32.0 * (high - low) / bandwidth), 8), 4096))
-    grid = np.linspace(low, high, count + 1) if high > low else np.array([low])
-    grid, rate = kernel_estimate(x, data, grid, bandwidth, kernel)[:2]
-    return BrokenLine(grid, rate) if grid.size < 4 else natural_spline(grid, rate, tails="constant")
+    wanted = np.ceil(32.0 * (high - low) / bandwidth)
+    points = np.linspace(low, high, int(min(max(wanted, 8), _NODES)) + 1)
+    if wanted > _NODES:  # rows show where to look more closely
+        points = np.concatenate([points, np.quantile(x, np.linspace(0.0, 1.0, _NODES))])
+    points = _spaced(np.unique(points), 1e-9 * (high - low))
+    reached, rate = kernel_estimate(x, data, points, bandwidth, kernel)[:2]
+    if points.size < 4:
+        return BrokenLine(reached, rate)
+    return natural_spline(points, np.interp(points, reached, rate), tails="constant")
+
+
+def _spaced(points: FloatArray, least: float) -> FloatArray:
+    """Increasing points without those closer than `least` to the one before."""
+    kept: FloatArray = points[np.concatenate([[True], np.diff(points) > least])]
+    return kept
 
 
 def kernel_estimate(

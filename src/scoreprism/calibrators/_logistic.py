@@ -1,4 +1,4 @@
-"""Logistic regression on a few columns by Newton's method: what Platt, beta, natural splines and bin effects share."""
+"""Logistic regression on a few columns by Newton's method: what Platt, beta and the splines share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 from scoreprism.calibrators._numerics import FAR
 from scoreprism.simplex import FloatArray
 
-#: Newton needs fewer than fifteen steps where the likelihood has a maximum; beyond this it is taken to have none.
-_STEPS = 40
+#: Steps of Newton's method at most; where the likelihood has a maximum, fifteen are many.
+_STEPS = 60
 _DECREMENT = 1e-13
 #: Rows per block, and rows of the rough first fit.
 _BLOCK, _FEW = 1 << 13, 4096
-#: Fits whose likelihood keeps rising this far out are separated.
-_SEPARATED = 40.0
 
 
 def expected(eta: FloatArray) -> FloatArray:
@@ -35,12 +33,11 @@ def log_losses(eta: FloatArray, y: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design + offset; a row of `design` is a variable."""
+    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design; a row of `design` is a variable."""
 
     design: FloatArray
     y: FloatArray
     weight: FloatArray | None = None
-    offset: FloatArray | None = None
     penalty: FloatArray | None = None
 
     def look(self, beta: FloatArray, *, loss: bool = True) -> tuple[float, FloatArray, FloatArray]:
@@ -50,7 +47,7 @@ class Likelihood:
         for start in range(0, self.y.size, _BLOCK):
             rows = slice(start, start + _BLOCK)
             x, y = self.design[:, rows], self.y[rows]
-            eta = beta @ x if self.offset is None else beta @ x + self.offset[rows]
+            eta = beta @ x
             p = expected(eta)
             residual = p - y
             v = np.subtract(1.0, p)
@@ -70,17 +67,15 @@ class Likelihood:
         """Rows, or the sum of the weights."""
         return float(self.y.size if self.weight is None else self.weight.sum())
 
-    def sample(self, step: int) -> Likelihood:
-        """Every `step`-th row."""
-        weight = None if self.weight is None else self.weight[::step]
-        offset = None if self.offset is None else self.offset[::step]
-        return Likelihood(self.design[:, ::step], self.y[::step], weight, offset, self.penalty)
-
-    def runs_away(self, beta: FloatArray) -> bool:
-        """Whether rows far out are all on their own side, as under separation, where no maximum exists."""
-        eta = beta @ self.design + (0.0 if self.offset is None else self.offset)
-        far = np.abs(eta) > _SEPARATED
-        return bool(far.any() and ((eta > 0) == (self.y > 0.5))[far].all())
+    def few(self) -> Likelihood | None:
+        """Some rows, drawn at random; None if there are not many more, or one outcome is rare among them."""
+        if self.y.size <= 16 * _FEW:
+            return None
+        rows = np.random.default_rng(0).integers(0, self.y.size, _FEW)
+        y = self.y[rows]
+        if not 50 <= int((y > 0.5).sum()) <= _FEW - 50:
+            return None
+        return Likelihood(self.design[:, rows], y, None if self.weight is None else self.weight[rows], self.penalty)
 
 
 @dataclass(frozen=True)
@@ -98,27 +93,30 @@ class LogisticFit:
 
 
 def fit_logistic(
-    design: FloatArray,
-    y: FloatArray,
-    weight: FloatArray | None = None,
-    *,
-    offset: FloatArray | None = None,
-    penalty: FloatArray | None = None,
+    design: FloatArray, y: FloatArray, weight: FloatArray | None = None, *, penalty: FloatArray | None = None
 ) -> LogisticFit:
     """
-    Minimise ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` over β, with η = β · design + offset and targets y in [0, 1].
+    Minimise ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` over β, with η = β · design and targets y in [0, 1].
 
     Newton with halved steps where they overshoot; directions the data do not see are left at zero. Many rows start
     from the fit to a few of them.
     """
-    problem = Likelihood(design, y, weight, offset, penalty)
-    start = np.zeros(design.shape[0])
-    if y.size > 16 * _FEW:
-        rough = _newton(problem.sample(y.size // _FEW), start)
+    problem = Likelihood(design, y, weight, penalty)
+    if design.shape[0] == 0:
+        return LogisticFit(problem, np.zeros(0), converged=True)
+    few = problem.few()
+    if few is not None:
+        rough = _newton(few, np.zeros(design.shape[0]))
         close = _finish(problem, rough.coefficients) if rough.converged else None
         if close is not None:
             return close
-    return _newton(problem, start)
+    return _newton(problem, np.zeros(design.shape[0]))
+
+
+def _settled(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
+    """Whether this is a minimum: Newton has nothing to gain, and not because the curvature is gone."""
+    flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + 1e-300
+    return bool(decrement <= _DECREMENT * problem.total and flat.all())
 
 
 def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
@@ -132,7 +130,8 @@ def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
             return None
         beta, before = beta + step, decrement
         if decrement <= _DECREMENT * problem.total:  # this last step squared what was left of the error
-            return LogisticFit(problem, beta, converged=True)
+            done = _settled(problem, gradient, curvature, decrement)
+            return LogisticFit(problem, beta, converged=True) if done else None
 
 
 def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
@@ -141,18 +140,16 @@ def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
     for _ in range(_STEPS):
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
-        if decrement <= _DECREMENT * problem.total:
+        if _settled(problem, gradient, curvature, decrement):
             return LogisticFit(problem, beta + step, converged=True)
         size, after = 1.0, problem.look(beta + step)
-        while after[0] > value and size > 1e-6:
+        while not after[0] < value and size > 1e-6:
             size *= 0.5
             after = problem.look(beta + size * step)
-        if after[0] >= value and decrement <= 1e-10 * problem.total:  # as good as rounding allows
-            return LogisticFit(problem, beta, converged=True)
+        if not after[0] < value:  # rounding allows no better
+            return LogisticFit(problem, beta, converged=decrement <= 1e-9 * problem.total)
         beta = beta + size * step
         value, gradient, curvature = after
-        if problem.penalty is None and np.abs(beta).sum() > _SEPARATED and problem.runs_away(beta):
-            break
     return LogisticFit(problem, beta, converged=False)
 
 
@@ -174,11 +171,17 @@ def smoothed_targets(y: FloatArray, weight: FloatArray | None = None) -> FloatAr
     return np.where(y > 0.5, (events + 1.0) / (events + 2.0), 1.0 / (others + 2.0))
 
 
+def separated(x: FloatArray, y: FloatArray) -> int:
+    """1 if no event has a smaller x than a non-event, −1 if none has a larger one, else 0: then a maximum exists."""
+    event = y > 0.5
+    events, others = x[event], x[~event]
+    if events.min() >= others.max():
+        return 1
+    return -1 if events.max() <= others.min() else 0
+
+
 def fit_or_smooth(
-    design: FloatArray, y: FloatArray, weight: FloatArray | None, penalty: FloatArray | None = None
-) -> tuple[LogisticFit, bool]:
-    """The maximum-likelihood fit, or, where classes are separated and none exists, the fit to Platt's targets."""
-    fit = fit_logistic(design, y, weight, penalty=penalty)
-    if fit.converged:
-        return fit, False
-    return fit_logistic(design, smoothed_targets(y, weight), weight, penalty=penalty), True
+    design: FloatArray, y: FloatArray, weight: FloatArray | None, *, smooth: bool, penalty: FloatArray | None = None
+) -> LogisticFit:
+    """The maximum-likelihood fit, or with `smooth` the fit to Platt's targets, which has a maximum in any case."""
+    return fit_logistic(design, smoothed_targets(y, weight) if smooth else y, weight, penalty=penalty)

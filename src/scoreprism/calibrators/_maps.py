@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_number
-from scoreprism.calibrators._numerics import BELOW_ONE, FAR, rising_cubic, rising_sigmoid, soft_floor
+from scoreprism.calibrators._numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import locate
 from scoreprism.simplex import FloatArray
@@ -45,13 +45,14 @@ class Chart(Part):
     """
     From the score as it came (``kind``: probability or logit) to the coordinate of a curve (``space``).
 
-    ``low`` and ``high`` stand for the distance of scores 0 and 1 from the ends, so that their logits are finite.
+    A probability below ``low`` is read as low·h(s/low), h(r) = r + (1 − r)³/4, and one within ``high`` of 1 likewise
+    (`soft_floor`): logits are finite, and still strictly increasing and smooth in the score.
     """
 
     kind: str
     space: str
-    low: float = 2.2250738585072014e-308
-    high: float = 2.0**-54
+    low: float = 1e-290
+    high: float = 2.0**-53
 
     def check(self) -> None:
         require(self.kind in ("probability", "logit"), "kind", "the value probability or logit")
@@ -63,18 +64,31 @@ class Chart(Part):
             return score
         if self.space == "probability":
             return rising_sigmoid(score)
-        rest = np.clip(1.0 - score, self.high, 1.0 - self.low)
-        return np.log(np.clip(score, self.low, 1.0 - self.high)) - np.log(rest)
+        rest = 1.0 - score
+        logit = np.log(np.maximum(score, self.low)) - np.log(np.maximum(rest, self.high))
+        for near, floor, sign in ((score, self.low, 1.0), (rest, self.high, -1.0)):
+            bent = np.flatnonzero(near < floor)
+            if bent.size:
+                distance = raised(near[bent], floor)
+                logit[bent] = sign * (np.log(distance) - np.log1p(-distance))
+        return logit
 
     def sql(self, column: str) -> str:
         if self.space in ("score", self.kind):
             return column
         if self.space == "probability":
             return sigmoid_sql(column)
-        low, high = literal(self.low), literal(self.high)
-        inside = f"least(greatest({column}, {low}), {literal(1.0 - self.high)})"
-        rest = f"least(greatest(1 - {column}, {high}), {literal(1.0 - self.low)})"
-        return f"(ln({inside}) - ln({rest}))"
+        inner = f"(ln({column}) - ln(1 - {column}))"
+        low, high = (_raised_sql(near, floor) for near, floor in ((column, self.low), (f"(1 - {column})", self.high)))
+        ends = f"WHEN {column} < {literal(self.low)} THEN {low} WHEN 1 - {column} < {literal(self.high)} THEN -{high}"
+        return f"CASE {ends} ELSE {inner} END"
+
+
+def _raised_sql(near: str, floor: float) -> str:
+    """The logit of a distance from an end that is bent up (`raised`)."""
+    t = f"({near} / {literal(floor)})"
+    distance = f"({literal(floor / 4)} * (1 + {t} * (1 + {t} * (3 - {t}))))"
+    return f"(ln({distance}) - ln(1 - {distance}))"
 
 
 def sigmoid_sql(x: str) -> str:
@@ -82,20 +96,21 @@ def sigmoid_sql(x: str) -> str:
     return f"(1 / (1 + exp(-least(greatest({x}, {literal(-FAR)}), {literal(FAR)}))))"
 
 
-def logit_chart(score: FloatArray, kind: str) -> Chart:
+def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
     """
-    The logit of the score; scores of exactly 0 or 1 stand half as far from the end as their nearest neighbour.
+    The logit of the score, bent towards the scores that were seen.
 
-    A forest of 100 trees that says 0 is read as 0.005: its resolution is 0.01. If no score is exactly 0 or 1,
-    nothing is moved.
+    With m the smallest score above 0, those below `low` are read between low/4 and low: `low` is m where scores of
+    exactly 0 occur (a forest of 100 trees that says 0 is read as 0.0025: its resolution is 0.01), else m or 1/(2n),
+    whichever is less. So nothing moves within the scores seen, and nothing is extrapolated far beyond them.
     """
     if kind == "logit":
         return Chart(kind, "logit")
     inside = score[(score > 0.0) & (score < 1.0)]
-    plain = Chart(kind, "logit")
-    low = 0.5 * float(inside.min() if inside.size else 0.5) if score.min() == 0.0 else plain.low
-    high = 0.5 * float(1.0 - inside.max() if inside.size else 0.5) if score.max() == 1.0 else plain.high
-    return Chart(kind, "logit", max(low, plain.low), max(high, plain.high))
+    nearest = (float(inside.min()), float((1.0 - inside).min())) if inside.size else (0.25, 0.25)
+    seen = bool(score.min() == 0.0), bool(score.max() == 1.0)
+    low, high = (near if end else min(near, distance) for near, end in zip(nearest, seen, strict=True))
+    return Chart(kind, "logit", max(low, 1e-290), max(high, 2.0**-53))
 
 
 # ── curves ──────────────────────────────────────────────────────────────────────────────────────────
@@ -127,9 +142,10 @@ class Affine(Curve):
 
 
 def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log s and −log(1 − s) at the logit x of s."""
-    tail = np.log1p(np.exp(-np.abs(x)))
-    return np.minimum(x, 0.0) - tail, np.maximum(x, 0.0) + tail
+    """The pair log s, −log(1 − s) at the logit x of s, both nondecreasing in floating point."""
+    near = np.clip(x, -FAR, FAR)
+    beyond = x - near
+    return np.minimum(beyond, 0.0) - np.log1p(np.exp(-near)), np.maximum(beyond, 0.0) + np.log1p(np.exp(near))
 
 
 @dataclass(frozen=True)
@@ -152,7 +168,7 @@ class BetaCurve(Curve):
 
 @dataclass(frozen=True)
 class LogLine(Curve):
-    """a·log s + b·log(1 − s) + c at a probability s, with s and 1 − s at least `low`."""
+    """a·log s + b·log(1 − s) + c at a probability s cut at `low` from 0 and 1."""
 
     a: float
     b: float
@@ -160,10 +176,12 @@ class LogLine(Curve):
     low: float
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        return self.a * np.log(np.maximum(x, self.low)) + self.b * np.log(np.maximum(1.0 - x, self.low)) + self.c
+        inside = np.clip(x, self.low, 1.0 - self.low), np.clip(1.0 - x, self.low, 1.0 - self.low)
+        return self.a * np.log(inside[0]) + self.b * np.log(inside[1]) + self.c
 
     def sql(self, x: str) -> str:
-        s, rest = (f"ln(greatest({value}, {literal(self.low)}))" for value in (x, f"1 - {x}"))
+        low, high = literal(self.low), literal(1.0 - self.low)
+        s, rest = (f"ln(least(greatest({value}, {low}), {high}))" for value in (x, f"1 - {x}"))
         return f"({literal(self.a)} * {s} + {literal(self.b)} * {rest} + {literal(self.c)})"
 
 
@@ -319,17 +337,17 @@ class BinaryMap(Part):
         """
         The same map, bent away from 0 and 1 beyond what the rows it was fitted on support.
 
-        The floor is `most`, 1/(2n), or where fitted values of these rows are nearer to 0 or 1, the nearest of them,
-        but not below its square (or `least`).
+        The floor is `most`, 1/(2n), or where fitted values of these rows (the outermost and about a thousand others)
+        are nearer to 0 or 1, the nearest of them, but not below its square (or `least`).
         """
         ends = score[[int(score.argmin()), int(score.argmax())]]
         p = self(np.concatenate([ends, score[:: max(1, score.size // 1024)]]))
         nearest = float(np.minimum(p, 1.0 - p).min())
         return replace(self, floor=min(most, max(nearest, most**2 if least is None else least)))
 
-    def sql(self, column: str) -> str:
+    def sql(self, column: str, *, coordinate: str | None = None) -> str:
         """An expression that is NULL where the score is missing or not of its kind."""
-        value = self.curve.sql(self.chart.sql(column))
+        value = self.curve.sql(self.chart.sql(column) if coordinate is None else coordinate)
         if self.link == "logit":
             value = f"least({sigmoid_sql(value)}, {literal(BELOW_ONE)})"
         if self.floor > 0.0:

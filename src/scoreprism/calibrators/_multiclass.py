@@ -10,6 +10,7 @@ from scoreprism._validation import parse_count, parse_number
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map, log_law, smallest
 from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
+from scoreprism.calibrators._numerics import BELOW_ONE
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax
 from scoreprism.simplex import FloatArray, as_matrix, clip_law
@@ -44,25 +45,28 @@ class SoftmaxMap(Part):
 
     def __call__(self, score: FloatArray) -> FloatArray:
         law = np.exp(self.logs(score))
-        law = clip_law(law, self.floor) if self.floor > 0.0 else law
+        law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
 
     def sql(self, column: str) -> str:
         """Two classes: the difference of the two lines, as a map of one score."""
         slopes = self.weights[:, 1] - self.weights[:, 0]
         if self.features == "log" and self.kind == "probability":
-            chart, curve = Chart(self.kind, "probability"), LogLine(slopes[1], slopes[0], slopes[-1], self.low)
-            return BinaryMap(chart, curve, "logit", clip=self.floor).sql(column)
-        chart = Chart(self.kind, "logit", self.low, self.low)
+            line = LogLine(slopes[1], slopes[0], slopes[-1], self.low)
+            return BinaryMap(Chart(self.kind, "probability"), line, "logit", clip=self.floor).sql(column)
         if self.features == "log":
-            line: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
+            curve: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
         else:  # both centred log-probabilities are half the logit, one with a minus
             bend = (slopes[2] - slopes[3] + slopes[4]) / (4.0 * _FARTHEST) if self.features == "squares" else 0.0
-            line = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], self.features == "squares")
-        return BinaryMap(chart, line, "logit", clip=self.floor).sql(column)
+            curve = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
+        map_ = BinaryMap(Chart(self.kind, "logit"), curve, "logit", clip=self.floor)
+        if self.kind == "logit":
+            return map_.sql(column)
+        cut = LogLine(1.0, -1.0, 0.0, self.low).sql(column)  # the logit, cut as the fit cut it
+        return map_.sql(column, coordinate=cut)
 
 
-def _parabola(bend: float, slope: float, intercept: float, cut: bool) -> Curve:
+def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> Curve:
     """bend·x² + slope·x + intercept, constant beyond ±2·`_FARTHEST` if it is cut there."""
     if not cut:
         return Affine(slope, intercept)
@@ -102,7 +106,7 @@ class _SoftmaxCalibrator(Calibrator):
 
     def _fit(self, data: Data) -> Map:
         parse_number(self.ridge, "ridge", "a positive number", lambda v: v > 0.0)
-        low = smallest(data.score, data.kind)
+        low = smallest(data)
         logs = log_law(data.score, data.kind, low)
         design = np.column_stack([FEATURES[self._features](logs), np.ones(len(logs))])
         start = np.zeros((design.shape[1], data.k))
@@ -118,17 +122,19 @@ class _SoftmaxCalibrator(Calibrator):
     @property
     def weights_(self) -> FloatArray:
         """Weights of the features, one column per class."""
-        return np.array(self.map_.weights[:-1])  # type: ignore[attr-defined]
+        return np.array(self._fitted.weights[:-1])
 
     @property
     def intercepts_(self) -> FloatArray:
         """Intercepts, one per class."""
-        return np.array(self.map_.weights[-1])  # type: ignore[attr-defined]
+        return np.array(self._fitted.weights[-1])
 
 
 class VectorScalingCalibrator(_SoftmaxCalibrator):
     """
-    A slope and an intercept for every class: softmax(a_k · log p_k + b_k) (Guo et al. 2017).
+    A slope and an intercept for every class: softmax(a_k · z_k + b_k) (Guo et al. 2017).
+
+    z are log-probabilities minus their mean over the classes, which is all that logits and a softmax have in common.
 
     Parameters
     ----------
@@ -164,7 +170,7 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
 
     def _fit(self, data: Data) -> Map:
         ridge = parse_number(self.ridge, "ridge", "a positive number", lambda v: v > 0.0)
-        low = smallest(data.score, data.kind)
+        low = smallest(data)
         z = centered(log_law(data.score, data.kind, low))
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
         fit = fit_softmax(z, data.codes, data.weight, start, np.full(start.shape, ridge), diagonal=True)

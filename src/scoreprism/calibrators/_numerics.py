@@ -37,6 +37,11 @@ def rising_cubic(t: FloatArray, b0: Numbers, b1: Numbers, b2: Numbers, b3: Numbe
     return value
 
 
+def raised(distance: FloatArray, floor: float) -> FloatArray:
+    """A distance from 0 below f = `floor`, bent up to f·h(distance/f) with h(r) = r + (1 − r)³/4: from f/4 to f."""
+    return floor * rising_cubic(np.clip(distance / floor, 0.0, 1.0), 0.25, 1 / 3, 2 / 3, 1.0)
+
+
 def soft_floor(p: FloatArray, floor: float) -> FloatArray:
     """
     Probabilities kept a quarter of `floor` away from 0 and 1, without a break or a tie.
@@ -46,10 +51,9 @@ def soft_floor(p: FloatArray, floor: float) -> FloatArray:
     """
     low, high = p < floor, p > 1.0 - floor
     if low.any():
-        p = np.where(low, floor * rising_cubic(np.minimum(p / floor, 1.0), 0.25, 1 / 3, 2 / 3, 1.0), p)
+        p = np.where(low, raised(p, floor), p)
     if high.any():
-        gap = np.minimum((1.0 - p) / floor, 1.0)
-        p = np.where(high, 1.0 - floor * rising_cubic(gap, 0.25, 1 / 3, 2 / 3, 1.0), p)
+        p = np.where(high, 1.0 - raised(1.0 - p, floor), p)
     return p
 
 

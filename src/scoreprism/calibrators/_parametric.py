@@ -12,14 +12,15 @@ from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map, log_law, smallest
 from scoreprism.calibrators._logistic import (
     Likelihood,
-    fit_logistic,
     fit_or_smooth,
+    separated,
     smoothed_targets,
 )
 from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, log_pair
+from scoreprism.calibrators._numerics import BELOW_ONE, rising_sigmoid
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.calibrators._softmax import log_softmax
-from scoreprism.simplex import FloatArray, one_hot, pick
+from scoreprism.simplex import FloatArray, clip_law, one_hot, pick
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
 _SHARPEST, _FLATTEST = 1e6, 1e-6
@@ -51,7 +52,7 @@ class IdentityCalibrator(Calibrator):
 
     def _fit(self, data: Data) -> Map:
         if data.k > 2:
-            return Tempered(data.kind, 1.0, 0.0) if data.kind == "logit" else Same("probability")
+            return Tempered(data.kind, 1.0, 0.0, 0.0) if data.kind == "logit" else Same("probability")
         return BinaryMap(data.chart("probability"), Affine(1.0, 0.0), "identity")
 
 
@@ -116,12 +117,12 @@ class PlattCalibrator(Calibrator):
     @property
     def slope_(self) -> float:
         """Slope on the logit scale."""
-        return float(self.map_.curve.slope)  # type: ignore[attr-defined]
+        return float(self._fitted.curve.slope)
 
     @property
     def intercept_(self) -> float:
         """Intercept on the logit scale."""
-        return float(self.map_.curve.intercept)  # type: ignore[attr-defined]
+        return float(self._fitted.curve.intercept)
 
 
 def fit_line(data: Data, *, smooth: bool = False) -> tuple[Affine, bool]:
@@ -132,20 +133,18 @@ def fit_line(data: Data, *, smooth: bool = False) -> tuple[Affine, bool]:
     design = np.stack([(x - center) / (spread or 1.0), np.ones(x.size)])
     if spread <= 1e-14 * max(1.0, abs(center)):  # a constant score says nothing: the base rate
         design[0] = 0.0
-    if smooth:
-        fit, separated = fit_logistic(design, smoothed_targets(data.y, data.weight), data.weight), False
-    else:
-        fit, separated = fit_or_smooth(design, data.y, data.weight)
+    apart = separated(x, data.y) != 0 and bool(design[0].any())
+    fit = fit_or_smooth(design, data.y, data.weight, smooth=smooth or apart)
     slope = float(fit.coefficients[0]) / (spread or 1.0)
-    return Affine(slope, float(fit.coefficients[1]) - slope * center), separated
+    return Affine(slope, float(fit.coefficients[1]) - slope * center), apart
 
 
 class TemperatureCalibrator(Calibrator):
     """
     Logits divided by one temperature T > 0: softmax(logits / T).
 
-    The maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays the most probable, and the log loss
-    on the rows it was fitted on is never above that of the scores.
+    The maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays the most probable, and, for scores
+    inside (0, 1), the log loss on the rows it was fitted on is never above that of the scores.
 
     Parameters
     ----------
@@ -180,30 +179,40 @@ class TemperatureCalibrator(Calibrator):
         if data.k == 2:
             beta, self.separated_ = _sharpness(_binary_look, data.logit(data.score), data)
             tempered = BinaryMap(data.logit, Affine(beta, 0.0), "logit")
-            return tempered.floored(data.score, data.distance, least=0.0)  # fitted rows stay: their loss may not rise
-        low = smallest(data.score, data.kind)
-        beta, self.separated_ = _sharpness(_multi_look, log_law(data.score, data.kind, low), data)
-        return Tempered(data.kind, beta, low)
+            raw = rising_sigmoid(data.logit(data.score))
+            # a floor no nearer to the middle than the nearest score cannot raise the loss of a fitted row
+            least = min(float(np.minimum(raw, 1.0 - raw).min()), data.distance**2)
+            return tempered.floored(data.score, data.distance, least=least)
+        low = smallest(data)
+        logs = log_law(data.score, data.kind, low)
+        beta, self.separated_ = _sharpness(_multi_look, logs, data)
+        fitted = Tempered(data.kind, beta, low, 0.0)(data.score)
+        most = min(data.distance, 0.5 / data.k)
+        return Tempered(data.kind, beta, low, float(min(most, max(fitted.min(), 1e-300))))  # fitted rows stay
 
     @property
     def temperature_(self) -> float:
         """The temperature."""
-        return 1.0 / float(self.map_.curve.slope if isinstance(self.map_, BinaryMap) else self.map_.sharpness)  # type: ignore[attr-defined]
+        fitted = self._fitted
+        return 1.0 / float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
 
 
 @dataclass(frozen=True)
 class Tempered(Part):
-    """softmax(sharpness · log p) with probabilities below `low` counted as `low`."""
+    """softmax(sharpness · log p), probabilities below `low` counted as `low`, and no result below `floor`."""
 
     kind: str
     sharpness: float
     low: float
+    floor: float
 
     def check(self) -> None:
         require(self.sharpness > 0, "Tempered.sharpness", "a positive value")
+        require(0 <= self.floor < 0.5, "Tempered.floor", "a value from 0 to 1/2")
 
     def __call__(self, score: FloatArray) -> FloatArray:
-        return np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
+        law = np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
+        return np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
 
 
 #: First and second derivative of the log loss at 1/T.
@@ -237,7 +246,7 @@ def _multi_look(logs: FloatArray, targets: FloatArray, weight: FloatArray | None
 def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data: Data) -> tuple[float, bool]:
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
     hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
-    if _separated(x, data):
+    if _no_finite_optimum(x, data):
         smooth = smoothed_targets(hit, data.weight) if data.k == 2 else _smoothed_rows(hit, data)
         return max(_minimum(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
     start, step = 1.0, len(x) // 4096
@@ -246,12 +255,13 @@ def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data
     return _minimum(make(x, hit, data.weight), start), False
 
 
-def _separated(x: FloatArray, data: Data) -> bool:
-    """Whether what happened always had the largest score."""
+def _no_finite_optimum(x: FloatArray, data: Data) -> bool:
+    """Whether what happened never had a smaller score than something else, so that sharper is always better."""
     if data.k == 2:
-        return bool(((x > 0.0) == (data.codes == 1)).all() and x.all())
+        return bool((np.where(data.codes == 1, x, -x) >= 0.0).all() and x.any())
     others = np.where(one_hot(data.codes, data.k) > 0.0, -np.inf, x)
-    return bool((pick(x, data.codes) > others.max(axis=1)).all())
+    gaps = pick(x, data.codes) - others.max(axis=1)
+    return bool((gaps >= 0.0).all() and gaps.any())
 
 
 def _smoothed_rows(targets: FloatArray, data: Data) -> FloatArray:
@@ -265,6 +275,8 @@ def _minimum(look: Callable[[float], Look], beta: float = 1.0) -> float:
     low, high = _FLATTEST, _SHARPEST
     for _ in range(200):
         slope, curve = look(beta)
+        if slope == 0.0:
+            return beta
         low, high = (low, beta) if slope > 0.0 else (beta, high)
         new = beta - slope / curve if curve > 0.0 else 0.0
         if abs(new - beta) <= 1e-9 * beta:  # the next step would be its square
@@ -320,7 +332,9 @@ class BetaCalibrator(Calibrator):
         columns[0], columns[1] = log_pair(x)
         if variant == "ab":  # through (½, ½): log 2s and −log 2(1−s)
             columns[:2] += np.array([[np.log(2.0)], [-np.log(2.0)]])
-        (a, b, c), self.separated_ = _nonnegative_fit(columns, data, through_half=variant == "ab", tied=variant == "am")
+        self.separated_ = separated(x, data.y) == 1 and bool(np.ptp(x) > 0.0)
+        shape = {"through_half": variant == "ab", "tied": variant == "am"}
+        a, b, c = _nonnegative_fit(columns, data, smooth=self.separated_, **shape)
         if variant == "ab":
             c = (a - b) * np.log(2.0)
         return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(
@@ -330,32 +344,32 @@ class BetaCalibrator(Calibrator):
     @property
     def a_(self) -> float:
         """Coefficient of log s."""
-        return float(self.map_.curve.a)  # type: ignore[attr-defined]
+        return float(self._fitted.curve.a)
 
     @property
     def b_(self) -> float:
         """Coefficient of −log(1 − s)."""
-        return float(self.map_.curve.b)  # type: ignore[attr-defined]
+        return float(self._fitted.curve.b)
 
     @property
     def c_(self) -> float:
         """Intercept."""
-        return float(self.map_.curve.c)  # type: ignore[attr-defined]
+        return float(self._fitted.curve.c)
 
 
-def _nonnegative_fit(columns: FloatArray, data: Data, *, through_half: bool, tied: bool) -> tuple[FloatArray, bool]:
+def _nonnegative_fit(columns: FloatArray, data: Data, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:
     """(a, b, c) of the best fit with a, b ≥ 0: the free one, or the best with one or both at zero."""
     ones = columns[2:2] if through_half else columns[2:]
     free = np.array([[1.0, 1.0]]) if tied else np.eye(2)
     bounded = [np.zeros((0, 2))] if tied else [np.eye(2)[:1], np.eye(2)[1:], np.zeros((0, 2))]
-    found: list[tuple[float, FloatArray, bool]] = []
-    for use in [free, *bounded]:
+    found: list[tuple[float, FloatArray]] = []
+    for use in (free, *bounded):
         whole = columns if use is free and not tied and not through_half else np.vstack([use @ columns[:2], ones])
-        fit, separated = fit_or_smooth(whole, data.y, data.weight)
+        fit = fit_or_smooth(whole, data.y, data.weight, smooth=smooth)
         slopes = fit.coefficients[: len(use)]
-        if (slopes >= 0).all():
-            answer = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]
+        if fit.converged and (slopes >= 0).all():
+            answer: FloatArray = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]
             if use is free:  # convex: a free minimum inside the quadrant is the minimum
-                return answer, separated
-            found.append((fit.loss, answer, separated))
-    return min(found, key=lambda one: one[0])[1:]
+                return answer
+            found.append((fit.loss, answer))
+    return min(found, key=lambda one: one[0])[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -81,7 +81,7 @@ def _decoded(value: object, kind: str, where: str) -> object:
 
 
 def _number(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         refuse(f"{where} must be a finite number", repr(value), _REMEDY)
     return float(value)
 

@@ -13,7 +13,7 @@ from scoreprism._validation import parse_choice, parse_count, parse_number
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._folds import make_folds
 from scoreprism.calibrators._kernel import KERNELS, Kernel, kernel_estimate, linear_bins, parse_bandwidth
-from scoreprism.calibrators._logistic import fit_logistic
+from scoreprism.calibrators._logistic import fit_logistic, separated
 from scoreprism.calibrators._maps import BinaryMap, Chart, parse_distance
 from scoreprism.calibrators._splines import Basis, Cells, Constraint, SplineFit, fit_penalised
 from scoreprism.simplex import FloatArray
@@ -45,6 +45,7 @@ class SplineOptions:
     smoothing: str | float
     space: str
     clip: float
+    hard: bool
     cv: Any
     random_state: object
     bandwidth: float | None
@@ -69,6 +70,7 @@ class SplineOptions:
             smoothing=_parse_penalty(parameters["penalty"]),
             space=space,
             clip=max(parse_distance(parameters["clip"], data.total), 1e-12),
+            hard=not isinstance(parameters["clip"], str),
             cv=parameters["cv"],
             random_state=parameters["random_state"],
             bandwidth=given,
@@ -132,7 +134,7 @@ class SplineProblem:
         rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
         fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
         slope, intercept = fit.coefficients
-        if slope <= 0.0 or not fit.converged:
+        if slope <= 0.0 or not fit.converged or separated(self.x, self.data.y) != 0:
             mean = min(max(mean, self.options.clip), 1.0 - self.options.clip)
             slope, intercept = 0.0, np.log(mean / (1.0 - mean))
         line: FloatArray = slope * place + intercept
@@ -162,6 +164,8 @@ class SplineProblem:
         o = self.options
         curve = self.basis.curve(beta, tails=o.space == "logit")
         if o.link == "identity":
+            return BinaryMap(self.chart, curve, o.link, clip=o.clip)
+        if o.hard:  # a distance that was asked for is kept
             return BinaryMap(self.chart, curve, o.link, clip=o.clip)
         return BinaryMap(self.chart, curve, o.link).floored(self.data.score, o.clip)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from inspect import signature
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import distinct, listed, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator, class_labels
-from scoreprism.exceptions import LabelError
+from scoreprism.calibrators._folds import disjoint
+from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.simplex import ArrayLike, FloatArray
 
 
@@ -54,7 +56,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     n_jobs : int, optional
         Folds fitted at the same time.
     random_state : int, Generator or None, default=None
-        Seed of calibrators that draw folds of their own.
+        Seed of calibrators that draw folds of their own; None leaves them as they are.
 
     Attributes
     ----------
@@ -193,7 +195,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             refuse(
                 "a frozen classifier must know the classes in y, and y must hold all of them",
                 f"{listed(map(plain, self.classes_))} in y and {theirs} in the classifier",
-                "Calibrate on rows in which each class occurs.",
+                "Fit it before freezing it."
+                if known is None
+                else "Calibrate on rows with the labels it was trained on.",
                 LabelError,
             )
 
@@ -202,10 +206,18 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
             return dict(routed.estimator.fit), dict(routed.splitter.split)
-        params = dict(fit_params)
-        if sample_weight is not None and "sample_weight" in signature(estimator.fit).parameters:
+        params, accepted = dict(fit_params), signature(estimator.fit).parameters
+        split = {"groups": params.pop("groups")} if "groups" in params and "groups" not in accepted else {}
+        if sample_weight is not None and "sample_weight" in accepted:
             params["sample_weight"] = sample_weight
-        return params, {}
+        elif sample_weight is not None and not isinstance(estimator, FrozenEstimator):
+            warnings.warn(
+                f"{type(estimator).__name__}.fit does not take sample_weight: the weights are used for the map only. "
+                "Enable scikit-learn's metadata routing, or pass them under the name the classifier knows.",
+                ScoreprismWarning,
+                stacklevel=3,
+            )
+        return params, split
 
     def _splits(self, X: Any, labels: NDArray[Any], codes: NDArray[Any], split_params: dict[str, Any]) -> list[Any]:
         """Folds that never test on a row they trained on, with each class on both sides."""
@@ -223,15 +235,17 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])}",
                 "Use fewer folds.",
             )
-        splits = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params))
-        for number, (train, test) in enumerate(splits):
-            both = np.intersect1d(train, test)
-            if both.size:
-                refuse(
-                    "the map must not be fitted on rows its classifier was trained on",
-                    f"{both.size} rows in both parts of split {number} (row {listed(both)})",
-                    "Use splits whose parts do not overlap.",
-                )
+        found = check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params)
+        splits = disjoint(found, len(codes), "the map must not be fitted on rows its classifier was trained on")
+        for number, parts in enumerate(splits):
+            for part, rows in zip(("training", "test"), parts, strict=True):
+                missing = np.flatnonzero(np.bincount(codes[rows], minlength=counts.size) == 0)
+                if missing.size:
+                    refuse(
+                        "every class must be in both parts of every split",
+                        f"no {plain(self.classes_[missing[0]])} in the {part} part of split {number}",
+                        "Use stratified or shuffled splits.",
+                    )
         return splits
 
     def _cross_fitted(
@@ -264,8 +278,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         made: Calibrator = clone(get_calibrator(self.calibrator))
         if len(self.classes_) > 2 and not made.multiclass:
             made = OneVsRestCalibrator(made)
-        if made.get_params().get("random_state", 0) is None and self.random_state is not None:
-            made.set_params(random_state=int(self._rng.integers(2**31)))
+        seeds = [name for name in made.get_params() if name.rpartition("__")[2] == "random_state"]
+        if seeds and self.random_state is not None:
+            made.set_params(**dict.fromkeys(seeds, int(self._rng.integers(2**31))))
         made.set_params(kind=kind)
         return made.fit(score, labels, sample_weight=weight)
 
@@ -307,6 +322,10 @@ def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, s
             "Use a classifier that scores rows.",
         )
     values: FloatArray = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    pairwise = getattr(estimator, "decision_function_shape", None) == "ovo"
+    if pairwise and len(classes) > 2 and values.shape[1] == len(classes):
+        # three classes have three pairs: one more column tells a calibrator that these are not one logit per class
+        values = np.column_stack([values, np.zeros(len(values))])
     return values, "logit"
 
 

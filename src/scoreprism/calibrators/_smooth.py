@@ -10,7 +10,7 @@ import numpy as np
 from scoreprism._validation import parse_number
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._logistic import fit_or_smooth
+from scoreprism.calibrators._logistic import fit_or_smooth, separated
 from scoreprism.calibrators._maps import Affine, BinaryMap
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
@@ -72,24 +72,34 @@ class NaturalSplineCalibrator(Calibrator):
         parse_number(self.n_knots, "n_knots", "a whole number from 3 to 7", lambda v: v in _KNOTS)
         ridge = parse_number(self.ridge, "ridge", "a number of at least 0", lambda v: v >= 0.0)
         x = data.logit(data.score)
-        knots = np.unique(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
+        knots = _apart(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
         line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
         bent = np.eye(knots.size) - line @ np.linalg.pinv(line)
-        fit, _ = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, ridge * bent)
+        smooth = separated(x, data.y) != 0
+        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=ridge * bent)
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
 
     @property
     def knots_(self) -> FloatArray:
         """Knots."""
-        return np.array(getattr(self.map_.curve, "breaks", ()))  # type: ignore[attr-defined]
+        return np.array(getattr(self._fitted.curve, "breaks", ()))
 
     @property
     def values_(self) -> FloatArray:
         """Log-odds at the knots."""
-        return self.map_.curve(self.knots_)  # type: ignore[attr-defined,no-any-return]
+        return self._fitted.curve(self.knots_)  # type: ignore[no-any-return]
+
+
+def _apart(knots: FloatArray) -> FloatArray:
+    """Knots without those nearer than a hundredth of their range to the one before: ties leave rounding apart."""
+    kept = [float(knots[0])]
+    for knot in knots[1:].tolist():
+        if knot - kept[-1] > 0.01 * float(knots[-1] - knots[0]):
+            kept.append(knot)
+    return np.array(kept)
 
 
 def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:
@@ -126,11 +136,11 @@ class SplineCalibrator(Calibrator):
         0.5 % and 99.5 % quantiles with straight tails; on the probability scale they cover [0, 1].
     cv : int, splitter or iterable, default=5
         Folds of ``penalty="cv"``: random ones, or splits of your own.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     clip : "auto" or float, default="auto"
-        Smallest distance from 0 and 1; "auto" is 1/(2n). With the logit link a straight line may come nearer, and
-        straight tails are bent away from the ends (see `docs/calibrators.md`).
+        Smallest distance from 0 and 1, kept by cutting. "auto" cuts at 1/(2n) with the identity link; with the logit
+        link it bends the map away from the ends instead (see `docs/calibrators.md`).
     kind : {"probability", "logit"}, default="probability"
         What scores are.
 
@@ -161,7 +171,7 @@ class SplineCalibrator(Calibrator):
         penalty: str | float = "reml",
         chart: str = "auto",
         cv: Any = 5,
-        random_state: object = None,
+        random_state: object = 0,
         clip: str | float = "auto",
         kind: str = "probability",
     ) -> None:
@@ -212,11 +222,11 @@ class MonotoneSplineCalibrator(Calibrator):
         they stand between the 0.5 % and 99.5 % quantiles with straight tails; as probabilities they cover [0, 1].
     cv : int, splitter or iterable, default=5
         Folds of ``penalty="cv"``: random ones, or splits of your own.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     clip : "auto" or float, default="auto"
-        Smallest distance from 0 and 1; "auto" is 1/(2n). With the logit link a straight line may come nearer, and
-        straight tails are bent away from the ends (see `docs/calibrators.md`).
+        Smallest distance from 0 and 1, kept by cutting. "auto" cuts at 1/(2n) with the identity link; with the logit
+        link it bends the map away from the ends instead (see `docs/calibrators.md`).
     kind : {"probability", "logit"}, default="probability"
         What scores are.
 
@@ -262,7 +272,7 @@ class MonotoneSplineCalibrator(Calibrator):
         strict: bool = False,
         chart: str = "auto",
         cv: Any = 5,
-        random_state: object = None,
+        random_state: object = 0,
         clip: str | float = "auto",
         kind: str = "probability",
     ) -> None:

@@ -51,9 +51,13 @@ def fit_softmax(
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
     theta: FloatArray = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
     if theta.size <= _FEW:
-        for _ in range(3):  # Newton makes a good minimum an exact one
+        for _ in range(3):  # Newton makes a good minimum an exact one, where it gets lower
             curvature = _curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
-            theta = theta - np.linalg.lstsq(curvature, look(theta)[1], rcond=1e-13)[0]
+            value, slope = look(theta)
+            step = np.linalg.lstsq(curvature, slope, rcond=1e-13)[0]
+            if not look(theta - step)[0] <= value:
+                break
+            theta = theta - step
     return theta.reshape(start.shape)
 
 

@@ -137,11 +137,9 @@ def local_problem(cells: Cells, beta: FloatArray, link: str) -> Quadratic:
     return Quadratic(curvature, curvature @ beta + b.T @ gap, square)
 
 
-def deviance(cells: Cells, beta: FloatArray, link: str) -> float:
-    """Half the residual sum of squares, or the negative log-likelihood."""
+def deviance(cells: Cells, beta: FloatArray) -> float:
+    """The negative log-likelihood of the logit link."""
     eta = cells.design @ beta
-    if link == "identity":
-        return float(0.5 * (cells.weight @ eta**2) - cells.events @ eta)
     return float(cells.weight @ (np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)) - cells.events @ eta)
 
 
@@ -206,7 +204,9 @@ def fit_penalised(
     Solves local problems until they stand still, halving steps that raise the penalised deviance. With "gcv" or
     "reml", λ is chosen anew in each of the first steps and then kept.
     """
-    chosen = smoothing if isinstance(smoothing, float) else 0.0
+    unit = float(np.trace(local_problem(cells, beta, link).curvature)) / float(np.trace(penalty))
+    # beyond 1e8 units a spline is as straight as it can be, and the numbers only get worse
+    chosen = min(smoothing, 1e8 * unit) if isinstance(smoothing, float) else 0.0
     for step in range(_STEPS):
         problem = local_problem(cells, beta, link)
         if isinstance(smoothing, str) and step < _CHOICES:
@@ -228,7 +228,7 @@ def _damped(cells: Cells, penalty: FloatArray, smoothing: float, old: FloatArray
     """The new coefficients, or a point on the way to them that is no worse than the old."""
 
     def objective(beta: FloatArray) -> float:
-        return deviance(cells, beta, "logit") + 0.5 * smoothing * float(beta @ penalty @ beta)
+        return deviance(cells, beta) + 0.5 * smoothing * float(beta @ penalty @ beta)
 
     before, share = objective(old), 1.0
     while share > 1e-4 and objective(old + share * (new - old)) > before + 1e-10 * (1.0 + abs(before)):

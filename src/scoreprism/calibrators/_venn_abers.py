@@ -7,15 +7,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._validation import parse_choice
+from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._folds import make_folds
 from scoreprism.calibrators._maps import BinaryMap, Chart, Steps
 from scoreprism.calibrators._parts import Part, require
-from scoreprism.isotonic import pool_ties
+from scoreprism.isotonic import isotonic_blocks, pool_ties
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray
+
+#: Weights that differ by more than this factor are handled one place at a time, for up to so many different scores.
+_SPAN, _MOST = 1e8, 4000
 
 
 class _Bridges(NamedTuple):
@@ -172,15 +176,37 @@ class VennAbersSums(Part):
             self.score.shape == self.weight.shape == self.events.shape, "VennAbersSums", "three lists of one length"
         )
         require((np.diff(self.score) > 0).all(), "VennAbersSums.score", "increasing numbers")
+        good = (self.weight > 0) & (self.events >= 0) & (self.events <= self.weight)
+        require(good.all(), "VennAbersSums", "positive weights with events between 0 and the weight")
 
     @cached_property
     def bounds(self) -> tuple[Steps, Steps]:
         """p₀ and p₁ as functions of the score: the fits with a non-event and with an event added."""
-        lower, upper = venn_abers_values(self.weight, self.events)
+        even = self.weight.max() <= _SPAN * self.weight.min()
+        lower, upper = (venn_abers_values if even else _one_by_one)(self.weight, self.events)
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         starts = np.column_stack([self.score, np.nextafter(self.score, np.inf)]).ravel()
         starts = np.concatenate([[self.score[0] - 1.0], starts])
         keep = np.append(np.diff(starts) > 0.0, True)  # no room between neighbouring floats
         return _compressed(starts[keep], lower[keep]), _compressed(starts[keep], upper[keep])
+
+
+def _one_by_one(weight: FloatArray, events: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same values by an isotonic fit for every place: for weights that cumulated sums cannot hold side by side."""
+    m = weight.size
+    values = np.empty((2, 2 * m + 1))
+    for place in range(2 * m + 1):
+        at, tie = (place + 1) // 2, place % 2
+        for outcome in (0.0, 1.0):
+            if tie:
+                w, k = weight.copy(), events.copy()
+                w[at - 1], k[at - 1] = w[at - 1] + 1.0, k[at - 1] + outcome
+                own = at - 1
+            else:
+                w, k, own = np.insert(weight, at, 1.0), np.insert(events, at, outcome), at
+            blocks = isotonic_blocks(w, k)
+            values[int(outcome), place] = blocks.value[np.searchsorted(blocks.start, own, side="right") - 1]
+    return values[0], values[1]
 
 
 def _compressed(starts: FloatArray, values: FloatArray) -> Steps:
@@ -208,23 +234,24 @@ class VennAbersMap(Part):
             return lows.mean(axis=0), highs.mean(axis=0)
         return 1.0 - np.exp(np.log1p(-lows).mean(axis=0)), np.exp(np.log(highs).mean(axis=0))
 
+    @cached_property
+    def merged(self) -> BinaryMap:
+        """The merged probability, a step function that does not fall."""
+        starts = np.unique(np.concatenate([steps.starts for fold in self.folds for steps in fold.bounds]))
+        pairs = [(low(starts), high(starts)) for low, high in (fold.bounds for fold in self.folds)]
+        if self.merge == "brier":
+            value = np.mean([high + 0.5 * (low**2 - high**2) for low, high in pairs], axis=0)
+        else:
+            low, high = self.interval(starts)
+            value = high / (1.0 - low + high)
+        return BinaryMap(self.chart, _compressed(starts, value), "identity")
+
     def __call__(self, score: FloatArray) -> FloatArray:
-        if self.merge == "brier" and len(self.folds) > 1:
-            parts = [(low(score), high(score)) for low, high in (fold.bounds for fold in self.folds)]
-            mean: FloatArray = np.mean([high + 0.5 * (low**2 - high**2) for low, high in parts], axis=0)
-            return mean
-        low, high = self.interval(score)
-        return high + 0.5 * (low**2 - high**2) if self.merge == "brier" else high / (1.0 - low + high)
+        return self.merged(score)
 
     def sql(self, column: str) -> str:
         """The merged probability as one CASE expression over all steps."""
-        starts = np.unique(np.concatenate([s.starts for fold in self.folds for s in fold.bounds]))
-        return BinaryMap(self.chart, _steps_through(starts, self(starts)), "identity").sql(column)
-
-
-def _steps_through(starts: FloatArray, values: FloatArray) -> Steps:
-    keep = np.concatenate([[True], np.diff(values) != 0.0])
-    return Steps(starts[keep], values[keep])
+        return self.merged.sql(column)
 
 
 class VennAbersCalibrator(Calibrator):
@@ -242,15 +269,15 @@ class VennAbersCalibrator(Calibrator):
         predictor is made from each part, and they are merged by geometric means. Scores must be out of sample.
     merge : {"log", "brier"}, default="log"
         p₁/(1 − p₀ + p₁), minimax for the log loss, or p₁ + (p₀² − p₁²)/2, for the Brier loss.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the split.
     kind : {"probability", "logit"}, default="probability"
         What scores are; only their order matters.
 
     Notes
     -----
-    Merged probabilities are at least about 1/(n + 2) from 0 and 1. p₀ and p₁ are nondecreasing in the score, and so
-    is the merged value, except for the Brier rule over several parts.
+    Merged probabilities are at least about 1/(n + 2) from 0 and 1. p₀, p₁ and the merged value are nondecreasing in
+    the score. The steps are worked out when they are first asked for, not in `fit`.
 
     Examples
     --------
@@ -266,7 +293,7 @@ class VennAbersCalibrator(Calibrator):
     monotone = True
 
     def __init__(
-        self, *, cv: Any = None, merge: str = "log", random_state: object = None, kind: str = "probability"
+        self, *, cv: Any = None, merge: str = "log", random_state: object = 0, kind: str = "probability"
     ) -> None:
         self.cv = cv
         self.merge = merge
@@ -279,7 +306,15 @@ class VennAbersCalibrator(Calibrator):
         if self.cv is not None:
             folds = make_folds(self.cv, data, self.random_state)
             parts = [data.part(test) for _, test in folds]
-        sums = (pool_ties(part.score, part.y, part.weight) for part in parts)
+        sums = [pool_ties(part.score, part.y, part.weight) for part in parts]
+        for pooled in sums:
+            span = float(pooled.weight.max() / pooled.weight.min())
+            if span > _SPAN and pooled.weight.size > _MOST:
+                refuse(
+                    f"weights of more than {_MOST} different scores must not differ by more than a factor of {_SPAN:g}",
+                    f"a factor of {span:.2g}",
+                    "Drop rows of negligible weight.",
+                )
         return VennAbersMap(data.chart("score"), tuple(VennAbersSums(*s) for s in sums), merge)
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
@@ -296,8 +331,6 @@ class VennAbersCalibrator(Calibrator):
         array of shape (n, 2)
             The values p₀ and p₁, bounds on the probability of ``classes_[1]``.
         """
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         score = self._score(self._read(scores, reset=False), 2)
-        return np.column_stack(self.map_.interval(score))  # type: ignore[attr-defined]
+        return np.column_stack(self._fitted.interval(score))
