@@ -35,6 +35,10 @@ from scoreprism.calibrators import (
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.simplex import sigmoid
 
+
+#: Some laws here fall on purpose, and random ones may.
+pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
+
 #: Variants beside the defaults that take another way through the code.
 VARIANTS = [
     PlattCalibrator(smooth_targets=True),
@@ -250,7 +254,6 @@ def test_monotone_maps_never_fall(calibrator, n):
     assert (np.diff(seeded(calibrator).fit(s, y).calibrate(dense_grid())) >= 0).all()
 
 
-@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=name_of)
 def test_monotone_maps_never_fall_where_the_truth_does(calibrator):
     rng = np.random.default_rng(3)

@@ -43,6 +43,10 @@ from scoreprism.calibrators._splines import Basis
 from scoreprism.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
 
 
+#: Some laws here fall on purpose, and random ones may.
+pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
+
+
 def sample(n=800, seed=0, power=1.5):
     rng = np.random.default_rng(seed)
     s = rng.beta(1.2, 1.2, n)
@@ -473,7 +477,6 @@ def paper_program(s, y, k, penalty, h, clip):
     return g, b.T @ (v * rate), rows, np.concatenate([np.zeros(k - 1), [clip, clip - 1]]), knots
 
 
-@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("k", [8, 20])
 def test_monotone_identity_spline_solves_the_paper_s_program(penalty, k):

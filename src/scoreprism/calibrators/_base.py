@@ -394,15 +394,16 @@ def _warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
     """A score that clearly ranks the wrong way round is nearly always that of the other class."""
     if data.k > 2:
         return
-    x = data.logit(data.score)
-    event = data.codes == 1
-    means, sizes = [], []
-    for rows in (event, ~event):
-        weight = None if data.weight is None else data.weight[rows]
-        means.append(float(np.average(x[rows], weights=weight)))
-        sizes.append(float(rows.sum() if weight is None else weight.sum() ** 2 / (weight @ weight)))
-    noise = float(x.std()) * np.sqrt(1.0 / sizes[0] + 1.0 / sizes[1])
-    if means[0] - means[1] < -5.0 * noise:
+    w = data.y if data.weight is None else data.weight * data.y
+    s, total, events = data.score, data.total, float(w.sum())
+    mean = float(s.mean() if data.weight is None else data.weight @ s / total)
+    square = float(s @ s if data.weight is None else data.weight @ (s * s)) / total
+    spread = max(square - mean * mean, 0.0) ** 0.5
+    rows = total if data.weight is None else total**2 / float(data.weight @ data.weight)
+    share = events / total
+    noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
+    # the mean score of events against that of all, in standard errors
+    if float(w @ s) / events - mean < -5.0 * noise < 0.0:
         warnings.warn(
             f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
             f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",

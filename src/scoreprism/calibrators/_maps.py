@@ -106,9 +106,9 @@ def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
     """
     if kind == "logit":
         return Chart(kind, "logit")
-    inside = score[(score > 0.0) & (score < 1.0)]
-    nearest = (float(inside.min()), float((1.0 - inside).min())) if inside.size else (0.25, 0.25)
     seen = bool(score.min() == 0.0), bool(score.max() == 1.0)
+    inside = score[(score > 0.0) & (score < 1.0)] if any(seen) else score
+    nearest = (float(inside.min()), 1.0 - float(inside.max())) if inside.size else (0.25, 0.25)
     low, high = (near if end else min(near, distance) for near, end in zip(nearest, seen, strict=True))
     return Chart(kind, "logit", max(low, 1e-290), max(high, 2.0**-53))
 
