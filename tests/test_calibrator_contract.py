@@ -35,7 +35,6 @@ from scoreprism.calibrators import (
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.simplex import sigmoid
 
-
 #: Some laws here fall on purpose, and random ones may.
 pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 
