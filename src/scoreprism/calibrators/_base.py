@@ -325,6 +325,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.multiclass

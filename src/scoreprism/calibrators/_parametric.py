@@ -135,6 +135,8 @@ def fit_line(data: Data, *, smooth: bool = False) -> tuple[Affine, bool]:
         design[0] = 0.0
     apart = separated(x, data.y) != 0 and bool(design[0].any())
     fit = fit_or_smooth(design, data.y, data.weight, smooth=smooth or apart)
+    if not fit.converged:  # weights that rounding cannot hold side by side
+        fit = fit_or_smooth(design, data.y, data.weight, smooth=True)
     slope = float(fit.coefficients[0]) / (spread or 1.0)
     return Affine(slope, float(fit.coefficients[1]) - slope * center), apart
 
@@ -370,7 +372,7 @@ def _nonnegative_fit(columns: FloatArray, data: Data, *, through_half: bool, tie
         whole = columns if use is free and not tied and not through_half else np.vstack([use @ columns[:2], ones])
         fit = fit_or_smooth(whole, data.y, data.weight, smooth=smooth)
         slopes = fit.coefficients[: len(use)]
-        if fit.converged and (slopes >= 0).all():
+        if (fit.converged and (slopes >= 0).all()) or not len(use):
             answer: FloatArray = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]
             if use is free:  # convex: a free minimum inside the quadrant is the minimum
                 return answer

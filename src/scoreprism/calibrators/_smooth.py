@@ -120,7 +120,8 @@ class SplineCalibrator(Calibrator):
     Cubic P-spline with a second-difference penalty, not constrained to be monotone (paper, appendix E.2).
 
     With the logit link, the penalised likelihood of ``logit C = Σ β_j B_j``; as λ grows it goes to a straight line:
-    Platt's map for a spline in the logit of the score. With the identity link, penalised least squares for C itself.
+    Platt's map for a spline in the logit of the score. With the identity link, penalised least squares for C itself,
+    cut (with a kink) where it would come too near to 0 or 1.
 
     Parameters
     ----------
