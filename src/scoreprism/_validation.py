@@ -347,6 +347,8 @@ def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
     if labels.dtype.kind in "biu":
         least, most = labels.min(), labels.max()
+        if (int(least), int(most)) == (0, 1):
+            return np.array([0, 1]).astype(labels.dtype), labels.astype(np.intp)
         if int(most) - int(least) < 256:  # few integers: a table instead of a sort
             wide = labels.astype(np.uint64 if labels.dtype.kind == "u" else np.int64)
             offsets = (wide - wide.dtype.type(least)).astype(np.intp)

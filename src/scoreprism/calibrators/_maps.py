@@ -15,7 +15,7 @@ from scoreprism.isotonic import locate
 from scoreprism.simplex import FloatArray
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
-_BLOCK = 1 << 15
+_BLOCK = 1 << 14
 _LARGEST = "1.7976931348623157e+308"
 
 # ── SQL ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -62,8 +62,14 @@ class Chart(Part):
     def __call__(self, score: FloatArray) -> FloatArray:
         if self.space in ("score", self.kind):
             return score
-        if self.space == "probability":
-            return rising_sigmoid(score)
+        out = np.empty(score.shape)
+        for start in range(0, score.shape[0], _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            out[rows] = rising_sigmoid(score[rows]) if self.space == "probability" else self._logit(score[rows])
+        return out
+
+    def _logit(self, score: FloatArray) -> FloatArray:
+        """The logit of probabilities, bent near 0 and 1."""
         rest = 1.0 - score
         logit = np.log(np.maximum(score, self.low)) - np.log(np.maximum(rest, self.high))
         for near, floor, sign in ((score, self.low, 1.0), (rest, self.high, -1.0)):

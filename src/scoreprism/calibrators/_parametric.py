@@ -333,8 +333,11 @@ class BetaCalibrator(Calibrator):
     def _fit(self, data: Data) -> Map:
         variant = parse_choice(self.parameters, ("abm", "am", "ab"), "parameters")
         x = data.logit(data.score)
-        columns = np.ones((3, x.size))
-        columns[0], columns[1] = log_pair(x)
+        columns = np.empty((3, x.size))
+        columns[2] = 1.0
+        for start in range(0, x.size, 1 << 14):  # in blocks that stay in cache
+            rows = slice(start, start + (1 << 14))
+            columns[0, rows], columns[1, rows] = log_pair(x[rows])
         if variant == "ab":  # through (½, ½): log 2s and −log 2(1−s)
             columns[:2] += np.array([[np.log(2.0)], [-np.log(2.0)]])
         self.separated_ = separated(x, data.y) == 1 and bool(np.ptp(x) > 0.0)
