@@ -1,8 +1,10 @@
 """scikit-learn's own checks of estimators, on every calibrator and on RecalibratedClassifier."""
 
 import pytest
+import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from scoreprism.calibrators import CALIBRATORS, MonotoneSplineCalibrator, RecalibratedClassifier, VennAbersCalibrator
 
@@ -33,7 +35,13 @@ def expected(estimator):
     return ONE_DIMENSION
 
 
+#: Up to here the check of weights labels weighted and repeated rows apart for two classes, and wants sparse input too.
+OLD = parse_version(sklearn.__version__) < parse_version("1.8")
+
+
 @pytest.mark.filterwarnings("ignore")  # the checks provoke warnings to see them
 @parametrize_with_checks(CALIBRATORS_AS_LOGITS + RECALIBRATED, expected_failed_checks=expected)
 def test_scikit_learn_check(estimator, check):
+    if OLD and check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("this version of the check does not compare like with like")
     check(estimator)
