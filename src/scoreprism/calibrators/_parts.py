@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from scoreprism._validation import listed, refuse
-
-P = TypeVar("P", bound="Part")
 
 _REMEDY = "Write the file again with to_json()."
 
