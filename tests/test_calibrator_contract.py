@@ -143,8 +143,8 @@ def test_logits_and_their_probabilities_give_the_same_map(calibrator):
     q = seeded(calibrator).set_params(kind="logit").fit(z, y).calibrate(z)
     # centred and straight interpolation between blocks happen in the coordinate that came
     coordinate = isinstance(calibrator, IsotonicCalibrator) and calibrator.interpolation == "centered"
-    coordinate |= calibrator.name in ("one-vs-rest", "selected")
-    np.testing.assert_allclose(p, q, atol=0.05 if coordinate else 1e-9)
+    coordinate |= calibrator.name == "one-vs-rest"  # whose binary map it is by default
+    np.testing.assert_allclose(p, q, atol=0.02 if coordinate else 1e-9)  # 0.017 between the farthest centres here
 
 
 @every_multiclass
@@ -529,6 +529,15 @@ def test_weights_that_sum_to_one_are_noticed():
     assert str(caught[0].message).startswith(
         "sample_weight sums to 1 over 100 rows: a weight counts as a number of rows, "
     )
+
+
+def test_a_fit_that_fails_leaves_nothing_fitted():
+    s, y = sample(100)
+    fitted = IsotonicCalibrator().fit(s, y)
+    with pytest.raises(InputError, match="interpolation must be one of"):
+        fitted.set_params(interpolation="cubic").fit(s, np.array(["a", "b"])[y])
+    with pytest.raises(ValueError, match="not fitted"):
+        fitted.calibrate(s)
 
 
 def test_attributes_before_fit():

@@ -354,11 +354,15 @@ def test_bin_effects_are_the_penalised_maximum():
 
 
 def test_bin_effects_vanish_in_a_platt_world():
-    s, y = sample(400, seed=3, power=1.0)
-    scatter = BinEffectsCalibrator().fit(s, y)
-    if scatter.variance_ == 0.0:
-        np.testing.assert_allclose(scatter.calibrate(s), PlattCalibrator().fit(s, y).calibrate(s), atol=1e-12)
-    assert scatter.variance_ < 0.05
+    """Where bins scatter no more than chance, in about half of calibrated samples, the map is Platt's."""
+    vanished = 0
+    for seed in range(20):
+        s, y = sample(400, seed=seed, power=1.0)
+        fitted = BinEffectsCalibrator().fit(s, y)
+        if fitted.variance_ == 0.0:
+            vanished += 1
+            np.testing.assert_allclose(fitted.calibrate(s), PlattCalibrator().fit(s, y).calibrate(s), atol=1e-12)
+    assert 5 <= vanished <= 17
 
 
 # ── kernels ─────────────────────────────────────────────────────────────────────────────────────────
@@ -393,6 +397,9 @@ def test_kernels_are_densities(name):
     u = np.linspace(-1, 1, 200_001)
     assert np.trapezoid(KERNELS[name](u), u) == pytest.approx(1.0, abs=1e-8)
     assert KERNELS["triweight"](np.array([0.0]))[0] == 35 / 32  # the paper's
+    roughness, variance = (np.trapezoid(v, u) for v in (KERNELS[name](u) ** 2, u**2 * KERNELS[name](u)))
+    gauss = (1 / (2 * np.sqrt(np.pi))) ** 0.2  # ∫φ² = 1/(2√π), variance 1
+    assert KERNELS[name].factor == pytest.approx((roughness / variance**2) ** 0.2 / gauss, abs=6e-4)
 
 
 @pytest.mark.parametrize("name", KERNELS)

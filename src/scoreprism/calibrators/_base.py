@@ -99,6 +99,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Calibrator
             The calibrator itself.
         """
+        self.__dict__.pop("map_", None)  # a fit that fails must not leave the last one half in place
         kind = parse_choice(self.kind, KINDS, "kind")
         table = self._read(scores, reset=True)
         labels = class_labels(y, type(self).__name__)

@@ -72,8 +72,8 @@ def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Spl
     """
     Training and test rows of each fold: random, of sizes that differ by at most one, each class in every training part.
 
-    Stratifying on the outcome would make test parts depend on it: in a calibrated sample the difference form is
-    then biased by 4e-4 (docs/statistics.md). Only what a fit needs is asked for: every class in training.
+    Stratifying on the outcome would make test parts depend on it and bias loss differences. Only what a fit needs is
+    asked for: every class in training.
     """
     n = codes.shape[0]
     counts = np.bincount(codes)

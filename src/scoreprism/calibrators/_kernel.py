@@ -40,7 +40,7 @@ class Kernel(NamedTuple):
         return [self.norm * coefficient for coefficient in found]
 
 
-#: Kernels by name; `factor` brings Silverman's rule for a Gaussian kernel to this one (Scott 1992, table 6.2).
+#: Kernels by name; `factor` is the ratio of canonical bandwidths, (∫K²/(∫u²K)²)^(1/5), to that of a Gaussian kernel.
 KERNELS = {
     "triweight": Kernel(3, 35.0 / 32.0, 2.978),
     "biweight": Kernel(2, 15.0 / 16.0, 2.623),
@@ -85,8 +85,8 @@ def kernel_sums(
     ``method="exact"`` sums moments of the rows between the ends of all windows, in which every kernel here is a
     polynomial; "binned" first shares each row between the two nearest of h/2048 spaced points, which changes
     a kernel by at most (1/2048)²·max|K''|/8, 2e-7 of its peak, and the rate by less than 1e-6 except in windows that
-    rows only touch at the edge. "auto" bins where
-    rows outnumber the points. The Epanechnikov kernel, which has a kink at its ends, is always summed exactly.
+    rows only touch at the edge. "auto" bins where rows outnumber the points. The Epanechnikov kernel, which has a kink
+    at its ends, is always summed exactly.
     """
     reach = (x >= grid.min() - bandwidth) & (x <= grid.max() + bandwidth)
     if not reach.all():

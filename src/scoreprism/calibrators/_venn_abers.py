@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
@@ -331,6 +330,5 @@ class VennAbersCalibrator(Calibrator):
         array of shape (n, 2)
             The values p₀ and p₁, bounds on the probability of ``classes_[1]``.
         """
-        check_is_fitted(self)
-        score = self._score(self._read(scores, reset=False), 2)
-        return np.column_stack(self._fitted.interval(score))
+        fitted = self._fitted
+        return np.column_stack(fitted.interval(self._score(self._read(scores, reset=False), 2)))
