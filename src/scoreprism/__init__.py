@@ -8,7 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scoreprism import calibrators, datasets, decomposition, exceptions, finite, intervals, levels, losses, simplex
+    from scoreprism import (
+        calibrators,
+        crossfit,
+        datasets,
+        decomposition,
+        estimation,
+        exceptions,
+        finite,
+        intervals,
+        levels,
+        losses,
+        references,
+        simplex,
+    )
     from scoreprism.decomposition import (
         Contributions,
         Decomposition,
@@ -16,6 +29,7 @@ if TYPE_CHECKING:
         corp_decomposition,
         resolution_decomposition,
     )
+    from scoreprism.estimation import decompose
     from scoreprism.finite import FiniteModel
     from scoreprism.intervals import Bound, Interval
     from scoreprism.levels import Chain, Level
@@ -38,8 +52,11 @@ __all__ = [
     "calibrators",
     "check_proper",
     "corp_decomposition",
+    "crossfit",
     "datasets",
+    "decompose",
     "decomposition",
+    "estimation",
     "exceptions",
     "finite",
     "from_entropy",
@@ -48,6 +65,7 @@ __all__ = [
     "intervals",
     "levels",
     "losses",
+    "references",
     "resolution_decomposition",
     "simplex",
 ]
@@ -62,9 +80,11 @@ _HOME = {
     ),
     **dict.fromkeys(("Chain", "Level"), "levels"),
     "FiniteModel": "finite",
+    "decompose": "estimation",
 }
 _MODULES = frozenset(
-    {"calibrators", "datasets", "decomposition", "exceptions", "finite", "intervals", "levels", "losses", "simplex"}
+    {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "intervals"}
+    | {"levels", "losses", "references", "simplex"}
 )
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "InputError",
     "LabelError",
     "NestingError",
+    "OverfitWarning",
     "ScoreOrderWarning",
     "ScoreprismError",
     "ScoreprismWarning",
@@ -151,6 +152,27 @@ class InfiniteLossWarning(ScoreprismWarning):
     ...     risk = chain.decompose("log").risk
     >>> risk, caught[0].category.__name__
     (inf, 'InfiniteLossWarning')
+    """
+
+
+class OverfitWarning(ScoreprismWarning):
+    """
+    A fitted reference law has learned noise: its fold models disagree too much with each other.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import scoreprism
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((400, 3))
+    >>> y = (rng.random(400) < X[:, 0]).astype(int)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     d = scoreprism.decompose(y, X[:, 0], X, reference=DecisionTreeClassifier(), random_state=0)
+    >>> caught[0].category.__name__
+    'OverfitWarning'
     """
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism.exceptions import InputError
 
-__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "make_frame", "unwrap"]
+__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "columns_of", "make_frame", "unwrap"]
 
 #: Eager dataframe libraries a result can be returned in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -103,7 +103,7 @@ def unwrap(value: object) -> Unwrapped:
         value = sys.modules["pyarrow"].chunked_array([value]) if hasattr(value, "null_count") else value
     if backend == "pandas" and not hasattr(value, "iloc"):  # a bare Categorical, Index or extension array
         value = sys.modules["pandas"].Series(value)
-    columns = _columns(value)
+    columns = columns_of(value)
     if columns is not None:
         return _stack([unwrap(column) for column in columns], backend)
     native: Any = nw.from_native(value, allow_series=True, pass_through=True)
@@ -118,8 +118,26 @@ def unwrap(value: object) -> Unwrapped:
     return Unwrapped(value, None, None)
 
 
-def _columns(value: Any) -> list[Any] | None:
-    """The columns of an eager frame, by position: names may be numbers, repeated or nested."""
+def columns_of(value: Any) -> list[Any] | None:
+    """
+    The columns of an eager frame, by position: names may be numbers, repeated or nested.
+
+    Parameters
+    ----------
+    value : object
+        A frame, or anything else.
+
+    Returns
+    -------
+    list or None
+        Native columns; None for what is not a frame.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> len(columns_of(pl.DataFrame({"a": [1], "b": [2]}))), columns_of([1])
+    (2, None)
+    """
     if hasattr(value, "iloc"):
         return [value.iloc[:, j] for j in range(value.shape[1])] if value.ndim == 2 else None
     if hasattr(value, "get_columns"):

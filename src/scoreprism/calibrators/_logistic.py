@@ -33,12 +33,13 @@ def log_losses(eta: FloatArray, y: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design; a row of `design` is a variable."""
+    """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design + offset; a row of `design` is a variable."""
 
     design: FloatArray
     y: FloatArray
     weight: FloatArray | None = None
     penalty: FloatArray | None = None
+    offset: FloatArray | None = None
 
     def look(self, beta: FloatArray, *, loss: bool = True) -> tuple[float, FloatArray, FloatArray]:
         """Value (unless it is not wanted), gradient and curvature, in one pass over blocks that stay in cache."""
@@ -48,6 +49,8 @@ class Likelihood:
             rows = slice(start, start + _BLOCK)
             x, y = self.design[:, rows], self.y[rows]
             eta = beta @ x
+            if self.offset is not None:
+                eta += self.offset[rows]
             p = expected(eta)
             residual = p - y
             v = np.subtract(1.0, p)
@@ -75,7 +78,8 @@ class Likelihood:
         y = self.y[rows]
         if not 50 <= int((y > 0.5).sum()) <= _FEW - 50:
             return None
-        return Likelihood(self.design[:, rows], y, None if self.weight is None else self.weight[rows], self.penalty)
+        weight, offset = (None if v is None else v[rows] for v in (self.weight, self.offset))
+        return Likelihood(self.design[:, rows], y, weight, self.penalty, offset)
 
 
 @dataclass(frozen=True)
@@ -93,15 +97,20 @@ class LogisticFit:
 
 
 def fit_logistic(
-    design: FloatArray, y: FloatArray, weight: FloatArray | None = None, *, penalty: FloatArray | None = None
+    design: FloatArray,
+    y: FloatArray,
+    weight: FloatArray | None = None,
+    *,
+    penalty: FloatArray | None = None,
+    offset: FloatArray | None = None,
 ) -> LogisticFit:
     """
-    Minimise ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` over β, with η = β · design and targets y in [0, 1].
+    Minimise ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` over β, with η = β · design + offset and targets y in [0, 1].
 
     Newton with halved steps where they overshoot; directions the data do not see are left at zero. Many rows start
     from the fit to a few of them.
     """
-    problem = Likelihood(design, y, weight, penalty)
+    problem = Likelihood(design, y, weight, penalty, offset)
     if design.shape[0] == 0:
         return LogisticFit(problem, np.zeros(0), converged=True)
     few = problem.few()

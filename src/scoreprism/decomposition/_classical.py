@@ -16,13 +16,19 @@ from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, one_hot, unify
 
 
-def _with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
+def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
     """The laws of a sheet, further laws, and Q̄, the marginal law of the outcome, on every row."""
     k = n_classes(sheet.laws[0])
     marginal = np.average(one_hot(sheet.y, k), axis=0, weights=sheet.weight)
     constant = np.full(sheet.n, marginal[1]) if sheet.laws[0].ndim == 1 else np.tile(marginal, (sheet.n, 1))
     laws = unify([*sheet.laws, *finer, constant])
-    return replace(sheet, laws=laws, folds=[*sheet.folds, *([None] * (len(laws) - len(sheet.folds)))])
+    missing = len(laws) - len(sheet.folds)
+    return replace(
+        sheet,
+        laws=laws,
+        folds=[*sheet.folds, *([None] * missing)],
+        factors=(*sheet.factors, *([1.0] * missing)) if sheet.factors else (),
+    )
 
 
 def resolution_decomposition(
@@ -97,7 +103,7 @@ def resolution_decomposition(
         backend=backend_of(y_proba),
     )
     names = ("reliability", "resolution", "uncertainty")
-    return assemble(_with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form, clip)
+    return assemble(with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form, clip)
 
 
 def corp_decomposition(
@@ -171,4 +177,4 @@ def corp_decomposition(
         (1, -1, 1),
         (note,),
     )
-    return assemble(_with_climatology(sheet, fitted), plan, loss, "difference", clip)
+    return assemble(with_climatology(sheet, fitted), plan, loss, "difference", clip)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import parse_choice, parse_confidence, parse_groups, refuse
+from scoreprism._progress import tracked
+from scoreprism._validation import (
+    parse_choice,
+    parse_confidence,
+    parse_count,
+    parse_groups,
+    parse_random_state,
+    refuse,
+)
 from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
 from scoreprism.decomposition._table import Contributions, TermTable
 from scoreprism.exceptions import UnavailableError
@@ -18,10 +26,12 @@ from scoreprism.intervals import (
     FORMS,
     INTERVAL_METHODS,
     ROLES,
+    Alternative,
     Bound,
     Interval,
     Moments,
     TermInference,
+    bca,
     coefficients,
     quantile,
     steps,
@@ -47,6 +57,17 @@ def _required_groups(groups: ArrayLike, n: int) -> tuple[NDArray[Any], IntArray]
     if parsed is None:
         refuse("groups must give the group of each row", "None", "Pass one label per row.")
     return parsed
+
+
+class Resamples(Protocol):
+    """Whoever made a decomposition from data can make it again from resampled rows."""
+
+    @property
+    def units(self) -> IntArray:
+        """The unit (row or cluster) of each row."""
+
+    def terms(self, counts: FloatArray) -> FloatArray:
+        """The terms, every row counted so many times."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +129,9 @@ class Decomposition(TermTable):
     _y: IntArray | None = None
     _groups: IntArray | None = None
     _population: bool = False
+    _alternatives: tuple[Alternative, ...] = ()
+    _resolution: Decomposition | None = None
+    _resampler: Resamples | None = None
 
     # ── terms ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,6 +160,16 @@ class Decomposition(TermTable):
     def residual(self) -> float:
         """What the terms leave unexplained: zero, except under ``form="plugin"``, where it is the last term."""
         return self.terms["residual"] if self.form == "plugin" else 0.0
+
+    @property
+    def resolution_form(self) -> Decomposition:
+        """Uncertainty − resolution + reliability by the same law C, for decompositions made by `decompose`."""
+        if self._resolution is None:
+            raise UnavailableError(
+                "this decomposition has no resolution form, which decompose() makes. "
+                "Use resolution_decomposition with a calibrated law."
+            )
+        return self._resolution
 
     @property
     def rows(self) -> FloatArray:
@@ -173,7 +207,15 @@ class Decomposition(TermTable):
         i = self._index(term)
         return TermInference(self.names[i], self._roles[i], i, self._signs[i], self._levels, self._moments)
 
-    def interval(self, term: str, level: float = 0.95, method: str = "bracket") -> Interval:
+    def interval(
+        self,
+        term: str,
+        level: float = 0.95,
+        method: str = "bracket",
+        *,
+        n_resamples: int = 999,
+        random_state: object = 0,
+    ) -> Interval:
         """
         Two-sided confidence interval of a term.
 
@@ -183,9 +225,15 @@ class Decomposition(TermTable):
             One of `names`.
         level : float, default=0.95
             Confidence level.
-        method : {"bracket", "clt"}, default="bracket"
+        method : {"bracket", "envelope", "clt", "bca"}, default="bracket"
             ``"bracket"`` widens the interval by twice the spread of the fitted laws on the side where their
-            noise pulls; ``"clt"`` is the estimate ± z standard errors, laws taken as given.
+            noise pulls. ``"envelope"``, for the reliability, takes the largest upper end over all candidate maps.
+            ``"clt"`` is the estimate ± z standard errors, laws taken as given. ``"bca"`` refits the laws on resampled
+            rows (or clusters) that stay in their folds. The last two do not allow for the bias of the estimate.
+        n_resamples : int, default=999
+            Resamples of ``"bca"``.
+        random_state : int, Generator or None, default=0
+            Seed of ``"bca"``.
 
         Returns
         -------
@@ -198,9 +246,43 @@ class Decomposition(TermTable):
         inference.require_interval()
         if chosen == "bracket":
             return inference.bracket(confidence)
+        if chosen == "envelope":
+            return self._envelope(inference, confidence)
+        if chosen == "bca":
+            count = parse_count(n_resamples, "n_resamples", 20)
+            return self._bca(inference.name, confidence, count, parse_random_state(random_state))
         name = inference.name
         margin = quantile(confidence, two_sided=True) * self.std_error[name]
         return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt")
+
+    def _envelope(self, inference: TermInference, level: float) -> Interval:
+        """The bracket, reaching up as far as that of any candidate map."""
+        if not self._alternatives or inference.role != "reliability" or inference.sign < 0:
+            raise UnavailableError(
+                f"an envelope compares candidate maps for C; {inference.name!r} has none here. "
+                "Use decompose(), and the term 'reliability'; for other terms interval(method='bracket')."
+            )
+        z = quantile(level, two_sided=True)
+        own = inference.bracket(level)
+        high = max(own.high, *(other.reach(z) for other in self._alternatives))
+        return Interval(own.low, high, level, "envelope")
+
+    def _bca(self, name: str, level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
+        """Refits on resampled rows or clusters, each in the fold it always had."""
+        if self._resampler is None:
+            raise UnavailableError(
+                "a bootstrap refits the laws on resampled rows; this decomposition has nothing to refit (laws that "
+                "were given, or fitted on a split of their own, or a summary). Use interval(method='bracket')."
+            )
+        units, i = self._resampler.units, self._index(name)
+        count = int(units.max()) + 1
+        draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
+        work = (self._resampler.terms(drawn[units].astype(float))[i] for drawn in draws)
+        replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
+        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        centred = weight * (self.rows[:, i] - self.terms[name])
+        influence = np.bincount(units, centred, minlength=count).astype(float)
+        return bca(self.terms[name], replicates, influence, level)
 
     def lower_bound(self, term: str, level: float = 0.95) -> Bound:
         """

@@ -52,6 +52,9 @@ class Sheet:
         Whether the rows are the whole population.
     classes : array of shape (K,) or None
         The label of each code.
+    factors : tuple of float
+        What the spread of each level is multiplied with; empty for ones. A law fitted on all of its rows, with F
+        delete-block refits for folds, has (F − 1)/F.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Sheet:
     backend: str | None = None
     population: bool = False
     classes: NDArray[Any] | None = None
+    factors: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -114,7 +118,7 @@ class Sheet:
         return cls(
             outcomes.codes,
             shaped,
-            [_fold_laws(law.folds, order, shaped[0].ndim) for law, order in _paired(laws, outcomes)],
+            [fold_laws(law.folds, order, shaped[0].ndim) for law, order in _paired(laws, outcomes)],
             parse_weights(sample_weight, n),
             None if clusters is None else clusters[1],
             backend_of(y_true) or backend,
@@ -152,7 +156,7 @@ def _paired(laws: Sequence[GivenLaw], outcomes: Outcomes) -> Iterator[tuple[Give
     return zip(laws, outcomes.orders, strict=True)
 
 
-def _fold_laws(folds: FloatArray | None, order: list[int] | None, ndim: int) -> FloatArray | None:
+def fold_laws(folds: FloatArray | None, order: list[int] | None, ndim: int) -> FloatArray | None:
     """Fold laws in the layout and the order of the laws."""
     if folds is None:
         return None
@@ -309,10 +313,38 @@ def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
     spreads = np.zeros((len(sheet.laws), sheet.n))
     for t, folds in enumerate(sheet.folds):
         if folds is not None and t > 0:
-            centre = folds.mean(axis=0)
-            for fold in folds:
-                spreads[t] += loss.divergence(fold, centre)
+            spreads[t] = spread(loss, folds, sheet.factors[t] if sheet.factors else 1.0)
     return spreads
+
+
+def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArray:
+    """
+    The spread of a fitted law in every row: ``factor · Σ_k d(fold law k, mean of the fold laws)``.
+
+    Parameters
+    ----------
+    loss : ProperLoss
+        The loss.
+    folds : array of shape (F, n) or (F, n, K)
+        Laws of the fold models.
+    factor : float, default=1.0
+        1 for the models of a cross-fit; (F − 1)/F for delete-block refits of a law fitted on all of its rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Spreads.
+
+    Examples
+    --------
+    >>> spread(get_loss("brier"), np.array([[0.4], [0.6]])).round(4)
+    array([0.02])
+    """
+    centre = folds.mean(axis=0)
+    total = np.zeros(centre.shape[0])
+    for fold in folds:
+        total += loss.divergence(fold, centre)
+    return total if factor == 1.0 else factor * total
 
 
 def _divergences(loss: ProperLoss, laws: Sequence[FloatArray], signs: Sequence[int]) -> FloatArray:
@@ -345,11 +377,11 @@ def _infinite(losses: FloatArray, sheet: Sheet, plan: Plan, loss: ProperLoss, fo
         "was given to what happened; intervals are undefined. Pass clip=1e-6 (or another distance from 0) for "
         "finite numbers."
     )
-    warnings.warn(note, InfiniteLossWarning, stacklevel=_outside())
+    warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
     return [note]
 
 
-def _outside() -> int:
+def outside() -> int:
     """How many frames up the user's own code is: a warning should point there."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreprism":

@@ -1,0 +1,60 @@
+"""A progress bar for long work: in a terminal, after two seconds, gone when done; silent everywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+#: Seconds of silence.
+PATIENCE = 2.0
+
+
+def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
+    """
+    The items, with a bar on stderr once they take long.
+
+    Parameters
+    ----------
+    items : iterable
+        What is worked through.
+    total : int
+        How many there are.
+    what : str
+        What the bar says.
+
+    Yields
+    ------
+    object
+        The items.
+
+    Examples
+    --------
+    >>> list(tracked(iter("ab"), 2, "letters"))
+    ['a', 'b']
+    """
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    start, bar, task = time.monotonic(), None, None
+    try:
+        for done, item in enumerate(items, start=1):
+            if bar is None and time.monotonic() - start > PATIENCE:
+                bar = _bar()
+                task = bar.add_task(what, total=total)
+            if bar is not None:
+                bar.update(task, completed=done)
+            yield item
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar

@@ -1,0 +1,354 @@
+"""Laws fitted out of sample: splits, the models they ask for, and the laws of these models on every row.
+
+Every level of a chain is fitted by the same *models*, each on its own training rows: the K models of a K-fold
+cross-fit, or, for splits of another kind, each split's model with its delete-block refits. A row takes its law from
+the model that did not see it; how far the models scatter there is the spread of the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._progress import tracked
+from scoreprism._validation import listed, parse_count, parse_random_state, refuse
+from scoreprism.calibrators._data import Data
+from scoreprism.calibrators._folds import disjoint
+from scoreprism.simplex import FloatArray, IntArray
+
+__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "run_all", "split_blocks"]
+
+#: Blocks a training part is cut into, where its spread must come from delete-block refits.
+REFITS = 5
+#: Draws of random folds before giving up on every class in every training part.
+_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class FittedLaw:
+    """
+    A law fitted out of sample.
+
+    Attributes
+    ----------
+    law : array of shape (n,) or (n, K)
+        What the model that did not see a row says of it.
+    folds : array of shape (F, n) or (F, n, K)
+        Laws whose scatter measures the noise of `law`.
+    factor : float
+        What the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each
+        fitted on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows.
+
+    Examples
+    --------
+    >>> FittedLaw(np.array([0.5]), np.array([[0.4], [0.6]])).factor
+    1.0
+    """
+
+    law: FloatArray
+    folds: FloatArray
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """
+    Which models to fit, and which of them speaks for each row.
+
+    Attributes
+    ----------
+    trains : tuple of integer arrays
+        Training rows of each model.
+    home : integer array of shape (n,)
+        The model that predicts a row out of sample; −1 for rows that no split tests.
+    members : integer array of shape (models, F)
+        For each home model the models whose scatter is its spread.
+    factor : float
+        See `FittedLaw`.
+    mixing : tuple of pairs of integer arrays
+        For each model the rows that weights of a stack may be learned on, and the models that predict these rows
+        without having seen them.
+    """
+
+    trains: tuple[IntArray, ...]
+    home: IntArray
+    members: IntArray
+    factor: float
+    mixing: tuple[tuple[IntArray, IntArray], ...]
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Rows that some split tests."""
+        return self.home >= 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row is tested."""
+        return bool((self.home >= 0).all())
+
+    def gather(self, laws: FloatArray) -> FittedLaw:
+        """
+        The out-of-sample law of every row, and the laws its spread is measured by.
+
+        Parameters
+        ----------
+        laws : array of shape (models, n) or (models, n, K)
+            Laws of all models on all rows.
+
+        Returns
+        -------
+        FittedLaw
+            Rows that no split tests hold what the first model says.
+        """
+        home, rows = np.maximum(self.home, 0), np.arange(self.home.shape[0])
+        law = laws[home, rows]
+        if self.members.shape[0] and (self.members == self.members[0]).all():
+            return FittedLaw(law, laws[self.members[0]], self.factor)
+        return FittedLaw(law, np.stack([laws[model[home], rows] for model in self.members.T]), self.factor)
+
+
+def run_all(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str) -> Iterator[Any]:
+    """
+    A function of each item, in order, here or in joblib's processes, with a bar on slow work in a terminal.
+
+    Parameters
+    ----------
+    function : callable
+        What to run.
+    items : sequence
+        What to run it on.
+    n_jobs : int or None
+        Processes, as in joblib.
+    what : str
+        What the bar says.
+
+    Yields
+    ------
+    object
+        Results.
+
+    Examples
+    --------
+    >>> list(run_all(abs, [-1, 2], None, "absolute values"))
+    [1, 2]
+    """
+    if n_jobs in (None, 1) or len(items) < 2:
+        yield from tracked(map(function, items), len(items), what)
+        return
+    from joblib import Parallel, delayed
+
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(function)(item) for item in items)
+    yield from tracked(results, len(items), what)
+
+
+def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:
+    """
+    The models of a cross-fit.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        Number of random folds (not stratified: that would bias loss differences), or splits of your own.
+    data : Data
+        Scores, outcome codes and weights.
+    groups : integer array of shape (n,) or None
+        Rows of a group stay together.
+    random_state : int, Generator or None
+        Seed of the random folds.
+
+    Returns
+    -------
+    CrossFit
+        Models to fit.
+
+    Examples
+    --------
+    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
+    >>> plan = make_crossfit(5, data, None, 0)
+    >>> len(plan.trains), plan.trains[0].size, plan.factor
+    (5, 16, 1.0)
+    """
+    held = np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
+    rng = parse_random_state(random_state)
+    if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
+        fold = _random_folds(data, parse_count(cv, "cv", 2), groups, held, rng)
+        return _from_folds(fold, held)
+    from sklearn.model_selection import check_cv
+
+    try:
+        found = check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups)
+        splits = disjoint(found, data.codes.shape[0], "cv must not test on rows it trains on")
+    except (TypeError, IndexError) as error:
+        refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
+    if not splits:
+        refuse("cv must give at least one split", "none", "For example cv=5.")
+    home = _homes(splits, data.codes.shape[0])
+    if groups is not None:
+        _keep_together(splits, groups)
+    splits = [(np.intersect1d(train, held), test) for train, test in splits]
+    for number, (train, _) in enumerate(splits):
+        _require_classes(data, train, f"split {number}")
+    if _is_partition(splits, held):
+        return _from_folds(home, held)
+    return _from_splits(splits, home, data, groups, rng)
+
+
+def _from_folds(fold: IntArray, held: IntArray) -> CrossFit:
+    """K models, each fitted without its fold; stacks are mixed by the other folds' out-of-fold laws."""
+    k = int(fold.max()) + 1
+    trains = tuple(held[fold[held] != f] for f in range(k))
+    members = np.tile(np.arange(k), (k, 1))
+    return CrossFit(trains, fold, members, 1.0, tuple((train, fold[train]) for train in trains))
+
+
+def _from_splits(
+    splits: Sequence[tuple[IntArray, IntArray]],
+    home: IntArray,
+    data: Data,
+    groups: IntArray | None,
+    rng: np.random.Generator,
+) -> CrossFit:
+    """A model per split, followed by refits without one block of its training rows each."""
+    trains: list[IntArray] = []
+    mixing: list[tuple[IntArray, IntArray]] = []
+    members = np.zeros((len(splits) * (REFITS + 1), REFITS), dtype=np.intp)
+    for number, (train, _) in enumerate(splits):
+        first = number * (REFITS + 1)
+        part = data.part(train)
+        inside = None if groups is None else np.unique(groups[train], return_inverse=True)[1]
+        block = _random_folds(part, REFITS, inside, np.arange(train.size), rng)
+        trains += [train, *(train[block != b] for b in range(REFITS))]
+        members[first : first + REFITS + 1] = first + 1 + np.arange(REFITS)
+        mixing += [(train, first + 1 + block)] * (REFITS + 1)
+    place = np.where(home >= 0, home * (REFITS + 1), -1)
+    return CrossFit(tuple(trains), place, members, (REFITS - 1) / REFITS, tuple(mixing))
+
+
+def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, rng: np.random.Generator) -> IntArray:
+    """The fold of every row: random, groups together, every class in every training part."""
+    n = data.codes.shape[0]
+    units = np.arange(n) if groups is None else groups
+    count = np.unique(units[held]).size
+    counts = np.bincount(data.codes[held], minlength=data.k)
+    enough = (counts >= 2).all() if data.k == 2 else (counts >= 2).sum() >= 2
+    what = "rows" if groups is None else "groups"
+    if count < cv or not enough:
+        rare = int(np.argmin(counts))
+        refuse(
+            f"cross-fitting with {cv} folds must have at least {cv} {what} and two rows of each class",
+            f"{count} {what}, {counts[rare]} rows of class number {rare}",
+            "Use more rows, fewer folds, or laws of your own (calibration=, q=).",
+        )
+    for _ in range(_DRAWS):
+        fold = _deal(units, held, cv, rng)
+        if all(_has_classes(data, held[fold[held] != f]) for f in range(cv)):
+            break
+    else:
+        refuse(
+            "every class must be in the training part of every fold",
+            f"{_DRAWS} random draws of {cv} folds without such a split; the rarest class has {counts.min()} rows",
+            "Use more folds, or smaller groups.",
+        )
+    return fold
+
+
+def _deal(units: IntArray, held: IntArray, cv: int, rng: np.random.Generator) -> IntArray:
+    """Random folds of units, of sizes as equal as single rows allow; rows without weight are dealt like the others."""
+    present, inverse = np.unique(units, return_inverse=True)
+    if present.size == units.size:
+        size = held.size
+        fold = rng.integers(0, cv, units.size)
+        fold[held] = rng.permutation(size) * cv // size
+        return fold.astype(np.intp)
+    order = rng.permutation(present.size)
+    sizes = np.bincount(inverse, minlength=present.size)[order]
+    middle = np.cumsum(sizes) - 0.5 * sizes
+    of_unit = np.empty(present.size, dtype=np.intp)
+    of_unit[order] = np.minimum((middle * cv / sizes.sum()).astype(np.intp), cv - 1)
+    if np.unique(of_unit).size < cv:  # few large groups: one after the other
+        of_unit[order] = np.arange(present.size) % cv
+    return of_unit[inverse]
+
+
+def _has_classes(data: Data, train: IntArray) -> bool:
+    """Both classes; of more classes, all that occur at least twice."""
+    counts = np.bincount(data.codes[train], minlength=data.k)
+    if data.k == 2:
+        return bool(counts.min() > 0)
+    return bool((counts[np.bincount(data.codes, minlength=data.k) >= 2] > 0).all())
+
+
+def _require_classes(data: Data, train: IntArray, where: str) -> None:
+    if not _has_classes(data, train):
+        missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
+        refuse(
+            "every class must be in the training part of every split",
+            f"none of class number {missing[0]} in {where}",
+            "Use other splits.",
+        )
+
+
+def _homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
+    """The split that tests each row, −1 for none."""
+    home = np.full(n, -1, dtype=np.intp)
+    for number, (_, test) in enumerate(splits):
+        again = test[home[test] >= 0]
+        if again.size:
+            refuse(
+                "cv must test each row at most once",
+                f"{again.size} rows tested again in split {number} (row {listed(again)})",
+                "Use splits whose test parts do not overlap.",
+            )
+        home[test] = number
+    if (home < 0).all():
+        refuse("cv must test at least one row", "empty test parts", "Use other splits.")
+    return home
+
+
+def _keep_together(splits: Sequence[tuple[IntArray, IntArray]], groups: IntArray) -> None:
+    for number, (train, test) in enumerate(splits):
+        both = np.intersect1d(groups[train], groups[test])
+        if both.size:
+            refuse(
+                "cv must keep the rows of a group together",
+                f"{both.size} groups in both parts of split {number}",
+                "Use a splitter such as GroupKFold, or leave groups out.",
+            )
+
+
+def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -> bool:
+    """Whether each model is trained on all rows but those it tests, and all are tested."""
+    tested = np.concatenate([test for _, test in splits])
+    whole = np.isin(held, tested).all() and len(splits) > 1
+    return bool(whole and all(train.size + np.isin(held, test).sum() == held.size for train, test in splits))
+
+
+def split_blocks(data: Data, random_state: object) -> list[IntArray]:
+    """
+    Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own.
+
+    Parameters
+    ----------
+    data : Data
+        The rows it was fitted on.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    list of integer arrays
+        Rows kept by each refit.
+
+    Examples
+    --------
+    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
+    >>> [rows.size for rows in split_blocks(data, 0)]
+    [16, 16, 16, 16, 16]
+    """
+    rows = np.arange(data.codes.shape[0])
+    block = _random_folds(data, REFITS, None, rows, parse_random_state(random_state))
+    return [np.flatnonzero(block != b) for b in range(REFITS)]

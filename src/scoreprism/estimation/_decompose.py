@@ -1,0 +1,320 @@
+"""decompose(): from scores, outcomes and features to an estimated decomposition."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import overload
+
+from scoreprism._validation import parse_choice, parse_clip, refuse
+from scoreprism.crossfit import FittedLaw
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._classical import with_climatology
+from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, outside
+from scoreprism.estimation._chain import Block, Calibrated, Problem, calibrate, fit_levels
+from scoreprism.estimation._parse import Request, parse
+from scoreprism.estimation._resample import Resampler
+from scoreprism.exceptions import OverfitWarning
+from scoreprism.intervals import FORMS, coefficients
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.references import StackedReference
+from scoreprism.simplex import ArrayLike, FloatArray, unify
+
+#: The overfit guard: a reference law whose spread is more than this share of its loss has learned noise.
+OVERFIT = 0.05
+
+Losses = dict[str, ProperLoss]
+#: A level of the finished chain: its name, its law, and how it was fitted (None for a law that was given).
+Line = tuple[str, FloatArray, FittedLaw | None]
+
+
+@overload
+def decompose(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = ...,
+    *,
+    loss: str | ProperLoss = ...,
+    calibrator: object = ...,
+    reference: object = ...,
+    calibration: object = ...,
+    q: ArrayLike | None = ...,
+    latent: ArrayLike | None = ...,
+    levels: Mapping[str, object] | None = ...,
+    cv: object = ...,
+    form: str = ...,
+    sample_weight: ArrayLike | None = ...,
+    groups: ArrayLike | None = ...,
+    pos_label: object = ...,
+    classes: ArrayLike | None = ...,
+    clip: float | None = ...,
+    random_state: object = ...,
+    n_jobs: int | None = ...,
+) -> Decomposition: ...
+@overload
+def decompose(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = ...,
+    *,
+    loss: list[str | ProperLoss] | list[str] | tuple[str | ProperLoss, ...],
+    calibrator: object = ...,
+    reference: object = ...,
+    calibration: object = ...,
+    q: ArrayLike | None = ...,
+    latent: ArrayLike | None = ...,
+    levels: Mapping[str, object] | None = ...,
+    cv: object = ...,
+    form: str = ...,
+    sample_weight: ArrayLike | None = ...,
+    groups: ArrayLike | None = ...,
+    pos_label: object = ...,
+    classes: ArrayLike | None = ...,
+    clip: float | None = ...,
+    random_state: object = ...,
+    n_jobs: int | None = ...,
+) -> dict[str, Decomposition]: ...
+
+
+def decompose(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] = "log",
+    calibrator: object = "auto",
+    reference: object = "auto",
+    calibration: object = None,
+    q: ArrayLike | None = None,
+    latent: ArrayLike | None = None,
+    levels: Mapping[str, object] | None = None,
+    cv: object = 5,
+    form: str = "debiased",
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    clip: float | None = None,
+    random_state: object = None,
+    n_jobs: int | None = None,
+) -> Decomposition | dict[str, Decomposition]:
+    """
+    Split the loss of predicted probabilities into what recalibration, a better model, or only better data can fix.
+
+    Without features: **reliability** (miscalibration) and **refinement** (what is left after recalibration), and in
+    ``result.resolution_form`` uncertainty − resolution + reliability. With features, refinement is split into
+    **grouping** (information lost from the features to the score) and **irreducible** loss. The laws C = P(Y | S) and
+    Q = P(Y | S, X) are fitted out of sample; terms are debiased for their noise and add up to the observed loss exactly.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: any two (or K) sortable labels.
+    y_proba : array-like of shape (n,) or (n, K), or fitted classifier
+        Predicted probabilities S of rows the model was not trained on; or the model itself, applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features: numbers, categories, times; missing values are fine.
+    loss : str, ProperLoss or sequence of these, default="log"
+        The loss. Several losses share the fitted laws and give a mapping from loss to decomposition.
+    calibrator : str, Calibrator or classifier, default="auto"
+        How C is fitted. "auto" takes the best of four maps by the out-of-fold loss.
+    reference : str, StackedReference or classifier, default="auto"
+        How Q is fitted: the default stack, one of its members, or any classifier with ``fit`` and ``predict_proba``
+        (it gets the features and the score as its last columns).
+    calibration : (scores, y) or (scores, y, sample_weight), optional
+        A held-out split to fit C on, instead of cross-fitting.
+    q : array-like of shape (n,) or (n, K), optional
+        The law P(Y | X), where it is known, or reference predictions. They must be out of sample.
+    latent : array-like of shape (n,) or (n, K), optional
+        The law Π = P(Y | Z) of a latent state: four terms.
+    levels : mapping of str to columns, features or Level, optional
+        Further information levels between C and Q, coarse to fine: names of columns of `X`, features of their own
+        (a group variable), or a `Level` with a given law. Each fitted level knows the score and all coarser blocks.
+    cv : int, splitter or iterable, default=5
+        Number of random folds (not stratified, groups together), or splits of your own, temporal ones for instance.
+    form : {"debiased", "difference", "plugin"}, default="debiased"
+        How rows are filled; see `Chain.decompose`.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent: kept in one fold; standard errors are cluster-robust.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    clip : float, optional
+        Keep all laws at least this far from 0; nothing is clipped unless asked for.
+    random_state : int, Generator or None, default=None
+        Seed of the folds.
+    n_jobs : int, optional
+        Processes that fit the reference; the result does not depend on it.
+
+    Returns
+    -------
+    Decomposition, or dict of str to Decomposition
+        Terms, intervals, bounds, advice. A mapping if `loss` is a sequence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scoreprism
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = (rng.random(2000) < p).astype(int)
+    >>> bold = 1 / (1 + (1 / p - 1) ** 2)                             # twice the log-odds: overconfident
+    >>> d = scoreprism.decompose(y, bold, loss="brier", random_state=0)
+    >>> d.names
+    ('reliability', 'refinement')
+    >>> interval = d.interval("reliability")
+    >>> bool(interval.low > 0)
+    True
+    """
+    several = isinstance(loss, Sequence) and not isinstance(loss, str)
+    losses = _parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
+    parse_choice(form, FORMS, "form")
+    request = Request(
+        y_true, y_proba, X, calibrator, reference, calibration, q, latent, levels, cv,
+        sample_weight, groups, pos_label, classes, random_state, n_jobs,
+    )  # fmt: skip
+    problem = parse(request)
+    parse_clip(clip, problem.data.k)
+    results = estimate(problem, losses, form, clip)
+    return results if several else next(iter(results.values()))
+
+
+def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
+    chosen = [get_loss(loss) for loss in losses]
+    named = {str(loss): loss for loss in chosen}
+    if not chosen or len(named) < len(chosen):
+        refuse("loss must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
+    return named
+
+
+def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
+    """Fit the laws once, and decompose each loss by them."""
+    chains: dict[str, list[Line]] = {}
+    results = {}
+    for name, choice in calibrate(problem, losses).items():
+        winner, loss = choice.winner, losses[name]
+        if winner.name not in chains:
+            chains[winner.name] = fit_levels(problem, winner)
+        notes = (*problem.notes, *_notes(problem, winner, name))
+        found = _guarded(decomposed(problem, winner, chains[winner.name], loss, form, clip, notes))
+        results[name] = replace(
+            found,
+            _alternatives=choice.alternatives,
+            _resolution=_resolution(problem.sheet, winner, loss, form, clip),
+            _resampler=Resampler(problem, winner.name, loss, form, clip) if problem.calibration is None else None,
+        )
+    return results
+
+
+def decomposed(
+    problem: Problem,
+    winner: Calibrated,
+    lines: Sequence[Line],
+    loss: ProperLoss,
+    form: str,
+    clip: float | None,
+    notes: tuple[str, ...] = (),
+) -> Decomposition:
+    """The chain S, C and the levels above, decomposed."""
+    chain: list[Line] = [("C", winner.fitted.law, winner.fitted), *lines]
+    levels = ("S", *(line[0] for line in chain))
+    roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
+    plan = Plan(levels, chain_terms(levels), roles, (), notes)
+    return assemble(_sheet(problem.sheet, chain), plan, loss, form, clip)
+
+
+def _sheet(sheet: Sheet, chain: Sequence[Line]) -> Sheet:
+    """The prediction and the fitted laws, in one layout."""
+    laws = unify([sheet.laws[0], *(law for _, law, _ in chain)])
+    return replace(
+        sheet,
+        laws=laws,
+        folds=[None, *(None if fit is None else fold_laws(fit.folds, None, laws[0].ndim) for _, _, fit in chain)],
+        factors=(1.0, *(1.0 if fitted is None else fitted.factor for _, _, fitted in chain)),
+    )
+
+
+def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
+    """
+    Names of the terms of an estimated chain.
+
+    Parameters
+    ----------
+    levels : sequence of str
+        S, C and the levels above.
+
+    Returns
+    -------
+    tuple of str
+        The first is always reliability.
+
+    Examples
+    --------
+    >>> chain_terms(["S", "C", "Q"]), chain_terms(["S", "C", "group", "Q"])[1:3]
+    (('reliability', 'grouping', 'irreducible'), ('C → group', 'group → Q'))
+    """
+    if len(levels) == 2:
+        return ("reliability", "refinement")
+    last = "noise" if levels[-1] == "Π" else "irreducible"
+    if list(levels[2:]) == ["Q"]:
+        return ("reliability", "grouping", last)
+    if list(levels[2:]) == ["Q", "Π"]:
+        return ("reliability", "grouping", "heterogeneity", last)
+    return ("reliability", *(f"{a} → {b}" for a, b in zip(levels[1:-1], levels[2:], strict=True)), last)
+
+
+def _notes(problem: Problem, winner: Calibrated, loss: str) -> list[str]:
+    """Where the laws came from."""
+    names = [learner.name for learner in problem.maps]
+    how = f"best of {', '.join(names)} by out-of-fold {loss} loss" if len(names) > 1 else "as asked for"
+    where = "fitted on the calibration split" if problem.calibration is not None else _folded(problem)
+    notes = [f"C is {winner.name}, {how}, {where}"]
+    fitted = [level.name for level in problem.levels if isinstance(level, Block)]
+    if fitted:
+        stack = isinstance(problem.reference, StackedReference)
+        by = f"a stack of {', '.join(problem.reference._names())}" if stack else type(problem.reference).__name__
+        notes.append(f"{', '.join(fitted)} fitted by {by}, {_folded(problem)}")
+    given = [level.name for level in problem.levels if not isinstance(level, Block)]
+    if given:
+        notes.append(f"{', '.join(given)} given: laws that were fitted on these rows would make the terms too good")
+    return notes
+
+
+def _folded(problem: Problem) -> str:
+    plan = problem.plan
+    return f"cross-fitted in {len(plan.trains)} folds" if plan.factor == 1.0 else "fitted on the splits of cv"
+
+
+def _guarded(result: Decomposition) -> Decomposition:
+    """Warn of a reference law that has learned noise: its models disagree too much with each other."""
+    notes = []
+    for t, name in enumerate(result.level_names):
+        if t < 2:
+            continue
+        spread = result._moments.value({result._levels + t: 1.0})
+        loss = sum(
+            result._moments.value(coefficients("difference", s, result._levels)) for s in range(t, result._levels)
+        )
+        if spread > OVERFIT * loss > 0.0:
+            notes.append(
+                f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.0f} % of its loss "
+                f"(at most {100 * OVERFIT:.0f} % is normal). Terms that involve it are unreliable; use a smaller model "
+                "for reference=, or the default."
+            )
+    for note in notes:
+        warnings.warn(note, OverfitWarning, stacklevel=outside())
+    return replace(result, notes=(*result.notes, *notes)) if notes else result
+
+
+def _resolution(sheet: Sheet, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
+    """Uncertainty − resolution + reliability by the same law C."""
+    names = ("reliability", "resolution", "uncertainty")
+    plan = Plan(("S", "C", "Q̄"), names, names, (1, -1, 1))
+    chain = _sheet(sheet, [("C", winner.fitted.law, winner.fitted)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
+        return assemble(with_climatology(chain), plan, loss, form, clip)

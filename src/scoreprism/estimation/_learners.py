@@ -1,0 +1,157 @@
+"""What a chain is fitted with: candidate maps for Ĉ and a reference for the levels above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from scoreprism._validation import parse_choice, refuse
+from scoreprism.calibrators import CALIBRATORS, Calibrator, SelectedCalibrator, get_calibrator
+from scoreprism.calibrators._compose import BINARY_CANDIDATES, MULTICLASS_CANDIDATES
+from scoreprism.calibrators._data import Data, Map
+from scoreprism.references import MEMBERS, StackedReference
+from scoreprism.references._stack import foreign_law
+from scoreprism.simplex import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class OwnMap:
+    """One of our calibrators, as cross-fitting sees it."""
+
+    name: str
+    calibrator: Calibrator
+
+    def shared(self, data: Data) -> OwnMap:
+        """With what the folds of one data set share."""
+        return OwnMap(self.name, self.calibrator._shared(data))
+
+    def fitted(self, data: Data) -> Map:
+        """The map fitted on some rows."""
+        return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class ForeignMap:
+    """A classifier of scikit-learn's kind whose features are the score."""
+
+    name: str
+    estimator: Any
+
+    def shared(self, data: Data) -> ForeignMap:
+        """Nothing is shared."""
+        return self
+
+    def fitted(self, data: Data) -> Map:
+        """The classifier fitted on some rows, as a map."""
+        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight)
+        return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
+
+
+def _columns(score: FloatArray) -> FloatArray:
+    return score[:, None] if score.ndim == 1 else score
+
+
+def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
+    """A copy of a classifier, fitted on class codes."""
+    fitted = clone(estimator)
+    if weight is None:
+        return fitted.fit(table, codes)
+    if not has_fit_parameter(fitted, "sample_weight"):
+        refuse(
+            "a classifier must take sample_weight in fit, where there are weights",
+            f"{type(estimator).__name__}, which does not",
+            "Use another one, or leave the weights out.",
+        )
+    return fitted.fit(table, codes, sample_weight=weight)
+
+
+def parse_calibrator(calibrator: object, k: int) -> list[OwnMap | ForeignMap]:
+    """Candidates for Ĉ: four by default, one for a calibrator of one's own."""
+    if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
+        calibrator = SelectedCalibrator()
+    if isinstance(calibrator, SelectedCalibrator):
+        if calibrator.candidates == "auto":
+            chosen = [cls() for cls in (BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)]
+        else:
+            several = calibrator.candidates
+            chosen = [get_calibrator(c) for c in ([several] if isinstance(several, (str, Calibrator)) else several)]
+    elif isinstance(calibrator, str):
+        chosen = [get_calibrator(parse_choice(calibrator, CALIBRATORS, "calibrator"))]
+    elif isinstance(calibrator, Calibrator):
+        chosen = [calibrator]
+    else:
+        return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
+    for one in chosen:
+        if k > 2 and not one.multiclass:
+            remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
+            refuse(f"calibrator must take {k} classes", one.name, remedy)
+    return [OwnMap(_called(one), clone(one).set_params(kind="probability")) for one in chosen]
+
+
+def _called(calibrator: Calibrator) -> str:
+    return calibrator.name
+
+
+def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
+    """Anything that can be cloned, fitted and asked for probabilities."""
+    rule = f"{name} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
+    if isinstance(value, type):
+        refuse(rule, f"the class {value.__name__}", f"Pass {value.__name__}().")
+    if not (hasattr(value, "fit") and hasattr(value, "predict_proba") and hasattr(value, "get_params")):
+        refuse(rule, f"{value!r}"[:80], "For example 'auto'.")
+    if hasattr(value, "__sklearn_tags__") and not is_classifier(value):
+        refuse(rule, f"{type(value).__name__}, which is no classifier", "For example 'auto'.")
+    return value
+
+
+def parse_reference(reference: object) -> Any:
+    """The stack, one of its members, or a classifier."""
+    if isinstance(reference, StackedReference):
+        return reference
+    if isinstance(reference, str):
+        if reference in ("auto", "stack"):
+            return StackedReference()
+        return StackedReference((parse_choice(reference, MEMBERS, "reference"),))
+    return _classifier(reference, "reference", {"auto": None, **MEMBERS})
+
+
+#: A map learner.
+MapLearner = OwnMap | ForeignMap
+Score = Callable[[FloatArray], FloatArray]
+
+#: Above this many rows our binary maps are fitted on cells of the score instead of rows.
+CELL_ROWS = 1 << 17
+_CELLS = 1 << 13
+
+
+@dataclass(frozen=True)
+class Cells:
+    """
+    Rows pooled into cells of the score, ties together: what a map of two classes is fitted on when rows are many.
+
+    A cell holds about n/8192 rows and stands at their mean score, so the fitted map moves by the square of a cell's
+    width; with fewer distinct scores than cells nothing is lost.
+    """
+
+    cell: IntArray
+    center: FloatArray
+
+    @staticmethod
+    def of(score: FloatArray) -> Cells:
+        ranked = np.sort(score)
+        edges = np.unique(ranked[:: max(1, score.size // _CELLS)])
+        cell = np.searchsorted(edges, score, side="right") - 1
+        count = np.bincount(cell, minlength=edges.size)
+        return Cells(cell, np.bincount(cell, score, edges.size) / count)
+
+    def pooled(self, data: Data, rows: IntArray) -> Data:
+        """Some rows as weighted cells, one for each outcome."""
+        weight = None if data.weight is None else data.weight[rows]
+        sums = np.bincount(2 * self.cell[rows] + data.codes[rows], weight, 2 * self.center.size).astype(np.float64)
+        held = np.flatnonzero(sums)
+        return Data(self.center[held // 2], held % 2, sums[held], 2, data.kind)

@@ -1,0 +1,255 @@
+"""The border of `decompose`: everything the user passed, parsed into a Problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import GivenLaw, parse_law, parse_random_state, plain, refuse, require_rows
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import make_crossfit
+from scoreprism.decomposition._rows import Sheet
+from scoreprism.estimation._chain import Block, Given, Problem
+from scoreprism.estimation._learners import parse_calibrator, parse_reference
+from scoreprism.estimation._tables import joined
+from scoreprism.frames import backend_of, column_names
+from scoreprism.levels import Level
+from scoreprism.references import StackedReference
+from scoreprism.references._features import Encoder, Features, parse_features, score_columns
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `decompose` that say what to fit, as they came."""
+
+    y_true: ArrayLike
+    y_proba: ArrayLike
+    X: ArrayLike | None = None
+    calibrator: object = "auto"
+    reference: object = "auto"
+    calibration: object = None
+    q: ArrayLike | None = None
+    latent: ArrayLike | None = None
+    levels: Mapping[str, object] | None = None
+    cv: object = 5
+    sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    pos_label: object = None
+    classes: ArrayLike | None = None
+    random_state: object = None
+    n_jobs: int | None = None
+
+
+Source = tuple[str, object]  # the name of a level, and a law (GivenLaw) or features
+
+
+def parse(request: Request) -> Problem:
+    """A request, parsed: outcomes and laws in one order of classes, features encoded, splits drawn."""
+    prediction, notes = _prediction(request)
+    sources = _sources(request)
+    given = [source for _, source in sources if isinstance(source, GivenLaw)]
+    _require_alike(prediction, given)
+    sheet = Sheet.of(
+        request.y_true,
+        [prediction, *given],
+        sample_weight=request.sample_weight,
+        groups=request.groups,
+        pos_label=request.pos_label,
+        classes=request.classes,
+        backend=backend_of(request.y_proba),
+    )
+    k = n_classes(sheet.laws[0])
+    score = np.ascontiguousarray(as_vector(sheet.laws[0])) if k == 2 else sheet.laws[0]
+    data = Data(score, sheet.y, sheet.weight, k, "probability")
+    calibration = _calibration(request.calibration, sheet, k)
+    _require_both(data, calibration)
+    rng = parse_random_state(request.random_state)
+    seed = int(rng.integers(2**62))
+    plan = make_crossfit(request.cv, data, sheet.groups, seed)
+    if not plan.whole:
+        share = f"{int(plan.tested.sum())} of {sheet.n}"
+        notes += (f"cv tests {share} rows: the terms speak of these, the others have weight 0",)
+        weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+        sheet = replace(sheet, weight=np.where(plan.tested, weight, 0.0))
+    reference = parse_reference(request.reference)
+    return Problem(
+        sheet=replace(sheet, laws=sheet.laws[:1], folds=[None]),
+        data=data,
+        plan=plan,
+        maps=parse_calibrator(request.calibrator, k),
+        reference=reference,
+        levels=_levels(sources, sheet, score, own=isinstance(reference, StackedReference)),
+        calibration=calibration,
+        seed=seed,
+        n_jobs=request.n_jobs,
+        notes=notes,
+    )
+
+
+def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...]]:
+    """Probabilities, or those that a fitted model gives to X."""
+    if not hasattr(request.y_proba, "predict_proba"):
+        return GivenLaw("y_proba", parse_law(request.y_proba, "y_proba"), None, column_names(request.y_proba)), ()
+    from scoreprism.estimation._models import predicted
+
+    law, columns, notes = predicted(request.y_proba, request.X)
+    return GivenLaw("y_proba", law, None, columns), notes
+
+
+def _sources(request: Request) -> list[Source]:
+    """The levels above C, coarse to fine, as they were asked for."""
+    sources: list[Source] = []
+    if request.levels is not None:
+        sources += _named_levels(request.levels, request.X)
+    if request.q is not None:
+        if request.X is not None and not hasattr(request.y_proba, "predict_proba"):
+            refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+        sources.append(("Q", _given(request.q, "q")))
+    elif request.X is not None and not _covered(request.levels, request.X):
+        sources.append(("Q", request.X))
+    if request.latent is not None:
+        if not sources:
+            rule = "latent must stand above a feature level"
+            refuse(rule, "neither X, q nor levels", "Pass X or q as well; the law of a single level goes to q.")
+        sources.append(("Π", _given(request.latent, "latent")))
+    return sources
+
+
+def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
+    remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
+    if not isinstance(levels, Mapping) or not levels:
+        refuse("levels must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
+    sources: list[Source] = []
+    for name, value in levels.items():
+        if not isinstance(name, str) or not name or name in ("S", "C", "Q", "Π"):
+            refuse("the name of a level must be a word other than S, C, Q and Π", plain(name), remedy)
+        if isinstance(value, Level):
+            law = value.given
+            sources.append((name, GivenLaw(f"level {name!r}", law.values, law.folds, law.columns)))
+        else:
+            sources.append((name, _picked(value, X, name)))
+    return sources
+
+
+def _column_list(value: object) -> list[object] | None:
+    """Names of columns, if that is what this is."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+        return list(value)
+    return None
+
+
+def _picked(value: object, X: ArrayLike | None, name: str) -> object:
+    """Columns of X by name, or features as they are."""
+    wanted = _column_list(value)
+    known = column_names(X) if X is not None else None
+    if wanted is None or known is None or not set(wanted) & set(known):
+        return value  # features of its own: a list of labels, an array, a frame
+    missing = [w for w in wanted if w not in known]
+    if missing:
+        refuse(f"level {name!r} must name columns of X", ", ".join(map(plain, missing)), "Correct the names.")
+    import narwhals as nw
+
+    return nw.from_native(X, eager_only=True).select(*[str(w) for w in wanted]).to_native()  # type: ignore[call-overload]
+
+
+def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
+    """Whether the levels already use every column of X."""
+    known = column_names(X)
+    if levels is None:
+        return False
+    if any(value is X for value in levels.values()):
+        return True
+    if known is None:
+        return False
+    used = {name for value in levels.values() for name in _column_list(value) or column_names(value) or ()}
+    return set(known) <= used
+
+
+def _given(value: ArrayLike, name: str) -> GivenLaw:
+    source = getattr(value, "law", value)
+    folds = getattr(value, "folds", None)
+    return GivenLaw(name, parse_law(source, name), folds, column_names(source))
+
+
+def _require_alike(prediction: GivenLaw, given: Sequence[GivenLaw]) -> None:
+    n, k = prediction.values.shape[0], n_classes(prediction.values)
+    for law in given:
+        require_rows(law.values.shape[0], n, law.name, "y_proba")
+        if n_classes(law.values) != k:
+            found = f"{n_classes(law.values)} and {k}"
+            refuse(f"{law.name} must have as many classes as y_proba", found, "Write both over the same outcome.")
+
+
+def _require_both(data: Data, calibration: Data | None) -> None:
+    """Some map must be fitted somewhere: one class alone teaches nothing."""
+    if calibration is not None:
+        return
+    held = data.codes if data.weight is None else data.codes[data.weight > 0]
+    if np.unique(held).size < 2:
+        refuse(
+            "y_true must hold at least two classes, for C = P(Y | S) to be fitted",
+            f"one class in {held.size} rows",
+            "Pass more rows, or calibration=(scores, y) with a split that has both.",
+        )
+
+
+def _calibration(value: object, sheet: Sheet, k: int) -> Data | None:
+    """The rows of a separate calibration split: scores, outcomes and perhaps weights."""
+    if value is None:
+        return None
+    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
+    if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
+        refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
+    scores, y, *rest = value
+    law = GivenLaw("calibration scores", parse_law(scores, "calibration scores"), None, column_names(scores))
+    if n_classes(law.values) != k:
+        refuse(rule, f"{n_classes(law.values)} classes beside {k}", "Score both splits by the same model.")
+    positive = None if sheet.classes is None or k > 2 else sheet.classes[1]
+    order = None if sheet.classes is None else list(sheet.classes)
+    columns = None if law.values.ndim == 1 and k == 2 else order
+    held = Sheet.of(
+        y, [law], sample_weight=rest[0] if rest else None, pos_label=positive if columns is None else None,
+        classes=columns if columns is not None else order,
+    )  # fmt: skip
+    score = np.ascontiguousarray(as_vector(held.laws[0])) if k == 2 else held.laws[0]
+    data = Data(score, held.y, held.weight, k, "probability")
+    return data.part(np.flatnonzero(held.weight)) if held.weight is not None else data
+
+
+def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: bool) -> list[Given | Block]:
+    """Laws as they are, features as blocks that contain all coarser ones and the score."""
+    laws = iter(zip(sheet.laws[1:], sheet.folds[1:], strict=True))
+    levels: list[Given | Block] = []
+    blocks: list[ArrayLike] = []
+    parsed: list[list[NDArray[Any]]] = []
+    features: Features | None = None
+    for name, source in sources:
+        if isinstance(source, GivenLaw):
+            law, folds = next(laws)
+            levels.append(Given(name, law, folds))
+            continue
+        columns = parse_features(source, sheet.n, "X" if name == "Q" else f"level {name!r}")
+        blocks.append(source)
+        new = [c for c in columns if not any(_same(c, seen) for block in parsed for seen in block)]
+        parsed.append(columns)
+        if own:
+            first = score_columns(score) if features is None else []
+            table = [*first, *new]
+            if table:
+                encoded = Encoder.fitted(table)(table)
+                features = encoded if features is None else features.beside(encoded)
+            levels.append(Block(name, features, None))
+        else:
+            levels.append(Block(name, None, joined(blocks, parsed, score)))
+    return levels
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.dtype.kind == b.dtype.kind and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")

@@ -1,0 +1,8 @@
+"""Where Q̂ = P(Y | S, X) comes from: the default stack, any classifier, and the partition lower bound on grouping."""
+
+from __future__ import annotations
+
+from scoreprism.references._members import MEMBERS
+from scoreprism.references._stack import StackedReference
+
+__all__ = ["MEMBERS", "StackedReference"]

@@ -1,0 +1,185 @@
+"""The learners of a reference law: each starts from the calibrated law and adds what the features know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scoreprism.calibrators._logistic import fit_logistic
+from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism.references._boosting import Growth, boost
+from scoreprism.references._features import Features
+from scoreprism.simplex import FloatArray, IntArray, one_hot
+
+#: A fitted member: features and the law to start from → laws of its variants.
+Fitted = Callable[[Features, FloatArray], list[FloatArray]]
+
+#: Rows a regression is fitted on at most, columns whose squares and products it takes, classes boosting is used for.
+_ROWS, _CROSSED, _BOOSTED_CLASSES = 200_000, 10, 30
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a member is fitted on: features, the law to start from, outcomes and weights."""
+
+    features: Features
+    base: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    k: int
+
+    @cached_property
+    def eta(self) -> FloatArray:
+        """The start on the scale of logits (log-probabilities for several classes)."""
+        return to_eta(self.base)
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Weights, ones where there are none."""
+        return np.ones(self.codes.shape[0]) if self.weight is None else self.weight
+
+    @cached_property
+    def hit(self) -> FloatArray:
+        """Outcomes in the shape of η."""
+        return self.codes.astype(np.float64) if self.k == 2 else one_hot(self.codes, self.k)
+
+    def some(self, rng: np.random.Generator) -> Task:
+        """At most `_ROWS` of the rows."""
+        if self.codes.shape[0] <= _ROWS:
+            return self
+        rows = np.sort(rng.choice(self.codes.shape[0], _ROWS, replace=False))
+        weight = None if self.weight is None else self.weight[rows]
+        return Task(self.features.part(rows), self.base[rows], self.codes[rows], weight, self.k)
+
+
+def to_eta(law: FloatArray) -> FloatArray:
+    """Logits of two classes, log-probabilities of more, kept finite."""
+    if law.ndim == 1:
+        p = np.clip(law, 1e-12, 1.0 - 1e-12)
+        return np.log(p) - np.log1p(-p)
+    return np.log(np.maximum(law, 1e-12))
+
+
+def from_eta(eta: FloatArray) -> FloatArray:
+    """The law of logits."""
+    if eta.ndim == 1:
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(eta, -40.0, 40.0))))
+    return np.exp(log_softmax(eta))
+
+
+def calibrated(_task: Task, _rng: np.random.Generator) -> Fitted:
+    """The law to start from: what a reference must beat."""
+    return lambda _features, base: [base]
+
+
+def _regress(design: FloatArray, task: Task) -> FloatArray:
+    """A ridge regression beside the offset η: β ~ N(0, 1/q) for q standardised columns, an open intercept."""
+    q = design.shape[0]
+    x = np.concatenate([design, np.ones((1, design.shape[1]))])
+    ridge = np.r_[np.full(q, float(max(q, 1))), 1e-6]
+    if task.k == 2:
+        fit = fit_logistic(x, task.hit, task.weight, penalty=np.diag(ridge), offset=task.eta)
+        return fit.coefficients
+    full = np.broadcast_to(ridge[:, None], (q + 1, task.k))
+    return fit_softmax(x.T, task.codes, task.weight, np.zeros((q + 1, task.k)), full, offset=task.eta, tight=False)
+
+
+def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
+    some = task.some(rng)
+    beta = _regress(columns(some.features, some.eta), some)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        eta = to_eta(base)
+        added = beta[:-1].T @ columns(features, eta)
+        return [from_eta(eta + added + beta[-1]) if task.k == 2 else from_eta(eta + added.T + beta[-1])]
+
+    return predict
+
+
+def logistic(task: Task, rng: np.random.Generator) -> Fitted:
+    """Logistic regression on the features with offset logit Ĉ."""
+    return _regression(lambda features, _eta: features.design, task, rng)
+
+
+def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
+    """The same with squares and products of the columns that matter most, the score among them."""
+    some = task.some(rng)
+    p = from_eta(some.eta)
+    residual = some.hit - p
+    tie = np.abs(some.features.design @ (some.mass * residual.T).T)
+    strength = tie if tie.ndim == 1 else tie.sum(axis=1)
+    best = np.sort(np.argsort(-strength, kind="stable")[:_CROSSED])
+    first = some.eta if some.eta.ndim == 1 else some.eta[:, 0]
+    center, scale = float(first.mean()), float(first.std()) or 1.0
+
+    def columns(features: Features, eta: FloatArray) -> FloatArray:
+        base = eta[None] if eta.ndim == 1 else eta.T[: min(eta.shape[1], 3)]
+        z = np.concatenate([features.design[best], np.clip((base - center) / scale, -4.0, 4.0)])
+        upper = np.triu_indices(z.shape[0])
+        return np.concatenate([features.design, z[-base.shape[0] :], 0.5 * z[upper[0]] * z[upper[1]]])
+
+    return _regression(columns, task, rng)
+
+
+def _boosting(task: Task, rng: np.random.Generator, stages: tuple[int, ...], *, offset: bool) -> Fitted:
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    constant = to_eta(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
+    start = constant[:, 1] - constant[:, 0] if task.k == 2 else constant
+    begin = task.eta if offset else np.broadcast_to(start, task.eta.shape)
+    growth = Growth(stages=stages[-1], depth=2 if offset else 3)
+    fitted = boost(task.features, begin, task.hit, task.mass, growth, rng)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        eta = to_eta(base) if offset else np.broadcast_to(start, base.shape)
+        return [from_eta(line) for line in fitted.staged(features, eta, stages)]
+
+    return predict
+
+
+def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
+    """Small boosting started at logit Ĉ, early and late."""
+    return _boosting(task, rng, (25, 100), offset=True)
+
+
+def boosting(task: Task, rng: np.random.Generator) -> Fitted:
+    """Small boosting from the base rate, with the score among the features."""
+    return _boosting(task, rng, (80,), offset=False)
+
+
+#: Every learner a reference can be made of.
+MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
+    "calibrated": calibrated,
+    "logistic": logistic,
+    "polynomial": polynomial,
+    "offset-boosting": offset_boosting,
+    "boosting": boosting,
+}
+
+
+def mixing_weights(hits: FloatArray, weight: FloatArray | None, steps: int = 300) -> FloatArray:
+    """
+    Weights of a mixture of laws that minimise its log loss, by the EM algorithm.
+
+    `hits` holds what each law gave to what happened, (laws, rows).
+    """
+    share = np.full(hits.shape[0], 1.0 / hits.shape[0])
+    mass = np.full(hits.shape[1], 1.0 / hits.shape[1]) if weight is None else weight / weight.sum()
+    for _ in range(steps):
+        ratio = hits @ (mass / (share @ hits))
+        if np.abs(ratio[share > 1e-4] - 1.0).max(initial=0.0) < 1e-4 and ratio.max() < 1.0 + 1e-4:
+            break
+        share = share * ratio
+    return np.asarray(share / share.sum())
+
+
+def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
+    """The mixture Σ share · law."""
+    total: Any = 0.0
+    for part, law in zip(share, laws, strict=True):
+        total = total + part * law
+    return np.asarray(total)

@@ -1,0 +1,229 @@
+"""Reference laws Q̂ = P(Y | S, X): the default stack, and any classifier of scikit-learn's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from scoreprism._validation import distinct, parse_choice, parse_labels, parse_law, parse_weights, refuse, require_rows
+from scoreprism.references._features import Encoder, Features, parse_features, score_columns
+from scoreprism.references._members import MEMBERS, Fitted, Task, mixed, mixing_weights
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, clip_law, n_classes, pick
+
+#: From the features and the law to start from to the laws of all variants of all members.
+Predict = Callable[[Features, FloatArray], list[FloatArray]]
+
+
+class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    The default reference law: a mixture of learners that start from the calibrated score.
+
+    The members are the calibrated law itself; a ridge logistic regression on the features with the calibrated logit
+    as its offset; the same with squares and products; small boosting started at the calibrated logit (after few and
+    many trees); small boosting from the base rate. The mixture minimises the out-of-fold log loss. Features may be
+    numbers, categories, times, with missing values; nothing has to be scaled or encoded.
+
+    Parameters
+    ----------
+    members : "auto" or sequence of str, default="auto"
+        Names in `MEMBERS`; "auto" is all of them.
+    cv : int, default=5
+        Random folds that the weights of the mixture are learned on.
+    random_state : int, Generator or None, default=0
+        Seed of folds and of the boosting of many columns.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Labels.
+    weights_ : array
+        Weights of the mixture, one per variant of each member.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.references import StackedReference
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((600, 2))
+    >>> y = (rng.random(600) < X[:, 0]).astype(int)
+    >>> reference = StackedReference().fit(X, y)
+    >>> bool(np.abs(reference.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.1)
+    True
+    """
+
+    def __init__(self, members: str | Sequence[str] = "auto", *, cv: int = 5, random_state: object = 0) -> None:
+        self.members = members
+        self.cv = cv
+        self.random_state = random_state
+
+    def _names(self) -> list[str]:
+        if isinstance(self.members, str):
+            return list(MEMBERS) if self.members == "auto" else [parse_choice(self.members, MEMBERS, "members")]
+        names = [parse_choice(name, MEMBERS, "members") for name in self.members]
+        if not names:
+            refuse("members must name at least one learner", "none", f"Choose among {', '.join(MEMBERS)}.")
+        return names
+
+    def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
+        """
+        All members, fitted.
+
+        Parameters
+        ----------
+        task : Task
+            What they are fitted on.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        callable
+            From features and start to the laws of all variants.
+        """
+        fitted: list[Fitted] = [MEMBERS[name](task, rng) for name in self._names()]
+        return lambda features, base: [law for member in fitted for law in member(features, base)]
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, y_proba: ArrayLike | None = None
+    ) -> StackedReference:
+        """
+        Fit the members, and mix them by their out-of-fold laws.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights.
+        y_proba : array-like of shape (n,) or (n, K), optional
+            A law to start from, columns in sorted order of the labels; by default the share of each class.
+
+        Returns
+        -------
+        StackedReference
+            Itself.
+        """
+        from scoreprism.calibrators._data import Data
+        from scoreprism.calibrators._folds import make_folds
+
+        labels = parse_labels(y, "y")
+        self.classes_, codes = distinct(labels, "y")
+        k = self.classes_.size
+        if k < 2:
+            refuse("y must hold at least two classes", "one", "Fit on rows in which each class occurs.")
+        table = parse_features(X, codes.size)
+        weight = parse_weights(sample_weight, codes.size, "y")
+        share = np.bincount(codes, weight, minlength=k) / (codes.size if weight is None else weight.sum())
+        self._share = share[1] if k == 2 else share
+        base = self._base(y_proba, codes.size)
+        self._encoder = Encoder.fitted(self._table(table, base, given=y_proba is not None))
+        features = self._encoder(self._table(table, base, given=y_proba is not None))
+        whole = Task(features, base, codes, weight, k)
+        rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
+        folds = make_folds(self.cv, Data(base, codes, weight, k, "probability"), rng)
+        hits = _out_of_fold(self, whole, folds, rng)
+        self.weights_ = mixing_weights(hits, weight)
+        self._predict = self.fit_members(whole, rng)
+        self.n_features_in_ = len(table)
+        return self
+
+    def _base(self, y_proba: ArrayLike | None, n: int) -> FloatArray:
+        if y_proba is None:
+            return np.full(n, self._share) if np.ndim(self._share) == 0 else np.tile(self._share, (n, 1))
+        law = parse_law(y_proba, "y_proba")
+        require_rows(law.shape[0], n, "y_proba", "X")
+        if n_classes(law) != self.classes_.size:
+            found = f"{n_classes(law)} classes beside {self.classes_.size} labels"
+            refuse("y_proba must have a column for each label", found, "Pass a law over the labels of y.")
+        return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
+
+    def _table(self, table: list[NDArray[Any]], base: FloatArray, *, given: bool) -> list[NDArray[Any]]:
+        return [*score_columns(base), *table] if given else table
+
+    def predict_proba(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> FloatArray:
+        """
+        The reference law.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, p)
+            Features.
+        y_proba : array-like of shape (n,) or (n, K), optional
+            The law to start from, if `fit` had one.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Probabilities, columns as in ``classes_``.
+        """
+        check_is_fitted(self, "weights_")
+        rows = getattr(X, "shape", (len(X),))[0]  # type: ignore[arg-type]
+        table = parse_features(X, rows)
+        if len(table) != self.n_features_in_:
+            refuse(f"X must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features.")
+        base = self._base(y_proba, rows)
+        features = self._encoder(self._table(table, base, given=y_proba is not None))
+        return as_matrix(mixed(self._predict(features, base), self.weights_))
+
+    def predict(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> NDArray[Any]:
+        """
+        The most probable class.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, p)
+            Features.
+        y_proba : array-like, optional
+            The law to start from, if `fit` had one.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        best: NDArray[Any] = self.classes_[self.predict_proba(X, y_proba=y_proba).argmax(axis=1)]
+        return best
+
+
+def task_part(task: Task, rows: IntArray) -> Task:
+    """Some rows of a task."""
+    weight = None if task.weight is None else task.weight[rows]
+    return Task(task.features.part(rows), task.base[rows], task.codes[rows], weight, task.k)
+
+
+def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
+    """What each law gave to what happened, kept above zero: (laws, rows)."""
+    return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), 1e-12)
+
+
+def _out_of_fold(
+    reference: StackedReference, task: Task, folds: Sequence[tuple[Any, Any]], rng: np.random.Generator
+) -> FloatArray:
+    parts = []
+    for train, test in folds:
+        held = task_part(task, test)
+        laws = reference.fit_members(task_part(task, train), rng)(held.features, held.base)
+        parts.append((test, hit_rows(laws, held.codes)))
+    hits = np.ones((parts[0][1].shape[0], task.codes.shape[0]))
+    for test, found in parts:
+        hits[:, test] = found
+    return hits
+
+
+def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
+    """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
+    law = np.asarray(estimator.predict_proba(table), dtype=np.float64)
+    full = np.zeros((law.shape[0], k))
+    full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
+    if not np.isfinite(full).all():
+        name = type(estimator).__name__
+        refuse(f"{name}.predict_proba must give finite numbers", "NaN or infinities", "Use another classifier.")
+    kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
+    return kept[:, 1] if k == 2 else kept
