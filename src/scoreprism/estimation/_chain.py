@@ -17,7 +17,6 @@ from scoreprism.estimation._learners import CELL_ROWS, Cells, MapLearner, OwnMap
 from scoreprism.estimation._tables import Table
 from scoreprism.intervals import Alternative, Moments
 from scoreprism.losses import ProperLoss
-from scoreprism.references import StackedReference
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, mixing_weights
 from scoreprism.references._stack import foreign_law, hit_rows
@@ -38,8 +37,7 @@ class Block:
     """A level to be fitted: everything known at it, the score and all coarser blocks included."""
 
     name: str
-    features: Features | None  # for our own learners
-    table: Table | None  # for classifiers of other makers
+    known: Features | Table  # encoded for our own learners, in its container for classifiers of other makers
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Choice:
 
 def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> dict[str, Choice]:
     """Fit every candidate map; for each loss the one with the smallest loss out of sample is chosen."""
-    preferred = None if problem.calibration is None else _preferred(problem, losses)
+    preferred = None if problem.calibration is None else _preferred(problem, problem.calibration, losses)
     winners: dict[str, Calibrated] = {}
     found: dict[str, list[Alternative]] = {name: [] for name in losses}
     for learner in problem.maps:
@@ -129,10 +127,8 @@ def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
     return Calibrated(learner.name, models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))
 
 
-def _preferred(problem: Problem, losses: dict[str, ProperLoss]) -> dict[str, str]:
+def _preferred(problem: Problem, rows: Data, losses: dict[str, ProperLoss]) -> dict[str, str]:
     """For a calibration split the map is chosen by cross-validation within it: the rows at hand have no say."""
-    rows = problem.calibration
-    assert rows is not None
     everyone = np.arange(rows.codes.shape[0])
     means: dict[str, dict[str, float]] = {name: {} for name in losses}
     for learner in problem.maps if len(problem.maps) > 1 else ():
@@ -157,17 +153,18 @@ def fit_levels(problem: Problem, calibrated: Calibrated) -> list[tuple[str, Floa
             given = None if level.folds is None else FittedLaw(level.law, level.folds)
             fitted.append((level.name, level.law, given))
             continue
-        own = isinstance(problem.reference, StackedReference)
-        base = (_stacked if own else _foreign)(problem, level, base, number)
+        if isinstance(level.known, Features):
+            base = _stacked(problem, level.name, level.known, base, number)
+        else:
+            base = _foreign(problem, level.name, level.known, number)
         gathered = problem.plan.gather(base)
         fitted.append((level.name, gathered.law, gathered))
     return fitted
 
 
-def _stacked(problem: Problem, level: Block, base: FloatArray, number: int) -> FloatArray:
+def _stacked(problem: Problem, level: str, features: Features, base: FloatArray, number: int) -> FloatArray:
     """Members fitted by every model, then mixed by what they say out of sample of the rows the model may see."""
-    data, plan, features = problem.data, problem.plan, level.features
-    assert features is not None
+    data, plan = problem.data, problem.plan
 
     def fit(model: int) -> FloatArray:
         rows = plan.trains[model]
@@ -176,7 +173,7 @@ def _stacked(problem: Problem, level: Block, base: FloatArray, number: int) -> F
         rng = np.random.default_rng([problem.seed, number, model])
         return np.stack(problem.reference.fit_members(task, rng)(features, base[model]))
 
-    laws = list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level.name}"))
+    laws = list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level}"))
     hits = np.stack([hit_rows(list(members), data.codes) for members in laws])
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):
@@ -192,10 +189,9 @@ def floored(law: FloatArray, data: Data, train: IntArray) -> FloatArray:
     return clip_law(law, min((0.5 / max(total, 1.0)) ** 2, 1.0 / data.k))
 
 
-def _foreign(problem: Problem, level: Block, base: FloatArray, number: int) -> FloatArray:
+def _foreign(problem: Problem, level: str, table: Table, number: int) -> FloatArray:
     """A classifier of another maker, fitted by every model on the score and the features."""
-    data, plan, table = problem.data, problem.plan, level.table
-    assert table is not None
+    data, plan = problem.data, problem.plan
 
     def fit(model: int) -> FloatArray:
         rows = plan.trains[model]
@@ -206,4 +202,4 @@ def _foreign(problem: Problem, level: Block, base: FloatArray, number: int) -> F
         fitted = fit_foreign(estimator, table.rows(rows), data.codes[rows], weight)
         return foreign_law(fitted, table.all(), data.k, rows.size)
 
-    return np.stack(list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level.name}")))
+    return np.stack(list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level}")))

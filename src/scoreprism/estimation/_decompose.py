@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import overload
 
 from scoreprism._validation import parse_choice, parse_clip, refuse
@@ -16,7 +17,7 @@ from scoreprism.estimation._chain import Block, Calibrated, Problem, calibrate, 
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
-from scoreprism.intervals import FORMS, coefficients
+from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 from scoreprism.simplex import ArrayLike, FloatArray, unify
@@ -105,7 +106,7 @@ def decompose(
     Without features: **reliability** (miscalibration) and **refinement** (what is left after recalibration), and in
     ``result.resolution_form`` uncertainty − resolution + reliability. With features, refinement is split into
     **grouping** (information lost from the features to the score) and **irreducible** loss. The laws C = P(Y | S) and
-    Q = P(Y | S, X) are fitted out of sample; terms are debiased for their noise and add up to the observed loss exactly.
+    Q = P(Y | S, X) are fitted out of sample; terms are debiased for their noise and add up to the observed loss.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
         return ("reliability", "grouping", last)
     if list(levels[2:]) == ["Q", "Π"]:
         return ("reliability", "grouping", "heterogeneity", last)
-    return ("reliability", *(f"{a} → {b}" for a, b in zip(levels[1:-1], levels[2:], strict=True)), last)
+    return ("reliability", *(f"{a} → {b}" for a, b in pairwise(levels[1:])), last)
 
 
 def _notes(problem: Problem, winner: Calibrated, loss: str) -> list[str]:
@@ -296,9 +297,7 @@ def _guarded(result: Decomposition) -> Decomposition:
         if t < 2:
             continue
         spread = result._moments.value({result._levels + t: 1.0})
-        loss = sum(
-            result._moments.value(coefficients("difference", s, result._levels)) for s in range(t, result._levels)
-        )
+        loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
         if spread > OVERFIT * loss > 0.0:
             notes.append(
                 f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.0f} % of its loss "

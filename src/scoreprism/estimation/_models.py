@@ -32,13 +32,7 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
     """
     if X is None:
         refuse("a model as y_proba must come with X", "no X", "Pass the features it should score.")
-    try:
-        law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
-    except ValueError:
-        raise
-    except Exception as error:
-        found = f"{type(error).__name__}: {error}"
-        refuse(f"{type(model).__name__} must be fitted, and X what it was fitted on", found, "Fit it first.")
+    law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
     labels = getattr(model, "classes_", None)
     seen = trained_on(model, X)
     notes = () if seen is None else (f"{seen}: terms of a model on its own training rows describe nothing",)

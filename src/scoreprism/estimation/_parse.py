@@ -245,9 +245,7 @@ def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: 
             if table:
                 encoded = Encoder.fitted(table)(table)
                 features = encoded if features is None else features.beside(encoded)
-            levels.append(Block(name, features, None))
-        else:
-            levels.append(Block(name, None, joined(blocks, parsed, score)))
+        levels.append(Block(name, features if features is not None else joined(blocks, parsed, score)))
     return levels
 
 

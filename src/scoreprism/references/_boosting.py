@@ -18,7 +18,7 @@ _WIDTH = BINS + 2
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown: stages, shrinkage, depth, ridge and least curvature of a leaf, columns and rows of a tree."""
+    """How trees are grown: stages, shrinkage, depth, ridge and least curvature of a leaf, columns and rows at most."""
 
     stages: int = 80
     rate: float = 0.1

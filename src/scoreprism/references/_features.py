@@ -188,9 +188,9 @@ def _column(values: NDArray[Any], name: str) -> NDArray[Any]:
         return np.where(gone, np.nan, values.astype(kind).astype(np.int64) / 1e6)
     if values.dtype.kind == "O":
         return _objects(values, name)
-    if values.dtype.kind in "US":
-        return values.astype(str)
-    refuse(f"{name} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
+    if values.dtype.kind not in "US":
+        refuse(f"{name} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
+    return values.astype(str)
 
 
 def _objects(values: NDArray[Any], name: str) -> NDArray[Any]:
