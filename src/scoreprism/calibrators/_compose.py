@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from scoreprism._validation import refuse
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._bins import BinEffectsCalibrator
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._folds import Split, enough_rows, make_folds
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
+from scoreprism.calibrators._kernel import KernelCalibrator
 from scoreprism.calibrators._multiclass import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
 from scoreprism.calibrators._parametric import PlattCalibrator, TemperatureCalibrator
 from scoreprism.calibrators._parts import Part, require
@@ -24,17 +24,17 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import FloatArray
 
 #: What ``candidates="auto"`` chooses among: for two classes, and for more (docs/calibrators.md has the measurements).
-BINARY_CANDIDATES: tuple[type[Calibrator], ...] = (
-    PlattCalibrator,
-    NaturalSplineCalibrator,
-    IsotonicCalibrator,
-    BinEffectsCalibrator,
+BINARY_CANDIDATES: tuple[Calibrator, ...] = (
+    PlattCalibrator(),
+    NaturalSplineCalibrator(),
+    IsotonicCalibrator(),
+    KernelCalibrator(bandwidth="under"),
 )
-MULTICLASS_CANDIDATES: tuple[type[Calibrator], ...] = (
-    TemperatureCalibrator,
-    VectorScalingCalibrator,
-    MatrixScalingCalibrator,
-    PolynomialCalibrator,
+MULTICLASS_CANDIDATES: tuple[Calibrator, ...] = (
+    TemperatureCalibrator(),
+    VectorScalingCalibrator(),
+    MatrixScalingCalibrator(),
+    PolynomialCalibrator(),
 )
 
 
@@ -121,8 +121,8 @@ class SelectedCalibrator(Calibrator):
     ----------
     candidates : "auto" or sequence of str or Calibrator, default="auto"
         What to choose among. For two classes "auto" is Platt, the natural spline, the centred shrunken isotonic map
-        and bin effects; for more, temperature, vector, matrix scaling and the polynomial map. The
-        identity is not a candidate: where it wins, intervals collapse.
+        and an undersmoothed kernel, for maps that are not monotone; for more, temperature, vector, matrix scaling and
+        the polynomial map. The identity is not a candidate: where it wins, intervals collapse.
     loss : str or ProperLoss, default="log"
         The loss to minimise.
     cv : int, splitter or iterable, default=5
@@ -149,7 +149,7 @@ class SelectedCalibrator(Calibrator):
     >>> s = rng.random(3000)
     >>> y = rng.random(3000) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)
     >>> SelectedCalibrator(random_state=0).fit(s, y).selected_
-    'bin-effects'
+    'kernel'
     """
 
     name = "selected"
@@ -190,8 +190,7 @@ class SelectedCalibrator(Calibrator):
     def _named(self, data: Data) -> dict[str, Calibrator]:
         """Candidates by name; a repeated name is numbered."""
         if isinstance(self.candidates, str) and self.candidates == "auto":
-            classes = BINARY_CANDIDATES if data.k == 2 else MULTICLASS_CANDIDATES
-            made = [cls() for cls in classes]
+            made = [clone(one) for one in (BINARY_CANDIDATES if data.k == 2 else MULTICLASS_CANDIDATES)]
         else:
             from scoreprism.calibrators import get_calibrator
 

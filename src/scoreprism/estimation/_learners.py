@@ -76,7 +76,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[OwnMap | ForeignMap]:
         calibrator = SelectedCalibrator()
     if isinstance(calibrator, SelectedCalibrator):
         if calibrator.candidates == "auto":
-            chosen = [cls() for cls in (BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)]
+            chosen = list(BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)
         else:
             several = calibrator.candidates
             chosen = [get_calibrator(c) for c in ([several] if isinstance(several, (str, Calibrator)) else several)]
