@@ -363,7 +363,7 @@ def test_json_round_trip(form, loss):
     text = d.to_json()
     back = Decomposition.from_json(text)
     assert back.to_json() == text
-    assert json.loads(text)["schema_version"] == 1
+    assert json.loads(text)["schema_version"] == 2
     assert (back.terms, back.std_error, back.risk, back.names) == (d.terms, d.std_error, d.risk, d.names)
     assert back.interval("grouping") == d.interval("grouping")
     assert back.lower_bound("grouping") == d.lower_bound("grouping")
@@ -381,7 +381,7 @@ def test_json_is_strict():
     text = Chain(y, levels).decompose("log").to_json()
     data = json.loads(text)
     for change, message in [
-        ({"schema_version": 2}, "schema_version 1; got 2"),
+        ({"schema_version": 1}, "schema_version 2; got 1"),
         ({"extra": 1}, "unknown or missing: extra"),
         ({"mean": [1.0]}, "must fit together"),
         ({"roles": ["x", "y", "z"]}, "must fit together"),

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
         Contributions,
         Decomposition,
         PairedDifference,
+        Summary,
         corp_decomposition,
         resolution_decomposition,
     )
-    from scoreprism.estimation import decompose
+    from scoreprism.estimation import Comparison, SegmentDecompositions, compare, decompose, decompose_by
     from scoreprism.finite import FiniteModel
     from scoreprism.intervals import Bound, Interval
     from scoreprism.levels import Chain, Level
@@ -41,6 +42,7 @@ __all__ = [
     "LOSSES",
     "Bound",
     "Chain",
+    "Comparison",
     "Contributions",
     "Decomposition",
     "FiniteModel",
@@ -48,13 +50,17 @@ __all__ = [
     "Level",
     "PairedDifference",
     "ProperLoss",
+    "SegmentDecompositions",
+    "Summary",
     "__version__",
     "calibrators",
     "check_proper",
+    "compare",
     "corp_decomposition",
     "crossfit",
     "datasets",
     "decompose",
+    "decompose_by",
     "decomposition",
     "estimation",
     "exceptions",
@@ -75,12 +81,19 @@ _HOME = {
     **dict.fromkeys(("LOSSES", "ProperLoss", "check_proper", "from_entropy", "from_loss", "get_loss"), "losses"),
     **dict.fromkeys(("Bound", "Interval"), "intervals"),
     **dict.fromkeys(
-        ("Contributions", "Decomposition", "PairedDifference", "corp_decomposition", "resolution_decomposition"),
+        (
+            "Contributions",
+            "Decomposition",
+            "PairedDifference",
+            "Summary",
+            "corp_decomposition",
+            "resolution_decomposition",
+        ),
         "decomposition",
     ),
     **dict.fromkeys(("Chain", "Level"), "levels"),
     "FiniteModel": "finite",
-    "decompose": "estimation",
+    **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
 }
 _MODULES = frozenset(
     {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "intervals"}

@@ -72,7 +72,7 @@ def _table(result: Decomposition) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from scoreprism.levels import MEANINGS
+    from scoreprism.decomposition._advice import meaning
 
     table = Table(
         title=Text(f"{result.loss} loss, {result.loss.formula(result.n_classes)}"),
@@ -85,5 +85,5 @@ def _table(result: Decomposition) -> Table:
     table.add_column("share", justify="right", footer="100.0 %")
     table.add_column("what reduces it")
     for name, value in result.terms.items():
-        table.add_row(Text(name), f"{value:.6f}", f"{100 * value / result.risk:.1f} %", MEANINGS.get(name, ""))
+        table.add_row(Text(name), f"{value:.6f}", f"{100 * value / result.risk:.1f} %", meaning(name))
     return table

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism.exceptions import InputError
 
-__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "columns_of", "make_frame", "unwrap"]
+__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "columns_of", "make_frame", "take_rows", "unwrap"]
 
 #: Eager dataframe libraries a result can be returned in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -184,6 +184,37 @@ def column_names(value: object) -> tuple[Any, ...] | None:
     if type(names).__name__ == "RangeIndex" and list(names) == list(range(len(names))):
         return None
     return tuple(names)
+
+
+def take_rows(value: Any, rows: NDArray[Any]) -> Any:
+    """
+    Some rows of anything array-like, in the container it came in.
+
+    Parameters
+    ----------
+    value : array-like, series or frame
+        One entry per row.
+    rows : integer array
+        Row numbers.
+
+    Returns
+    -------
+    object
+        The rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> take_rows(pl.Series([1, 2, 3]), np.array([2, 0])).to_list(), take_rows(["a", "b"], np.array([1]))
+    ([3, 1], ['b'])
+    """
+    if hasattr(value, "iloc"):
+        return value.iloc[rows]
+    if backend_of(value) is not None:
+        return value.take(rows) if backend_of(value) == "pyarrow" else value[rows.tolist()]
+    if isinstance(value, (list, tuple)):
+        return [value[i] for i in rows.tolist()]
+    return np.asarray(value)[rows]
 
 
 def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:

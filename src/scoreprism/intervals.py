@@ -522,6 +522,18 @@ class TermInference:
         label = "bracket, conditional on the reference class" if ROLES[self.role].conditional else "bracket"
         return Interval(self._cut(low), self._cut(self.reach(level)), level, label)
 
+    def lower_statistic(self) -> tuple[float, float]:
+        """
+        The statistic behind the lower bound, and its standard error.
+
+        Returns
+        -------
+        tuple of float
+            ``LD − V_own``, which the term exceeds in expectation, and the standard error of LD.
+        """
+        (difference, error), (up, _) = self._difference(), self._spreads()
+        return difference - up, error
+
     def lower_bound(self, level: float) -> Bound:
         """
         One-sided lower bound ``LD − V_own − z·se``.
@@ -537,8 +549,8 @@ class TermInference:
             Cut at 0 for a reliability.
         """
         self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
-        (difference, error), (up, _) = self._difference(), self._spreads()
-        return Bound(self._cut(difference - up - quantile(level, two_sided=False) * error), level)
+        shift, error = self.lower_statistic()
+        return Bound(self._cut(shift - quantile(level, two_sided=False) * error), level)
 
     def upper_bound(self, level: float) -> Bound:
         """

@@ -20,16 +20,6 @@ LATENT_NAMES = frozenset({"Π", "π", "Pi", "pi", "PI", "latent", "Z", "chance"}
 #: Names that tables need for themselves.
 _RESERVED = frozenset({"residual", "group", "weight", "term"})
 
-#: What reduces each term that has a name of its own.
-MEANINGS = {
-    "reliability": "recalibration on held-out data",
-    "grouping": "a better score: model, features used, ensembling",
-    "irreducible": "richer features or better data",
-    "refinement": "a better score, or better data",
-    "heterogeneity": "features that tell latent states apart",
-    "noise": "nothing: chance itself",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Level:

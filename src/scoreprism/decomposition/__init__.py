@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoreprism.decomposition._advice import Summary
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
 from scoreprism.decomposition._result import Decomposition, PairedDifference
 from scoreprism.decomposition._table import Contributions
@@ -10,6 +11,7 @@ __all__ = [
     "Contributions",
     "Decomposition",
     "PairedDifference",
+    "Summary",
     "corp_decomposition",
     "resolution_decomposition",
 ]

@@ -19,6 +19,7 @@ from scoreprism._validation import (
     parse_random_state,
     refuse,
 )
+from scoreprism.decomposition._advice import Summary, advise
 from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
 from scoreprism.decomposition._table import Contributions, TermTable
 from scoreprism.exceptions import UnavailableError
@@ -320,6 +321,23 @@ class Decomposition(TermTable):
         """
         return self._inference(term).upper_bound(parse_confidence(level))
 
+    def summary(self, level: float = 0.95) -> Summary:
+        """
+        The table people read: estimates, intervals or bounds, shares, what reduces each term; and advice.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of intervals and bounds.
+
+        Returns
+        -------
+        Summary
+            Printed as a table; ``summary.advice`` holds the sentences.
+        """
+        confidence = parse_confidence(level)
+        return Summary(self.names, self._backend, self, confidence, advise(self, confidence))
+
     # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
 
     def contributions(self, groups: ArrayLike) -> Contributions:
@@ -448,6 +466,7 @@ class Decomposition(TermTable):
             "clip": self.clip,
             "notes": list(self.notes),
             "population": self._population,
+            "alternatives": [vars(other) for other in self._alternatives],
             "mean": self._moments.mean.tolist(),
             "covariance": self._moments.covariance.tolist(),
         }
@@ -528,6 +547,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         clip=None if data["clip"] is None else float(data["clip"]),
         notes=tuple(data["notes"]),
         _population=bool(data["population"]),
+        _alternatives=tuple(Alternative(**other) for other in data["alternatives"]),
     )
 
 
@@ -574,6 +594,11 @@ class PairedDifference(TermTable):
     def risk(self) -> float:
         """Difference of the mean losses."""
         return self.first.risk - self.second.risk
+
+    @property
+    def risk_std_error(self) -> float:
+        """Paired standard error of the difference of the mean losses."""
+        return self._moments.std_error(dict.fromkeys(range(len(self.first.level_names)), 1.0))
 
     @property
     def rows(self) -> FloatArray:

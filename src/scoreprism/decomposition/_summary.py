@@ -8,12 +8,16 @@ from typing import Any
 
 from scoreprism._validation import listed, refuse
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
-    | {"n_classes", "clip", "notes", "population", "mean", "covariance"}
+    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance"}
 )
+
+
+#: Fields that hold text, which is never a number.
+_TEXTS = ("loss", "name", "notes", "names", "levels")
 
 
 def read_summary(text: str | bytes) -> dict[str, Any]:
@@ -49,7 +53,9 @@ def encode(value: Any) -> Any:
 def _decode(value: Any) -> Any:
     """The way back, for numbers only: the places that hold text hold no such words."""
     if isinstance(value, dict):
-        return {key: v if key in ("loss", "notes", "names", "levels") else _decode(v) for key, v in value.items()}
+        return {
+            key: v if key in ("loss", "name", "notes", "names", "levels") else _decode(v) for key, v in value.items()
+        }
     if isinstance(value, list):
         return [_decode(v) for v in value]
     return float(value) if value in ("nan", "inf", "-inf") else value

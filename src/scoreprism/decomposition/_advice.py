@@ -1,0 +1,230 @@
+"""What a decomposition means for its model: a table with bounds, and advice that follows from bounds alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scoreprism.decomposition._table import TermTable
+from scoreprism.exceptions import UnavailableError
+from scoreprism.intervals import quantile
+
+if TYPE_CHECKING:
+    from scoreprism.decomposition._result import Decomposition
+
+#: What reduces each term that has a name of its own.
+MEANINGS = {
+    "reliability": "recalibration on held-out data",
+    "miscalibration": "recalibration on held-out data",
+    "grouping": "a better score: model, features used, ensembling",
+    "irreducible": "richer features or better data",
+    "refinement": "a better score, or better data",
+    "heterogeneity": "features that tell latent states apart",
+    "noise": "nothing: chance itself",
+    "resolution": "what the score tells apart (subtracted)",
+    "discrimination": "what the score tells apart (subtracted)",
+    "uncertainty": "nothing: the outcome's own, before any score",
+    "residual": "nothing: what plug-in estimates leave over",
+}
+
+#: Power at which "how many rows it would take" is computed.
+POWER = 0.8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(TermTable):
+    """
+    A decomposition as people read it: estimates, what is known of them, shares, meanings, advice.
+
+    Made by `Decomposition.summary`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    advice : tuple of str
+        What to do, from the bounds.
+    level : float
+        Confidence level of intervals and bounds.
+
+    Examples
+    --------
+    >>> from scoreprism import Chain, Level
+    >>> y = [0, 1, 0, 1, 1, 0]
+    >>> chain = Chain(y, [Level("S", [0.2, 0.9, 0.2, 0.9, 0.9, 0.9]), Level("C", [0, 0.75, 0, 0.75, 0.75, 0.75])])
+    >>> chain.decompose("brier").summary().advice[-1]
+    'The rest, 0.125 (82 %), is the model or the data: pass X to tell them apart.'
+    """
+
+    result: Decomposition
+    level: float
+    advice: tuple[str, ...]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Estimate of each term."""
+        return self.result.terms
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The table and the advice as plain Python objects.
+
+        Returns
+        -------
+        dict
+            With ``terms`` and ``advice``.
+        """
+        columns = self._columns()
+        rows = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
+        return {"level": self.level, "terms": rows, "advice": list(self.advice)}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        terms, risk = self.terms, self.result.risk
+        finite = math.isfinite(risk) and risk != 0.0
+        return {
+            "term": list(self.names),
+            "estimate": list(terms.values()),
+            f"known at {100 * self.level:g} %": [_known(self.result, name, self.level) for name in self.names],
+            "share": [value / risk if finite else math.nan for value in terms.values()],
+            "what reduces it": [meaning(name) for name in self.names],
+        }
+
+    def _title(self) -> str:
+        return self.result._title()
+
+    def _footer(self) -> list[str]:
+        return [*(f"→ {line}" for line in self.advice), *self.result._footer()]
+
+
+def meaning(term: str) -> str:
+    """
+    What reduces a term.
+
+    Parameters
+    ----------
+    term : str
+        Its name.
+
+    Returns
+    -------
+    str
+        In words.
+
+    Examples
+    --------
+    >>> meaning("reliability"), meaning("C → bureau")
+    ('recalibration on held-out data', "using what 'bureau' adds to 'C'")
+    """
+    if term in MEANINGS:
+        return MEANINGS[term]
+    coarse, arrow, fine = term.partition(" → ")
+    if not arrow:
+        return ""
+    return "richer features or better data" if fine == "Y" else f"using what {fine!r} adds to {coarse!r}"
+
+
+def _known(result: Decomposition, name: str, level: float) -> str:
+    """An interval where one holds, else the bound that does."""
+    if result._population:
+        return "exact"
+    role = result._roles[result.names.index(name)]
+    if not math.isfinite(result.risk) and not math.isfinite(result.terms[name]):
+        return "undefined"
+    if role == "information":
+        return f"≥ {result.lower_bound(name, level).value:.5f}"
+    if role == "remaining":
+        return f"≤ {result.upper_bound(name, level).value:.5f}"
+    try:
+        interval = result.interval(name, level)
+    except UnavailableError:
+        return "no interval"
+    return f"{interval.low:.5f} to {interval.high:.5f}"
+
+
+def _amount(value: float, risk: float) -> str:
+    return f"{value:.3g} ({100 * value / risk:.2g} %)" if value < 0.995 * risk else f"{value:.3g} (100 %)"
+
+
+def advise(result: Decomposition, level: float) -> tuple[str, ...]:
+    """
+    Advice in plain words, from bounds and never from point estimates.
+
+    Parameters
+    ----------
+    result : Decomposition
+        What is known.
+    level : float
+        Confidence level of the bounds.
+
+    Returns
+    -------
+    tuple of str
+        Sentences.
+    """
+    if result._population or result._roles[0] != "reliability" or result._signs[1] < 0:
+        return ()
+    if not math.isfinite(result.risk):
+        first = "The loss is infinite: the score gave probability 0 to something that happened."
+        return (f"{first} Keep scores away from 0 and 1 first; every recalibration map here does.",)
+    if not result.risk > 0.0 or math.isnan(result.std_error[result.names[0]]):
+        return ()
+    shown = {name: _shown(result, i, level) for i, name in enumerate(result.names[:-1])}
+    lines = [_on_reliability(result, shown[result.names[0]], level)]
+    lines += [_on_information(result, name, shown[name]) for name in result.names[1:-1]]
+    lines.append(_on_the_rest(result, level))
+    if len(shown) > 1 and not any(value > 0.0 for value in shown.values()):
+        lines.insert(0, f"Nothing can be concluded at this n ({result.n} rows).")
+    return tuple(lines)
+
+
+def _shown(result: Decomposition, index: int, level: float) -> float:
+    return result.lower_bound(result.names[index], level).value
+
+
+def _on_reliability(result: Decomposition, least: float, level: float) -> str:
+    name = result.names[0]
+    calibrated = "" if result.loss.strictly_proper else " This loss does not see all miscalibration."
+    if least > 0.0:
+        return f"Recalibrate: that gains at least {_amount(least, result.risk)} of the loss.{calibrated}"
+    most = result.interval(name, level).high
+    needed = _rows_needed(result, 0, level)
+    more = f"; about {needed:,} rows would show the {result.terms[name]:.2g} estimated here" if needed else ""
+    return (
+        f"No miscalibration is shown: recalibration gains at most {_amount(most, result.risk)}, perhaps nothing"
+        f"{more}.{calibrated}"
+    )
+
+
+def _on_information(result: Decomposition, name: str, least: float) -> str:
+    who = "A better model of these features" if name == "grouping" else f"Going from {name.replace(' → ', ' to ')}"
+    if least > 0.0:
+        return f"{who} gains at least {_amount(least, result.risk)} of the loss."
+    needed = _rows_needed(result, result.names.index(name), 0.95)
+    more = f" About {needed:,} rows would show the {result.terms[name]:.2g} estimated here." if needed else ""
+    what = "loss of information from the features to the score" if name == "grouping" else f"gain from {name}"
+    return f"No {what} is shown: no data can rule it out, these do not prove it.{more}"
+
+
+def _on_the_rest(result: Decomposition, level: float) -> str:
+    name = result.names[-1]
+    if name == "refinement":
+        rest = _amount(result.terms[name], result.risk)
+        return f"The rest, {rest}, is the model or the data: pass X to tell them apart."
+    most = result.upper_bound(name, level).value
+    reach = f"A loss of {most:.3g} or less can be reached with what is known here"
+    return f"{reach}; how much of it only richer features or better data could remove, no data can say."
+
+
+def _rows_needed(result: Decomposition, index: int, level: float) -> int | None:
+    """How many rows would show a term of the size estimated, were the estimate true; None if there is no saying."""
+    name = result.names[index]
+    value, error = result.terms[name], result.std_error[name]
+    if not (value > 0.0 and error > 0.0):
+        return None
+    z = quantile(level, two_sided=False) + quantile(POWER, two_sided=False)
+    needed = result.n * (z * error / value) ** 2
+    if not result.n < needed < 1e9:
+        return None
+    digits = 10 ** max(int(math.log10(needed)) - 1, 0)
+    return int(math.ceil(needed / digits) * digits)

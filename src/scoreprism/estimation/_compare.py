@@ -1,0 +1,196 @@
+"""compare(): several models on the same rows, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, plain, refuse
+from scoreprism.decomposition import Decomposition, PairedDifference
+from scoreprism.decomposition._table import TermTable
+from scoreprism.estimation._decompose import decompose
+from scoreprism.frames import backend_of, column_names, columns_of
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import ArrayLike
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(TermTable):
+    """
+    Decompositions of several models on the same rows, in the same folds.
+
+    Made by `compare`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    decompositions : dict of str to Decomposition
+        One per model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scoreprism
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p).astype(int)
+    >>> found = scoreprism.compare({"good": p, "vague": 0.5 + 0.4 * (p - 0.5)}, y, loss="brier", random_state=0)
+    >>> found.ranking("reliability")
+    ('good', 'vague')
+    """
+
+    decompositions: dict[str, Decomposition]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Terms of the model with the smallest loss."""
+        return self.decompositions[self.ranking()[0]].terms
+
+    def __getitem__(self, model: str) -> Decomposition:
+        return self.decompositions[model]
+
+    def ranking(self, term: str = "loss") -> tuple[str, ...]:
+        """
+        Models from the smallest to the largest.
+
+        Parameters
+        ----------
+        term : str, default="loss"
+            A term, or "loss" for the loss itself.
+
+        Returns
+        -------
+        tuple of str
+            Names of the models; by the largest first for a resolution, which is subtracted.
+        """
+        chosen = parse_choice(term, ("loss", *self.names), "term")
+        value = {
+            name: d.risk if chosen == "loss" else d.terms[chosen] * d._signs[self.names.index(chosen)]
+            for name, d in self.decompositions.items()
+        }
+        return tuple(sorted(value, key=value.__getitem__))
+
+    def difference(self, first: str, second: str) -> PairedDifference:
+        """
+        Paired difference of two models, first − second, term by term, with intervals.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of models.
+
+        Returns
+        -------
+        PairedDifference
+            From the same rows.
+        """
+        known = tuple(self.decompositions)
+        a, b = parse_choice(first, known, "first"), parse_choice(second, known, "second")
+        return self.decompositions[a].minus(self.decompositions[b])
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Model → summary.
+        """
+        return {name: d.to_dict() for name, d in self.decompositions.items()}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        order = self.ranking()
+        found = [self.decompositions[name] for name in order]
+        columns: dict[str, list[Any]] = {"model": list(order), "loss": [d.risk for d in found]}
+        for name in self.names:
+            columns[name] = [d.terms[name] for d in found]
+        behind = [d.minus(found[0]) for d in found]
+        columns["behind"] = [gap.risk for gap in behind]
+        columns["behind_std_error"] = [gap.risk_std_error for gap in behind]
+        return columns
+
+    def _title(self) -> str:
+        first = next(iter(self.decompositions.values()))
+        return f"{first.loss!s} loss of {len(self.decompositions)} models on the same {first.n} rows, smallest first"
+
+    def _footer(self) -> list[str]:
+        return [f"{name}: {note}" for name, d in self.decompositions.items() for note in d.notes]
+
+
+def compare(
+    scores: Mapping[str, ArrayLike] | ArrayLike,
+    y_true: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    random_state: object = None,
+    **options: Any,
+) -> Comparison:
+    """
+    Decompose the losses of several models on the same rows, and compare them term by term.
+
+    Parameters
+    ----------
+    scores : mapping of str to scores or fitted classifiers, or frame
+        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`.
+    y_true : array-like of shape (n,)
+        Outcomes.
+    X : array-like or frame of shape (n, p), optional
+        Features.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    random_state : int, Generator or None, default=None
+        Seed of the folds, which all models share.
+    **options : object
+        Further arguments of `decompose`.
+
+    Returns
+    -------
+    Comparison
+        One row per model; paired differences between any two; rankings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism import compare
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(800)
+    >>> y = (rng.random(800) < p).astype(int)
+    >>> found = compare({"good": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, y, random_state=0)
+    >>> gap = found.difference("bold", "good").interval("reliability")
+    >>> bool(gap.low > 0)
+    True
+    """
+    models = _models(scores)
+    if isinstance(loss, (list, tuple)):
+        refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
+    seed = int(np.random.default_rng(random_state).integers(2**62))  # type: ignore[arg-type]
+    found = {
+        name: decompose(y_true, score, X, loss=loss, random_state=seed, **options) for name, score in models.items()
+    }
+    names = next(iter(found.values())).names
+    return Comparison(names, backend_of(scores) or backend_of(y_true), found)
+
+
+def _models(scores: Any) -> dict[str, Any]:
+    remedy = "For example {'logistic': p1, 'forest': p2}."
+    if isinstance(scores, Mapping):
+        models = dict(scores)
+    elif columns_of(scores) is not None:
+        names = column_names(scores) or range(len(columns_of(scores) or ()))
+        models = {str(name): column for name, column in zip(names, columns_of(scores) or (), strict=True)}
+    else:
+        refuse("scores must be a mapping or a frame of models", type(scores).__name__, remedy)
+    if not models or not all(isinstance(name, str) for name in models):
+        refuse("scores must name at least one model", plain(list(models)), remedy)
+    return {name: _unnamed(score) for name, score in models.items()}
+
+
+def _unnamed(score: Any) -> Any:
+    """A column of a frame of models is called after its model, which is no label."""
+    return score.rename(None) if backend_of(score) == "pandas" and getattr(score, "ndim", 2) == 1 else score

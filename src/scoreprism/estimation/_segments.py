@@ -1,0 +1,277 @@
+"""decompose_by(): every segment decomposed by laws of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, parse_confidence, parse_groups, refuse
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._table import TermTable
+from scoreprism.estimation._decompose import decompose
+from scoreprism.exceptions import InputError, ScoreprismError
+from scoreprism.frames import backend_of, take_rows
+from scoreprism.intervals import TermInference
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import ArrayLike, IntArray
+
+#: Arguments of `decompose` that hold one entry per row.
+_BY_ROW = ("X", "q", "latent", "sample_weight", "groups")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SegmentDecompositions(TermTable):
+    """
+    One decomposition per segment, each with laws fitted inside it; tests are adjusted for how many there are.
+
+    Made by `decompose_by`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    decompositions : dict
+        Segment → Decomposition.
+    skipped : dict
+        Segment → why it could not be decomposed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scoreprism
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(1000), np.repeat(["north", "south"], 500)
+    >>> y = (rng.random(1000) < np.where(region == "north", p, p**3)).astype(int)
+    >>> found = scoreprism.decompose_by(region, y, p, loss="brier", random_state=0)
+    >>> {name: bool(value < 0.01) for name, value in found.pvalues("reliability").items()}
+    {'north': False, 'south': True}
+    """
+
+    decompositions: dict[Any, Decomposition]
+    skipped: dict[Any, str] = field(default_factory=dict)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Means of the terms over the segments that were decomposed, weighted by their weight."""
+        mass = [d.n if d.sample_weight is None else float(d.sample_weight.sum()) for d in self.decompositions.values()]
+        lines = [list(d.terms.values()) for d in self.decompositions.values()]
+        return dict(zip(self.names, np.average(lines, axis=0, weights=mass).tolist(), strict=True))
+
+    def __getitem__(self, segment: object) -> Decomposition:
+        return self.decompositions[segment]
+
+    def pvalues(self, term: str = "reliability") -> dict[Any, float]:
+        """
+        Evidence that a term is above zero in each segment, adjusted by Holm's method over the segments.
+
+        Parameters
+        ----------
+        term : str, default="reliability"
+            A reliability, or a gain of information such as ``"grouping"``.
+
+        Returns
+        -------
+        dict
+            Segment → adjusted p-value, from the statistic of the term's lower bound.
+        """
+        name = parse_choice(term, self.names[:-1], "term")
+        raw = {segment: _evidence(d, name) for segment, d in self.decompositions.items()}
+        return dict(zip(raw, holm(list(raw.values())), strict=True))
+
+    def lower_bounds(self, term: str = "reliability", level: float = 0.95) -> dict[Any, float]:
+        """
+        Lower bounds of a term that hold for all segments at once (Bonferroni).
+
+        Parameters
+        ----------
+        term : str, default="reliability"
+            A reliability or a gain of information.
+        level : float, default=0.95
+            Joint confidence level.
+
+        Returns
+        -------
+        dict
+            Segment → bound.
+        """
+        each = 1.0 - (1.0 - parse_confidence(level)) / max(len(self.decompositions), 1)
+        return {segment: d.lower_bound(term, each).value for segment, d in self.decompositions.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Segment → summary; and what was skipped.
+        """
+        found = {str(segment): d.to_dict() for segment, d in self.decompositions.items()}
+        return {"segments": found, "skipped": {str(segment): why for segment, why in self.skipped.items()}}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        found = self.decompositions
+        columns: dict[str, list[Any]] = {
+            "segment": list(found),
+            "rows": [d.n for d in found.values()],
+            "loss": [d.risk for d in found.values()],
+        }
+        for name in self.names:
+            columns[name] = [d.terms[name] for d in found.values()]
+        first = [d._shown_interval(self.names[0]) for d in found.values()]
+        columns["low"], columns["high"] = [i.low for i in first], [i.high for i in first]
+        columns["p_holm"] = list(self.pvalues(self.names[0]).values())
+        return columns
+
+    def _title(self) -> str:
+        first = next(iter(self.decompositions.values()))
+        return (
+            f"{first.loss!s} loss by segment, laws fitted inside each "
+            f"(low, high and Holm's p are those of {self.names[0]})"
+        )
+
+    def _footer(self) -> list[str]:
+        return [f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()]
+
+
+def _evidence(d: Decomposition, name: str) -> float:
+    """One-sided p-value of the statistic behind the lower bound."""
+    i = d.names.index(name)
+    shift, error = TermInference(name, d._roles[i], i, 1, len(d.level_names), d._moments).lower_statistic()
+    if not error > 0.0 or not math.isfinite(shift):
+        return 1.0 if not shift > 0.0 else 0.0
+    return NormalDist().cdf(-shift / error)
+
+
+def holm(pvalues: list[float]) -> list[float]:
+    """
+    Holm's step-down adjustment.
+
+    Parameters
+    ----------
+    pvalues : list of float
+        One per hypothesis.
+
+    Returns
+    -------
+    list of float
+        Adjusted p-values.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    adjusted = [0.0] * len(pvalues)
+    worst = 0.0
+    for rank, index in enumerate(order):
+        worst = max(worst, min(1.0, (len(pvalues) - rank) * pvalues[index]))
+        adjusted[index] = worst
+    return adjusted
+
+
+def decompose_by(
+    segments: ArrayLike,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    **options: Any,
+) -> SegmentDecompositions:
+    """
+    Decompose the loss in each segment by laws fitted inside it.
+
+    The rows of a segment averaged, `Decomposition.contributions`, are its share of the overall terms, not its own
+    decomposition: a segment can contribute a negative reliability. Here every segment has its own.
+
+    Parameters
+    ----------
+    segments : array-like of shape (n,)
+        The segment of each row.
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like of shape (n,) or (n, K)
+        Predicted probabilities.
+    X : array-like or frame of shape (n, p), optional
+        Features.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    **options : object
+        Further arguments of `decompose`; those with one entry per row are cut to the segment.
+
+    Returns
+    -------
+    SegmentDecompositions
+        One decomposition per segment; segments that cannot be decomposed are named with the reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism import decompose_by
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(600)
+    >>> y = (rng.random(600) < p).astype(int)
+    >>> list(decompose_by(np.repeat(["a", "b"], 300), y, p, random_state=0).decompositions)
+    ['a', 'b']
+    """
+    n = len(y_true)  # type: ignore[arg-type]
+    parsed = parse_groups(segments, n, "segments")
+    if parsed is None:
+        refuse("segments must give the segment of each row", "None", "Pass one label per row.")
+    if options.get("levels") is not None or hasattr(y_proba, "predict_proba"):
+        refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
+    if "cv" in options and not isinstance(options["cv"], int):
+        refuse("cv must be a number of folds", type(options["cv"]).__name__, "Splits of all rows do not fit a segment.")
+    if isinstance(loss, (list, tuple)):
+        refuse("decompose_by takes one loss", f"{len(loss)}", "Call it once for each.")
+    labels, codes = parsed
+    options = _with_labels(options, y_true, y_proba)
+    found: dict[Any, Decomposition] = {}
+    skipped: dict[Any, str] = {}
+    for code, label in enumerate(labels.tolist()):
+        rows = np.flatnonzero(codes == code)
+        try:
+            found[label] = _one(rows, y_true, y_proba, X, loss, options)
+        except ScoreprismError as error:
+            skipped[label] = str(error)
+    if not found:
+        raise InputError(
+            f"no segment could be decomposed; the first, {next(iter(skipped))!r}: {next(iter(skipped.values()))}"
+        )
+    names = next(iter(found.values())).names
+    return SegmentDecompositions(names, backend_of(y_true) or backend_of(y_proba), found, skipped)
+
+
+def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLike) -> dict[str, Any]:
+    """Options in which the order of classes is that of all rows: a segment may miss some of them."""
+    from scoreprism._validation import GivenLaw, parse_law, parse_outcomes
+    from scoreprism.frames import column_names
+    from scoreprism.simplex import n_classes
+
+    law = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
+    if law.columns is not None and law.values.ndim == 2:
+        return dict(options)  # the names speak for themselves
+    given = {key: options.get(key) for key in ("pos_label", "classes")}
+    outcomes = parse_outcomes(y_true, [law], **given)  # type: ignore[arg-type]
+    if n_classes(law.values) == 2 and law.values.ndim == 1:
+        return {**options, "classes": None, "pos_label": outcomes.classes[1]}
+    order = outcomes.orders[0]
+    columns = outcomes.classes if order is None else outcomes.classes[np.argsort(order)]
+    return {**options, "classes": columns}
+
+
+def _one(
+    rows: IntArray, y_true: ArrayLike, y_proba: ArrayLike, X: ArrayLike | None, loss: Any, options: Mapping[str, Any]
+) -> Decomposition:
+    cut = {
+        key: take_rows(value, rows) if key in _BY_ROW and value is not None else value for key, value in options.items()
+    }
+    features = None if X is None else take_rows(X, rows)
+    return decompose(take_rows(y_true, rows), take_rows(y_proba, rows), features, loss=loss, **cut)
