@@ -1,0 +1,3 @@
+from typing import Any
+
+SampleSize = required_sample_size = Any
