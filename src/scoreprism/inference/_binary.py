@@ -60,9 +60,11 @@ class LikelihoodRatio:
     def _gain(self, y: FloatArray) -> FloatArray:
         """The largest gain in log-likelihood of every line, by Newton's method with halved steps."""
         m, p = y.shape[0], self.design.shape[1]
-        best = np.zeros(m)
         if p == 0:
-            return best
+            return np.zeros(m)
+        best = np.full(
+            m, -np.inf
+        )  # so that the identity, where every fit starts, is taken even if rounding puts it below 0
         events = (y * self.weight) @ self.design
         theta, step = np.zeros((m, p)), np.zeros((m, p))
         active = np.arange(m)
@@ -70,9 +72,9 @@ class LikelihoodRatio:
         for _ in range(_STEPS):
             trial = theta[active] + step[active]
             value, slope, curvature = self._look(trial, events[active], base)
-            better = value >= best[active]
+            better = value >= best[active] - _ENOUGH
             moved = active[better]
-            theta[moved], best[moved] = trial[better], value[better]
+            theta[moved], best[moved] = trial[better], np.maximum(best[moved], value[better])
             newton = np.linalg.solve(curvature[better], slope[better][..., None])[..., 0]
             promise = (newton * slope[better]).sum(axis=1)
             step[moved] = newton
@@ -82,7 +84,7 @@ class LikelihoodRatio:
             active = active[~small]
             if active.size == 0:
                 break
-        return best
+        return np.asarray(np.maximum(best, 0.0))
 
     def _look(self, theta: FloatArray, events: FloatArray, base: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gain over the identity, its slope and its negative curvature at θ."""
@@ -127,8 +129,8 @@ def _bends(x: FloatArray) -> list[FloatArray]:
     t, knots = (x - knots[0]) / np.ptp(knots), (knots - knots[0]) / np.ptp(knots)
 
     def chord(j: int) -> FloatArray:
-        cubes: FloatArray = np.maximum(t - knots[j], 0.0) ** 3 - np.maximum(t - knots[-1], 0.0) ** 3
-        return cubes / (knots[-1] - knots[j])
+        cubes = np.maximum(t - knots[j], 0.0) ** 3 - np.maximum(t - knots[-1], 0.0) ** 3
+        return np.asarray(cubes / (knots[-1] - knots[j]))
 
     return [chord(j) - chord(knots.size - 2) for j in range(knots.size - 2)]
 
@@ -164,7 +166,7 @@ class Corp:
             blocks = isotonic_blocks(tied, line)
             fitted = _log_likelihood(blocks.weight, blocks.value * blocks.weight, blocks.value)
             found[i] = fitted - _log_likelihood(tied, line, score)
-        return np.maximum(found / total, 0.0)
+        return np.asarray(np.maximum(found / total, 0.0))
 
 
 def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> float:
@@ -240,7 +242,7 @@ class Walk:
         return kept
 
     def excess(self, y: FloatArray, scales: tuple[int, ...]) -> FloatArray:
-        """Σ over bins of D²/Var D − 1 for each scale, shape (m, scales), in units of its null standard deviation √(2·bins)."""
+        """Σ over bins of D²/Var D − 1 over its null standard deviation √(2·bins), one column per number of bins."""
         found = np.zeros((y.shape[0], len(scales)))
         if self.variance[-1] <= 0.0:
             return found

@@ -199,7 +199,7 @@ def calibration_test(
     Test whether scores are calibrated: :math:`P(Y = k \mid S) = S_k`.
 
     Under the hypothesis outcomes are drawn from their scores, so drawing them again, :math:`Y^* \sim Cat(S)`, gives
-    the exact null law of any statistic: p-values are valid for every n, every number of classes, scores of 0 and 1, ties.
+    the exact null law of any statistic: p-values are valid for every n and K, for ties and for scores of 0 and 1.
     Rows must be independent given the scores, and the scores not fitted on these outcomes.
 
     Parameters

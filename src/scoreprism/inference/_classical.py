@@ -13,7 +13,7 @@ from scoreprism.simplex import FloatArray, as_matrix, pick
 
 def spiegelhalter(data: Scored) -> tuple[float, float]:
     """
-    z = Σ w(ℓ − E ℓ) / √Σ w² Var ℓ of the Brier loss under Y ~ Cat(S), any number of classes, and its two-sided p-value.
+    Spiegelhalter's z = Σ w(ℓ − E ℓ) / √Σ w² Var ℓ of the Brier loss under Y ~ Cat(S), and its two-sided p-value.
 
     With ℓ(S, y) = 1 − 2S_y + ΣS², half of ℓ − Eℓ is ΣS² − S_y and half of its standard deviation √(ΣS³ − (ΣS²)²). For
     two classes that is Σ(y − s)(1 − 2s) / √Σ(1 − 2s)² s(1 − s) (Spiegelhalter 1986).
@@ -47,8 +47,8 @@ def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, int]:
     """
     Σ (O − E)² / (n_g π(1 − π)) over groups, its chi-squared p-value and degrees of freedom.
 
-    As many degrees as groups: nothing was fitted to these outcomes (g − 2 is for the rows a model was fitted on, and has
-    size .11 here).
+    As many degrees as groups: nothing was fitted to these outcomes. (g − 2 is for the rows a model was fitted on; here it
+    has size .11.)
     """
     from scipy.special import chdtrc
 

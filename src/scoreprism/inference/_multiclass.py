@@ -22,7 +22,7 @@ Features = Callable[[FloatArray, int], FloatArray]
 def _log_ratios(law: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes, kept where squares cannot run away."""
     logs = np.log(np.maximum(law, _LEAST))
-    return np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST)
+    return np.asarray(np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from scoreprism.simplex import FloatArray, IntArray
 
 Statistic = Callable[..., FloatArray]
 
-#: Numbers per block of draws: few enough that a block and its temporaries stay near the processor.
-_BLOCK = 1 << 17
+#: Numbers per block of draws: a block and its temporaries stay in cache and are not given back to the system each time.
+_BLOCK = 1 << 15
 #: Statistics closer than this, relative to max(1, |T|), are ties: the same outcomes may be summed in another order.
 _TIE = 1e-8
 

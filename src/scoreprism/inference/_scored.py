@@ -1,4 +1,4 @@
-"""The material of a calibration test: scores, weights and outcomes in an order that does not depend on that of the rows."""
+"""The material of a calibration test: scores, weights and outcomes, sorted, so that the order of rows is forgotten."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scored:
         return n_classes(self.law)
 
     def draw(self, rng: np.random.Generator, m: int) -> FloatArray | IntArray:
-        """m times outcomes Y* ~ Cat(S): zeros and ones for two classes, codes for more; shape (m, n)."""
+        """Outcomes Y* ~ Cat(S): zeros and ones for two classes, codes for more; m lines."""
         uniform = rng.random((m, self.n))  # in [0, 1): what has probability 0 is not drawn, what has 1 always is
         if self.law.ndim == 1:
             return (uniform < self.law).astype(np.float64)
