@@ -47,8 +47,8 @@ def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, int]:
     """
     Σ (O − E)² / (n_g π(1 − π)) over groups, its chi-squared p-value and degrees of freedom.
 
-    As many degrees as groups: nothing was fitted to these outcomes. (g − 2 is for the rows a model was fitted on; here it
-    has size .11.)
+    As many degrees as groups: nothing was fitted to these outcomes. (g − 2 is for the rows a model was fitted on; here
+    it has size .11.)
     """
     from scipy.special import chdtrc
 
