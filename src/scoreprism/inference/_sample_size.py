@@ -50,8 +50,8 @@ class SampleSize:
     power, level : float
         Probability to see it, and confidence level of the lower bound.
     n_test : int or None
-        Rows that the most powerful test of calibration would need if C were known: no calibration test, `calibration_test`
-        included, does with fewer. None with a pilot.
+        Rows that the most powerful test of calibration would need if C were known: no test does with fewer, not
+        `calibration_test` either. None with a pilot.
     assumptions : tuple of str
         Where the numbers come from.
 
@@ -102,9 +102,9 @@ class SampleSize:
         }
 
     def __repr__(self) -> str:
+        shown = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"
         lines = [
-            f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability "
-            f"{self.power:g}: lower bound above 0 at level {self.level:g}",
+            f"{shown} {self.power:g}: lower bound above 0 at level {self.level:g}",
             f"  standard deviation of the loss differences: {self.sd:.4g}",
         ]
         if self.n_test is not None:
@@ -126,8 +126,8 @@ def required_sample_size(
     r"""
     Rows needed to see a given miscalibration.
 
-    Seen means: the one-sided lower bound of the mean of the rows :math:`\ell(S,Y) - \ell(C,Y)` exceeds 0, with C known or
-    fitted on many more rows. Their mean is the reliability :math:`\rho`, so with standard deviation :math:`\sigma`
+    Seen means: the one-sided lower bound of the mean of the rows :math:`\ell(S,Y) - \ell(C,Y)` exceeds 0, with C known
+    or fitted on many more rows. Their mean is the reliability :math:`\rho`, so with standard deviation :math:`\sigma`
 
     .. math:: n = \left((z_{level} + z_{power})\, \sigma / \rho\right)^2.
 
@@ -146,8 +146,8 @@ def required_sample_size(
     base_rate : float, optional
         In place of `y_proba`: every score is this number.
     alternative : {"shift", "slope"}, default="shift"
-        "shift": the log-odds of the last class are higher than the scores say, by the same amount in every row; "slope":
-        scores are overconfident, the true log-odds are a fraction of theirs.
+        "shift": the log-odds of the last class are higher than the scores say, by the same amount in every row;
+        "slope": scores are overconfident, the true log-odds are a fraction of theirs.
     pilot : Decomposition, optional
         A decomposition of a first sample with a term "reliability". Its rows give σ, scaled as √ρ.
 
@@ -160,12 +160,12 @@ def required_sample_size(
     -----
     *Small miscalibration.* With δ = C − S and w the weight of the loss, ρ ≈ ½ E[w δ²] and σ² ≈ E[w² S(1−S) δ²]. For the
     log loss w = 1/(S(1−S)), so σ² ≈ 2ρ whatever the scores and the direction, and :math:`n \approx 2(z_{level} +
-    z_{power})^2/\rho`: the rule used if neither scores, base rate nor pilot are given. For the Brier loss σ² is 4ρ times an
-    average of S(1−S), so at most ρ.
+    z_{power})^2/\rho`: the rule used if neither scores, base rate nor pilot are given. For the Brier loss σ² is 4ρ
+    times an average of S(1−S), so at most ρ.
 
-    *Four times a test.* Under calibration the mean of the rows is not 0 but about −ρ: asking for a positive lower bound is
-    asking for more than a test of calibration does. The most powerful one (Neyman–Pearson, C known) separates −ρ from
-    +ρ and needs a quarter of the rows, `n_test`.
+    *Four times a test.* Under calibration the mean of the rows is not 0 but about −ρ: to ask for a positive lower bound
+    is to ask for more than a test of calibration does. The most powerful one (Neyman–Pearson, C known) separates −ρ
+    from +ρ and needs a quarter of the rows, `n_test`.
 
     Examples
     --------
@@ -262,8 +262,9 @@ def _recalibrated(reliability: float, loss: ProperLoss, law: FloatArray, family:
     while excess(high) < 0.0 and high < most:
         high = min(2.0 * high, most)
     if excess(high) < 0.0:
+        largest = excess(high) + reliability
         refuse(
-            f"reliability must be one that a {family} can have: at most {excess(high) + reliability:.4g} for these scores",
+            f"reliability must be one that a {family} of these scores can have, at most {largest:.4g}",
             f"{reliability:.6g}",
             "Ask for less, or for the other alternative.",
         )
