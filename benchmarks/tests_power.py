@@ -152,7 +152,7 @@ def power(alternative: str, simulations: int, seed: int, **options) -> Rate:
 def _methods(k: int) -> tuple[str, ...]:
     """Tests that are not parts of min-p, after min-p itself."""
     combined = CALIBRATION_TESTS["min-p"]
-    parts = combined.parts_binary if k == 2 else combined.parts_multiclass
+    parts = combined.two if k == 2 else combined.several
     return tuple(name for name, test in CALIBRATION_TESTS.items() if test.fits(k) and name not in parts)
 
 

@@ -257,9 +257,8 @@ class Walk:
 def scales(law: FloatArray) -> tuple[int, ...]:
     """Numbers of bins: 8, 16, 32 … up to √n, but no more than leaves each bin a variance of 2."""
     room = max(1, int(np.sum(law * (1.0 - law)) / 2.0))
-    most = int(np.sqrt(law.size))
-    powers = [1 << j for j in range(3, 30) if (1 << j) <= most] or [8]
-    return tuple(sorted({min(bins, room) for bins in powers}))
+    most = max(8, int(np.sqrt(law.size)))
+    return tuple(min(1 << j, room) for j in range(3, most.bit_length()))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism.decomposition._summary import encode
 from scoreprism.inference import _binary, _multiclass
-from scoreprism.inference._classical import hosmer_lemeshow, spiegelhalter
+from scoreprism.inference._classical import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism.inference._null import Statistic, simulate, smallest_p, tail
 from scoreprism.inference._scored import Scored, parse_scored
 from scoreprism.simplex import ArrayLike
@@ -21,7 +22,7 @@ Builder = Callable[[Scored], Statistic]
 @dataclass(frozen=True)
 class CalibrationTest:
     """
-    A row of `CALIBRATION_TESTS`: what a test looks at, and how its statistic is made.
+    A row of `CALIBRATION_TESTS`: what a test looks at, and how its statistic or its p-value is made.
 
     Attributes
     ----------
@@ -31,24 +32,24 @@ class CalibrationTest:
         What the statistic is.
     reference : str
         Where p-values come from: "Monte Carlo" (exact for every n), "normal" or "chi-squared" (for large n).
-    binary, multiclass : callable or None
-        From scores to the statistic of a block of outcomes; None where there is none.
-    parts_binary, parts_multiclass : tuple of str
-        The tests that a combination takes the smallest p-value of.
+    two, several : callable, tuple of str or None
+        For two classes, and for more: from scores to the statistic of a block of outcomes; or, for a combination, the
+        tests of which it takes the smallest p-value; or, for a large-sample test, from data and number of groups to
+        statistic, p-value and parts. None where the test is not defined.
 
     Examples
     --------
     >>> CALIBRATION_TESTS["kuiper"].reference
     'Monte Carlo'
+    >>> CALIBRATION_TESTS["min-p"].two
+    ('lr-platt', 'lr-spline', 'kuiper', 'bins')
     """
 
     name: str
     about: str
-    reference: str = "Monte Carlo"
-    binary: Builder | None = None
-    multiclass: Builder | None = None
-    parts_binary: tuple[str, ...] = ()
-    parts_multiclass: tuple[str, ...] = ()
+    reference: str
+    two: Any = None
+    several: Any = None
 
     def fits(self, k: int) -> bool:
         """
@@ -64,45 +65,44 @@ class CalibrationTest:
         bool
             True if it is.
         """
-        if self.name in ("min-p", "spiegelhalter"):
-            return True
-        return k == 2 if self.name == "hosmer-lemeshow" else (self.binary if k == 2 else self.multiclass) is not None
+        return self._made(k) is not None
+
+    def _made(self, k: int) -> Any:
+        return self.two if k == 2 else self.several
+
+    def _parts(self, k: int) -> tuple[str, ...]:
+        """The tests whose draws are needed: those of a combination, or the test itself."""
+        made = self._made(k)
+        return made if isinstance(made, tuple) else (self.name,)
 
 
 #: Every test of calibration by name: the one table that code, documentation and tests iterate over.
 CALIBRATION_TESTS: dict[str, CalibrationTest] = {
-    test.name: test
-    for test in (
-        CalibrationTest(
+    row[0]: CalibrationTest(*row)
+    for row in (
+        (
             "min-p",
             "the smallest p-value of several tests, calibrated as such",
-            parts_binary=("lr-platt", "lr-spline", "kuiper", "bins"),
-            parts_multiclass=("score-vector", "score-polynomial", "kuiper", "bins", "top-label"),
+            "Monte Carlo",
+            ("lr-platt", "lr-spline", "kuiper", "bins"),
+            ("score-vector", "score-polynomial", "kuiper", "bins", "top-label"),
         ),
-        CalibrationTest("spiegelhalter", "mean Brier loss against its expectation under the scores", "normal"),
-        CalibrationTest("hosmer-lemeshow", "observed against expected events in equal groups", "chi-squared"),
-        CalibrationTest(
-            "kuiper", "range of cumulative differences (ECCE-R)", binary=_binary.kuiper, multiclass=_multiclass.kuiper
-        ),
-        CalibrationTest(
-            "bins", "debiased deviations in bins of several sizes", binary=_binary.bins, multiclass=_multiclass.bins
-        ),
-        CalibrationTest("lr-platt", "likelihood ratio of the identity in Platt's map", binary=_binary.lr_platt),
-        CalibrationTest(
-            "lr-spline", "likelihood ratio of the identity in a natural spline of the logit", binary=_binary.lr_spline
-        ),
-        CalibrationTest("corp", "in-sample isotonic (CORP) miscalibration, log loss", binary=_binary.corp),
-        CalibrationTest(
-            "score-vector", "score statistic of the identity in vector scaling", multiclass=_multiclass.score_vector
-        ),
-        CalibrationTest(
+        ("spiegelhalter", "mean Brier loss against its expectation", "normal", spiegelhalter, spiegelhalter),
+        ("hosmer-lemeshow", "observed against expected events in equal groups", "chi-squared", hosmer_lemeshow),
+        ("kuiper", "range of cumulative differences (ECCE-R)", "Monte Carlo", _binary.kuiper, _multiclass.kuiper),
+        ("bins", "debiased deviations in bins of several sizes", "Monte Carlo", _binary.bins, _multiclass.bins),
+        ("lr-platt", "likelihood ratio against Platt's map", "Monte Carlo", _binary.lr_platt),
+        ("lr-spline", "likelihood ratio against a natural spline in the logit", "Monte Carlo", _binary.lr_spline),
+        ("corp", "in-sample isotonic (CORP) miscalibration, log loss", "Monte Carlo", _binary.corp),
+        ("score-vector", "score statistic against vector scaling", "Monte Carlo", None, _multiclass.score_vector),
+        (
             "score-polynomial",
-            "score statistic of the identity in quadratic maps of log-ratios",
-            multiclass=_multiclass.score_polynomial,
+            "score statistic against quadratic maps of log-ratios",
+            "Monte Carlo",
+            None,
+            _multiclass.score_polynomial,
         ),
-        CalibrationTest(
-            "top-label", "debiased deviations in bins of the largest probability", multiclass=_multiclass.top_label
-        ),
+        ("top-label", "bins of the largest probability", "Monte Carlo", None, _multiclass.top_label),
     )
 }
 
@@ -146,7 +146,7 @@ class TestResult:
     hypothesis: str
     n: int
     n_resamples: int
-    components: dict[str, dict[str, float]] = field(default_factory=dict)
+    components: Parts = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,18 +156,11 @@ class TestResult:
         Returns
         -------
         dict
-            Ready for JSON, except for infinite statistics.
+            Ready for JSON: an infinite statistic is the string "inf".
         """
-        return {
-            "statistic": self.statistic,
-            "pvalue": self.pvalue,
-            "method": self.method,
-            "hypothesis": self.hypothesis,
-            "n": self.n,
-            "n_resamples": self.n_resamples,
-            "components": {name: dict(part) for name, part in self.components.items()},
-            "notes": list(self.notes),
-        }
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        found: dict[str, Any] = encode(fields | {"notes": list(self.notes)})
+        return found
 
     def __repr__(self) -> str:
         how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
@@ -257,54 +250,37 @@ def calibration_test(
     rng = parse_random_state(random_state)
     data = parse_scored(y_true, y_proba, sample_weight, pos_label, classes)
     _require_classes(test, data.k)
-    if test.name == "spiegelhalter":
-        return _result(test, data, *spiegelhalter(data))
-    if test.name == "hosmer-lemeshow":
-        value, p, df = hosmer_lemeshow(data, groups)
-        return _result(test, data, value, p, components={"groups": {"df": float(df)}})
+    if test.reference != "Monte Carlo":
+        return _result(test, data, *test._made(data.k)(data, groups))
     return _monte_carlo(test, data, resamples, rng, threads)
 
 
 def _monte_carlo(
     test: CalibrationTest, data: Scored, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
 ) -> TestResult:
-    names = (test.parts_binary if data.k == 2 else test.parts_multiclass) or (test.name,)
-    values = simulate(data, [_statistic(name, data) for name in names], n_resamples, rng, n_jobs)
+    names = test._parts(data.k)
+    values = simulate(data, [statistic_of(name, data) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
-        return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), n_resamples)
+        return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
     smallest, p, parts = smallest_p(values)
     numbers = zip(names, values[0].tolist(), parts.tolist(), strict=True)
     components = {name: {"statistic": value, "pvalue": part} for name, value, part in numbers}
-    return _result(test, data, smallest, p, n_resamples, components)
+    return _result(test, data, smallest, p, components, n_resamples)
 
 
-def _statistic(name: str, data: Scored) -> Statistic:
-    test = CALIBRATION_TESTS[name]
-    build = test.binary if data.k == 2 else test.multiclass
-    assert build is not None  # noqa: S101  # _require_classes has looked
+def statistic_of(name: str, data: Scored) -> Statistic:
+    """The statistic of a Monte-Carlo test, prepared for these scores."""
+    build: Builder = CALIBRATION_TESTS[name]._made(data.k)
     return build(data)
 
 
 def _result(
-    test: CalibrationTest,
-    data: Scored,
-    statistic: float,
-    pvalue: float,
-    n_resamples: int = 0,
-    components: dict[str, dict[str, float]] | None = None,
+    test: CalibrationTest, data: Scored, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
 ) -> TestResult:
     event = "P(Y = 1 | S) = S" if data.k == 2 else "P(Y = k | S) = S_k for every class k"
-    notes = ["an outcome of probability 0 was observed, which alone refutes the hypothesis"] if data.impossible else []
-    return TestResult(
-        statistic,
-        pvalue,
-        test.name,
-        f"{event}: outcomes are drawn from the scores",
-        data.n,
-        n_resamples,
-        components or {},
-        tuple(notes),
-    )
+    hypothesis = f"{event}: outcomes are drawn from the scores"
+    notes = ("an outcome of probability 0 was observed, which alone refutes the hypothesis",) if data.impossible else ()
+    return TestResult(statistic, pvalue, test.name, hypothesis, data.n, n_resamples, components, notes)
 
 
 def _require_classes(test: CalibrationTest, k: int) -> None:

@@ -10,8 +10,10 @@ from scoreprism.inference._binary import tie_starts
 from scoreprism.inference._scored import Scored
 from scoreprism.simplex import FloatArray, as_matrix, pick
 
+Parts = dict[str, dict[str, float]]
 
-def spiegelhalter(data: Scored) -> tuple[float, float]:
+
+def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  # noqa: ARG001
     """
     Spiegelhalter's z = Σ w(ℓ − E ℓ) / √Σ w² Var ℓ of the Brier loss under Y ~ Cat(S), and its two-sided p-value.
 
@@ -19,13 +21,13 @@ def spiegelhalter(data: Scored) -> tuple[float, float]:
     two classes that is Σ(y − s)(1 − 2s) / √Σ(1 − 2s)² s(1 − s) (Spiegelhalter 1986).
     """
     if data.impossible:
-        return math.inf, 0.0
+        return math.inf, 0.0, {}
     law = as_matrix(data.law)
     square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
     above = float(data.weight @ (square - pick(law, data.y)))
     below = float(data.weight**2 @ np.maximum(cube - square**2, 0.0))
     z = above / math.sqrt(below) if below > 1e-14 * data.n else 0.0  # otherwise every loss is known in advance
-    return z, math.erfc(abs(z) / math.sqrt(2.0))
+    return z, math.erfc(abs(z) / math.sqrt(2.0)), {}
 
 
 def group_table(data: Scored, n_groups: int) -> FloatArray:
@@ -43,7 +45,7 @@ def group_table(data: Scored, n_groups: int) -> FloatArray:
     return np.stack([mass, observed, expected, squares * share * (1.0 - share)], axis=1)
 
 
-def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, int]:
+def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, Parts]:
     """
     Σ (O − E)² / (n_g π(1 − π)) over groups, its chi-squared p-value and degrees of freedom.
 
@@ -55,7 +57,8 @@ def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, int]:
     _, observed, expected, variance = group_table(data, n_groups).T
     free = variance > 1e-14  # in a group of certainties nothing can deviate
     df = int(free.sum())
+    parts = {"groups": {"df": float(df)}}
     if data.impossible:
-        return math.inf, 0.0, df
+        return math.inf, 0.0, parts
     value = float(np.sum((observed - expected)[free] ** 2 / variance[free]))
-    return value, float(chdtrc(df, value)) if df else 1.0, df
+    return value, float(chdtrc(df, value)) if df else 1.0, parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,6 @@ from scoreprism.simplex import FloatArray, IntArray
 _LEAST, _FARTHEST = 1e-6, 10.0
 #: Up to this many classes the polynomial map has products of log-ratios; beyond, each class sees its own square.
 _FEW = 5
-
-Features = Callable[[FloatArray, int], FloatArray]
 
 
 def _log_ratios(law: FloatArray) -> FloatArray:
@@ -126,12 +123,12 @@ class ClasswiseBins:
     """Debiased squared deviations in bins of each class's probability, added over classes; the largest over scales."""
 
     parts: Classwise
-    scales: tuple[int, ...]
+    scales: list[tuple[int, ...]]
 
     def __call__(self, codes: IntArray) -> FloatArray:
-        total = np.zeros((codes.shape[0], len(self.scales)))
+        total = np.zeros((codes.shape[0], len(self.scales[0])))
         for k, walk in enumerate(self.parts.walks):
-            total += walk.excess(self.parts.hits(codes, k), self.scales)
+            total += walk.excess(self.parts.hits(codes, k), self.scales[k])
         return np.asarray(total.max(axis=1) / np.sqrt(len(self.parts.walks)))
 
 
@@ -154,8 +151,7 @@ def kuiper(data: Scored) -> ClasswiseKuiper:
 
 def bins(data: Scored) -> ClasswiseBins:
     """Classwise bins of several sizes."""
-    sizes = [scales(column) for column in data.law.T]
-    return ClasswiseBins(Classwise.of(data), max(sizes, key=len))
+    return ClasswiseBins(Classwise.of(data), [scales(column) for column in data.law.T])
 
 
 def top_label(data: Scored) -> TopLabel:
