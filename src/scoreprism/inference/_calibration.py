@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,8 +158,7 @@ class TestResult:
         dict
             Ready for JSON: an infinite statistic is the string "inf".
         """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        found: dict[str, Any] = encode(fields | {"notes": list(self.notes)})
+        found: dict[str, Any] = encode(asdict(self) | {"notes": list(self.notes)})
         return found
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -97,9 +97,7 @@ class SampleSize:
         dict
             Ready for JSON.
         """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
-            "assumptions": list(self.assumptions)
-        }
+        return asdict(self) | {"assumptions": list(self.assumptions)}
 
     def __repr__(self) -> str:
         shown = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"
