@@ -18,7 +18,9 @@ from scoreprism.simplex import FloatArray, IntArray
 #: Knots of the natural spline as quantiles of the logit (Harrell 2015, table 2.3).
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
 #: Newton steps at most. From the identity three or four are enough, unless the likelihood has no maximum.
-_STEPS = 50
+_STEPS = 100
+#: Likelihood ratios see no score closer to 0 or 1.
+_LEAST = 1e-12
 #: A fit ends where a Newton step promises less than this.
 _ENOUGH = 1e-10
 #: Ridge of whitened coefficients: nothing where a maximum exists, and keeps a separated fit from running away.
@@ -45,7 +47,8 @@ class LikelihoodRatio:
     """
     2·[sup_θ ℓ(θ) − ℓ(0)] of P(Y=1 | S) = σ(logit S + x(S)·θ): the deviance that recalibration takes away in sample.
 
-    Scores of exactly 0 or 1 stay where they are under every θ, so their rows add nothing.
+    Scores of exactly 0 or 1 stay where they are under every θ, so their rows add nothing; others are seen no closer
+    than 1e-12 to them.
     """
 
     inside: IntArray
@@ -62,9 +65,7 @@ class LikelihoodRatio:
         m, p = y.shape[0], self.design.shape[1]
         if p == 0:
             return np.zeros(m)
-        best = np.full(
-            m, -np.inf
-        )  # so that the identity, where every fit starts, is taken even if rounding puts it below 0
+        best = np.full(m, -np.inf)  # every fit starts from the identity, even where rounding puts it below 0
         events = (y * self.weight) @ self.design
         theta, step = np.zeros((m, p)), np.zeros((m, p))
         active = np.arange(m)
@@ -110,12 +111,11 @@ def _softplus(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _likelihood_ratio(data: Scored, *, bends: bool) -> LikelihoodRatio:
-    s = data.law
-    inside = np.flatnonzero((s > 0.0) & (s < 1.0))
-    logit = np.log(s[inside]) - np.log1p(-s[inside])
-    weight = data.weight[inside]
+    inside = np.flatnonzero((data.law > 0.0) & (data.law < 1.0))
+    s, weight = np.clip(data.law[inside], _LEAST, 1.0 - _LEAST), data.weight[inside]
+    logit = np.log(s) - np.log1p(-s)
     columns = [np.ones(inside.size), logit, *(_bends(logit) if bends else ())]
-    information = weight * s[inside] * (1.0 - s[inside])
+    information = weight * s * (1.0 - s)
     design = whitened(np.column_stack(columns), information)
     products = (design[:, :, None] * design[:, None, :]).reshape(inside.size, design.shape[1] ** 2) * weight[:, None]
     return LikelihoodRatio(inside, logit, weight, design, products)

@@ -53,7 +53,8 @@ def simulate(
 
 
 def _evaluate(statistics: Sequence[Statistic], y: FloatArray | IntArray) -> FloatArray:
-    return np.stack([statistic(y) for statistic in statistics], axis=1)
+    with np.errstate(over="ignore"):  # a score of 1e-320 may make a statistic infinite
+        return np.stack([statistic(y) for statistic in statistics], axis=1)
 
 
 def tail(values: FloatArray) -> FloatArray:
