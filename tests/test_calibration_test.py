@@ -246,15 +246,18 @@ def test_smallest_p_by_hand():
     The first line has smallest p .2, and so has the second, whose next (.4) is smaller: two of five are as extreme.
     """
     values = np.array([[5.0, 2.0], [4.0, 5.0], [3.0, 4.0], [2.0, 3.0], [1.0, 1.0]])
-    smallest, p, parts = smallest_p(values)
+    smallest, p, parts = smallest_p(values, np.ones(2))
     assert (smallest, p, parts.tolist()) == (0.2, 0.4, [0.2, 0.8])
+    smallest, p, parts = smallest_p(values, np.array([1.5, 1.0]))  # now the first line is ahead: .2/1.5 < .2
+    assert (round(smallest, 12), p, parts.tolist()) == (round(0.2 / 1.5, 12), 0.2, [0.2, 0.8])
 
 
 def test_min_p_is_made_of_its_parts():
     y, s = sample(300, 11)
     result = calibration_test(y, s, n_resamples=99, random_state=3)
-    assert tuple(result.components) == CALIBRATION_TESTS["min-p"].two
-    assert result.statistic == min(part["pvalue"] for part in result.components.values())
+    weights = {name: part["weight"] for name, part in result.components.items()}
+    assert weights == CALIBRATION_TESTS["min-p"].two
+    assert result.statistic == min(part["pvalue"] / part["weight"] for part in result.components.values())
     for name, part in result.components.items():
         alone = calibration_test(y, s, method=name, n_resamples=99, random_state=3)
         assert (alone.statistic, alone.pvalue) == pytest.approx((part["statistic"], part["pvalue"]))

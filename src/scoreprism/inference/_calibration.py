@@ -32,17 +32,17 @@ class CalibrationTest:
         What the statistic is.
     reference : str
         Where p-values come from: "Monte Carlo" (exact for every n), "normal" or "chi-squared" (for large n).
-    two, several : callable, tuple of str or None
+    two, several : callable, dict or None
         For two classes, and for more: from scores to the statistic of a block of outcomes; or, for a combination, the
-        tests of which it takes the smallest p-value; or, for a large-sample test, from data and number of groups to
-        statistic, p-value and parts. None where the test is not defined.
+        weight of each test of which it takes the smallest p-value over weight; or, for a large-sample test, from data
+        and number of groups to statistic, p-value and parts. None where the test is not defined.
 
     Examples
     --------
     >>> CALIBRATION_TESTS["kuiper"].reference
     'Monte Carlo'
     >>> CALIBRATION_TESTS["min-p"].two
-    ('lr-platt', 'lr-spline', 'kuiper', 'bins')
+    {'lr-platt': 1.0, 'lr-spline': 1.0, 'kuiper': 0.5, 'bins': 1.5}
     """
 
     name: str
@@ -70,10 +70,10 @@ class CalibrationTest:
     def _made(self, k: int) -> Any:
         return self.two if k == 2 else self.several
 
-    def _parts(self, k: int) -> tuple[str, ...]:
-        """The tests whose draws are needed: those of a combination, or the test itself."""
+    def _parts(self, k: int) -> dict[str, float]:
+        """The tests whose draws are needed, with their weights: those of a combination, or the test itself."""
         made = self._made(k)
-        return made if isinstance(made, tuple) else (self.name,)
+        return made if isinstance(made, dict) else {self.name: 1.0}
 
 
 #: Every test of calibration by name: the one table that code, documentation and tests iterate over.
@@ -82,10 +82,10 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
     for row in (
         (
             "min-p",
-            "the smallest p-value of several tests, calibrated as such",
+            "the smallest p-value over weight of several tests, calibrated as such",
             "Monte Carlo",
-            ("lr-platt", "lr-spline", "kuiper", "bins"),
-            ("score-vector", "score-polynomial", "kuiper", "bins", "top-label"),
+            {"lr-platt": 1.0, "lr-spline": 1.0, "kuiper": 0.5, "bins": 1.5},
+            dict.fromkeys(("score-vector", "score-polynomial", "kuiper", "bins", "top-label"), 1.0),
         ),
         ("spiegelhalter", "mean Brier loss against its expectation", "normal", spiegelhalter, spiegelhalter),
         ("hosmer-lemeshow", "observed against expected events in equal groups", "chi-squared", hosmer_lemeshow),
@@ -116,7 +116,7 @@ class TestResult:
     ----------
     statistic : float
         The statistic; large values speak against the hypothesis, except for "min-p", whose statistic is the smallest
-        p-value of its parts, and for the two-sided z of "spiegelhalter".
+        p-value over weight of its parts, and for the two-sided z of "spiegelhalter".
     pvalue : float
         The p-value.
     method : str
@@ -128,7 +128,7 @@ class TestResult:
     n_resamples : int
         Number of Monte-Carlo draws; 0 where the p-value comes from a normal or chi-squared law.
     components : dict
-        Statistic and p-value of each part of "min-p"; degrees of freedom of "hosmer-lemeshow".
+        Statistic, p-value and weight of each part of "min-p"; degrees of freedom of "hosmer-lemeshow".
     notes : tuple of str
         What a reader must know.
 
@@ -257,13 +257,14 @@ def calibration_test(
 def _monte_carlo(
     test: CalibrationTest, data: Scored, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
 ) -> TestResult:
-    names = test._parts(data.k)
+    weights = test._parts(data.k)
+    names = tuple(weights)
     values = simulate(data, [statistic_of(name, data) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
         return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
-    smallest, p, parts = smallest_p(values)
+    smallest, p, parts = smallest_p(values, np.array(list(weights.values())))
     numbers = zip(names, values[0].tolist(), parts.tolist(), strict=True)
-    components = {name: {"statistic": value, "pvalue": part} for name, value, part in numbers}
+    components = {name: {"statistic": value, "pvalue": part, "weight": weights[name]} for name, value, part in numbers}
     return _result(test, data, smallest, p, components, n_resamples)
 
 

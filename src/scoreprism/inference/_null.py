@@ -65,15 +65,15 @@ def tail(values: FloatArray) -> FloatArray:
     return (values.size - np.searchsorted(ranked, values - margin)) / values.size
 
 
-def smallest_p(values: FloatArray) -> tuple[float, float, FloatArray]:
+def smallest_p(values: FloatArray, weights: FloatArray) -> tuple[float, float, FloatArray]:
     """
-    The smallest p-value of several statistics, the p-value of that, and the p-values of the parts.
+    The smallest p-value over weight of several statistics, the p-value of that, and the p-values of the parts.
 
     One layer of draws serves twice (Westfall & Young 1993): the p-values of draw b are its ranks among the same B + 1,
-    so smallest p-values are exchangeable too. Equal ones are ordered by the second smallest, and so on.
+    so their smallest are exchangeable too. Equal ones are ordered by the second smallest, and so on.
     """
     parts = np.stack([tail(column) for column in values.T], axis=1)
-    ordered = np.sort(parts, axis=1)
+    ordered = np.sort(parts / weights, axis=1)
     ahead, level = np.zeros(len(values), dtype=bool), np.ones(len(values), dtype=bool)
     for column in ordered.T:
         ahead |= level & (column < column[0])
