@@ -81,7 +81,7 @@ def test_what_no_data_can_bound_is_refused_with_the_reason():
         d.interval("groupin")
     with pytest.raises(InputError, match="level must be a confidence level between 0 and 1; got 95"):
         d.interval("grouping", level=95)
-    with pytest.raises(InputError, match="method must be one of bracket, clt"):
+    with pytest.raises(InputError, match="method must be one of bracket, envelope, clt, bca"):
         d.interval("grouping", method="bootstrap")
 
 

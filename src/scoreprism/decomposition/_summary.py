@@ -53,9 +53,7 @@ def encode(value: Any) -> Any:
 def _decode(value: Any) -> Any:
     """The way back, for numbers only: the places that hold text hold no such words."""
     if isinstance(value, dict):
-        return {
-            key: v if key in ("loss", "name", "notes", "names", "levels") else _decode(v) for key, v in value.items()
-        }
+        return {key: v if key in _TEXTS else _decode(v) for key, v in value.items()}
     if isinstance(value, list):
         return [_decode(v) for v in value]
     return float(value) if value in ("nan", "inf", "-inf") else value

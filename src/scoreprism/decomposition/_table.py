@@ -13,6 +13,9 @@ import numpy as np
 from scoreprism.frames import make_frame
 from scoreprism.simplex import FloatArray
 
+#: Columns of sentences, which start at the left.
+_WORDS = frozenset({"what reduces it"})
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TermTable(ABC):
@@ -66,14 +69,11 @@ class TermTable(ABC):
         heads, lines = self._cells()
         widths = [max(len(row[i]) for row in [heads, *lines]) for i in range(len(heads))]
         text = [self._title()]
+        left = [i == 0 or head in _WORDS for i, head in enumerate(heads)]
         for row in [heads, *lines]:
-            first = row[0].ljust(widths[0])
-            text.append(
-                "  "
-                + "  ".join(
-                    [first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-                ).rstrip()
-            )
+            cells = zip(row, widths, left, strict=True)
+            padded = [cell.ljust(width) if first else cell.rjust(width) for cell, width, first in cells]
+            text.append("  " + "  ".join(padded).rstrip())
         return "\n".join([*text, *self._footer()])
 
     def _repr_html_(self) -> str:

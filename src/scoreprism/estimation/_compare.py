@@ -170,9 +170,8 @@ def compare(
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     seed = int(np.random.default_rng(random_state).integers(2**62))  # type: ignore[arg-type]
-    found = {
-        name: decompose(y_true, score, X, loss=loss, random_state=seed, **options) for name, score in models.items()
-    }
+    options |= {"loss": loss, "random_state": seed}
+    found: dict[str, Decomposition] = {name: decompose(y_true, s, X, **options) for name, s in models.items()}
     names = next(iter(found.values())).names
     return Comparison(names, backend_of(scores) or backend_of(y_true), found)
 

@@ -259,7 +259,7 @@ def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLi
     if law.columns is not None and law.values.ndim == 2:
         return dict(options)  # the names speak for themselves
     given = {key: options.get(key) for key in ("pos_label", "classes")}
-    outcomes = parse_outcomes(y_true, [law], **given)  # type: ignore[arg-type]
+    outcomes = parse_outcomes(y_true, [law], **given)
     if n_classes(law.values) == 2 and law.values.ndim == 1:
         return {**options, "classes": None, "pos_label": outcomes.classes[1]}
     order = outcomes.orders[0]
@@ -270,8 +270,8 @@ def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLi
 def _one(
     rows: IntArray, y_true: ArrayLike, y_proba: ArrayLike, X: ArrayLike | None, loss: Any, options: Mapping[str, Any]
 ) -> Decomposition:
-    cut = {
-        key: take_rows(value, rows) if key in _BY_ROW and value is not None else value for key, value in options.items()
-    }
+    by_row = {key: take_rows(options[key], rows) for key in _BY_ROW if options.get(key) is not None}
     features = None if X is None else take_rows(X, rows)
-    return decompose(take_rows(y_true, rows), take_rows(y_proba, rows), features, loss=loss, **cut)
+    outcome, score = take_rows(y_true, rows), take_rows(y_proba, rows)
+    found: Decomposition = decompose(outcome, score, features, loss=loss, **{**options, **by_row})
+    return found
