@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         estimation,
         exceptions,
         finite,
+        inference,
         intervals,
         levels,
         losses,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
     from scoreprism.estimation import Comparison, SegmentDecompositions, compare, decompose, decompose_by
     from scoreprism.finite import FiniteModel
+    from scoreprism.inference import SampleSize, TestResult, calibration_test, grouping_test, required_sample_size
     from scoreprism.intervals import Bound, Interval
     from scoreprism.levels import Chain, Level
     from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
@@ -50,9 +52,12 @@ __all__ = [
     "Level",
     "PairedDifference",
     "ProperLoss",
+    "SampleSize",
     "SegmentDecompositions",
     "Summary",
+    "TestResult",
     "__version__",
+    "calibration_test",
     "calibrators",
     "check_proper",
     "compare",
@@ -68,10 +73,13 @@ __all__ = [
     "from_entropy",
     "from_loss",
     "get_loss",
+    "grouping_test",
+    "inference",
     "intervals",
     "levels",
     "losses",
     "references",
+    "required_sample_size",
     "resolution_decomposition",
     "simplex",
 ]
@@ -94,10 +102,13 @@ _HOME = {
     **dict.fromkeys(("Chain", "Level"), "levels"),
     "FiniteModel": "finite",
     **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
+    **dict.fromkeys(
+        ("SampleSize", "TestResult", "calibration_test", "grouping_test", "required_sample_size"), "inference"
+    ),
 }
 _MODULES = frozenset(
-    {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "intervals"}
-    | {"levels", "losses", "references", "simplex"}
+    {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "inference"}
+    | {"intervals", "levels", "losses", "references", "simplex"}
 )
 
 
