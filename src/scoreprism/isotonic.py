@@ -10,10 +10,22 @@ from numpy.typing import NDArray
 
 from scoreprism.simplex import FloatArray, IntArray
 
-__all__ = ["Blocks", "Ladder", "Pooled", "isotonic_blocks", "isotonic_fit", "isotonic_ladder", "locate", "pool_ties"]
+__all__ = [
+    "Blocks",
+    "Ladder",
+    "Pooled",
+    "isotonic_blocks",
+    "isotonic_fit",
+    "isotonic_ladder",
+    "isotonic_sums",
+    "locate",
+    "pool_ties",
+]
 
 #: From this many rows on, cells decide which of them have to be sorted.
-_MANY = 1 << 17
+_MANY = 1 << 15
+#: Cells for n rows: about n / 12 are found fastest, as long as their sums stay in cache.
+_MOST_CELLS = 1 << 16
 #: Which byte of a 64-bit word holds its lowest bit.
 _LOW_BYTE = 0 if sys.byteorder == "little" else 7
 
@@ -27,12 +39,17 @@ class Pooled(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The level sets of an isotonic fit: first and one-past-last distinct score, weight and mean of each."""
+    """The level sets of an isotonic fit: first and one-past-last distinct score, weight and events of each."""
 
     start: IntArray
     stop: IntArray
     weight: FloatArray
-    value: FloatArray
+    events: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """Fitted value of each block."""
+        return self.events / self.weight
 
 
 def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Pooled:
@@ -83,14 +100,17 @@ def _packable(score: FloatArray, y: FloatArray) -> bool:
 
 def _packed_sort(score: FloatArray, y: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """
-    Scores and outcomes in order of score, events first, by one sort of integers instead of an argsort and two gathers.
+    Scores and outcomes in order of score, events first, by a sort of integers instead of an argsort and two gathers.
 
-    The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] leave the top bit free.
+    The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] leave the top bit free. numpy
+    sorts 16-bit keys by radix; after that a merge sort finds nearly everything in place.
     """
+    coarse = (score * 65535.0).astype(np.uint16).argsort(kind="stable")
     word = (score + 0.0).view(np.uint64)  # + 0.0 turns −0.0 into 0.0
     word <<= np.uint64(1)
     word |= y == 0.0
-    word.sort()
+    word = word.take(coarse)
+    word.sort(kind="stable")
     event = (word.view(np.uint8)[_LOW_BYTE::8] & 1) == 0
     word >>= np.uint64(1)
     return word.view(np.float64), event
@@ -124,11 +144,10 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
 
     held = np.flatnonzero(weight > 0)
     cuts = isotonic_regression(events[held] / weight[held], weights=weight[held]).blocks
-    start = held[cuts[:-1]].astype(np.intp)
-    start[0] = 0
-    stop = np.append(start[1:], weight.shape[0]).astype(np.intp)
-    mass = np.add.reduceat(weight, start)
-    return Blocks(start, stop, mass, np.add.reduceat(events, start) / mass)
+    edge = np.append(held, weight.shape[0])[cuts]
+    edge[0] = 0
+    start = edge[:-1]
+    return Blocks(start, edge[1:], np.add.reduceat(weight, start), np.add.reduceat(events, start))
 
 
 class Ladder(NamedTuple):
@@ -194,25 +213,56 @@ def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: Flo
     blocks = isotonic_blocks(weight, events)
     low, high = first[blocks.start], last[blocks.stop - 1]
     center = np.clip(np.add.reduceat(mass, blocks.start) / blocks.weight, low, high)
-    return Ladder(low, high, center, blocks.weight, np.add.reduceat(events, blocks.start))
+    return Ladder(low, high, center, blocks.weight, blocks.events)
 
 
 def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
-    """
-    The ladder of unweighted 0/1 outcomes from one sort.
-
-    Events are sorted before non-events of the same score, so a run of events followed by a run of non-events is a
-    decreasing stretch, which PAV pools under any circumstances: only such runs, not rows, enter it.
-    """
+    """The ladder of unweighted 0/1 outcomes from one sort."""
     ranked, event = _packed_sort(score, y)
-    change = np.flatnonzero(event[1:] != event[:-1]) + 1
-    lead = int(not event[0])  # rows that start with a non-event begin with a run of no events
-    start = np.concatenate([[0], change[1 - lead :: 2]])
-    fall = np.append(change[lead::2], event.size)[: start.size - lead]
-    events = np.concatenate([np.zeros(lead), fall - start[lead:]])
-    held = np.diff(np.append(start, event.size)).astype(np.float64)
-    last = ranked[np.append(start[1:], ranked.size) - 1]
-    return _ladder(ranked[start], last, held, events, np.add.reduceat(ranked, start))
+    edge, held, events = _runs(event)
+    return _ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], held, events, np.add.reduceat(ranked, edge[:-1]))
+
+
+def _runs(event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """
+    Edges, sizes and events of the runs of sorted 0/1 outcomes: some events, then some non-events.
+
+    Events are sorted before non-events of the same score, so such a run never ends inside a tie, and it is a decreasing
+    stretch, which PAV pools under any circumstances: only runs, not rows, enter it. The first may have no event.
+    """
+    rise = np.flatnonzero(event[1:] > event[:-1])
+    edge = np.zeros(rise.size + 2, dtype=np.intp)
+    np.add(rise, 1, out=edge[1:-1])
+    edge[-1] = event.size
+    return edge, (edge[1:] - edge[:-1]).astype(np.float64), np.add.reduceat(event, edge[:-1], dtype=np.float64)
+
+
+def isotonic_sums(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """
+    Weight and events of the blocks of `isotonic_ladder`, where their places do not matter.
+
+    Parameters
+    ----------
+    score, y : array of shape (n,)
+        Scores and outcomes in [0, 1].
+    weight : array of shape (n,), optional
+        Nonnegative weights.
+
+    Returns
+    -------
+    tuple of two arrays of shape (b,)
+        In increasing order of score and value.
+
+    Examples
+    --------
+    >>> isotonic_sums(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0]))
+    (array([2., 1.]), array([1., 1.]))
+    """
+    if weight is None and score.size < _MANY and _packable(score, y):
+        blocks = isotonic_blocks(*_runs(_packed_sort(score, y)[1])[1:])
+        return blocks.weight, blocks.events
+    ladder = isotonic_ladder(score, y, weight)
+    return ladder.weight, ladder.events
 
 
 class _Cells(NamedTuple):
@@ -234,7 +284,7 @@ def _cells_with_vertices(
     the minorant of the cells, the order of its rows does not matter. Only the rest has to be sorted.
     """
     low, high = float(score.min()), float(score.max())
-    count = 1 << 16
+    count = min(_MOST_CELLS, 1 << (score.size // 8).bit_length() - 1)
     if not 1e-300 < high - low < 1e300:
         return None
     index = ((score - low) * (count / (high - low))).astype(np.intp)

@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
-from scoreprism.decomposition._result import Decomposition
-from scoreprism.decomposition._rows import Plan, Sheet, assemble
+from scoreprism.decomposition._pools import pooled_losses
+from scoreprism.decomposition._result import Decomposition, Kept
+from scoreprism.decomposition._rows import (
+    Plan,
+    Question,
+    Sheet,
+    assemble,
+    conclude,
+    evaluate,
+    infinite_rows,
+    mean_loss,
+)
 from scoreprism.exceptions import InputError
 from scoreprism.frames import backend_of, column_names
-from scoreprism.isotonic import isotonic_fit
+from scoreprism.intervals import Moments
+from scoreprism.isotonic import isotonic_fit, isotonic_sums
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, one_hot, unify
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes, unify
 
 
 def _with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
     """The laws of a sheet, further laws, and Q̄, the marginal law of the outcome, on every row."""
     k = n_classes(sheet.laws[0])
-    marginal = np.average(one_hot(sheet.y, k), axis=0, weights=sheet.weight)
+    mass = np.bincount(sheet.y, sheet.weight, k)
+    marginal = mass / mass.sum()
     constant = np.full(sheet.n, marginal[1]) if sheet.laws[0].ndim == 1 else np.tile(marginal, (sheet.n, 1))
     laws = unify([*sheet.laws, *finer, constant])
     return replace(sheet, laws=laws, folds=[*sheet.folds, *([None] * (len(laws) - len(sheet.folds)))])
+
+
+_CORP = Plan(
+    ("S", "isotonic", "Q̄"),
+    ("miscalibration", "discrimination", "uncertainty"),
+    ("in-sample", "in-sample", "uncertainty"),
+    (1, -1, 1),
+    ("in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _CorpRows:
+    """The rows of CORP, evaluated when first asked for: its terms do not need them."""
+
+    sheet: Sheet
+    asked: Question
+
+    @cached_property
+    def kept(self) -> Kept:
+        fitted = isotonic_fit(as_vector(self.sheet.laws[0]), self.sheet.y.astype(float), self.sheet.weight)
+        used = _with_climatology(self.sheet, fitted).clipped(self.asked.clip)
+        losses, spreads = evaluate(used, self.asked.loss)
+        return Kept(frozen(losses), frozen(spreads))
+
+    def evaluate(self) -> Kept:
+        return self.kept
+
+    def covariance(self) -> FloatArray:
+        return Moments.of(*self.kept, self.sheet.weight, None).covariance
+
+
+def _in_sample(sheet: Sheet, asked: Question) -> Decomposition:
+    """
+    CORP from sums.
+
+    The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
+    the events of each block, not the rows.
+    """
+    blocks = isotonic_sums(as_vector(sheet.laws[0]), sheet.y.astype(float), sheet.weight)
+    weight, events = (np.append(sums, sums.sum()) for sums in blocks)  # all rows are the last pool
+    law = events / weight
+    pools = pooled_losses(asked.loss, law if asked.clip is None else clip_law(law, asked.clip), weight, events)
+    used = sheet.clipped(asked.clip)
+    losses = asked.loss.loss(used.laws[0], used.y)
+    rows = _CorpRows(sheet, asked)
+    finite = bool(np.isfinite(pools).all())
+    notes = infinite_rows(losses[None] if finite else rows.kept.losses, used, _CORP, asked)
+    risk, isotonic, constant = mean_loss(losses, used.weight), pools[:-1].sum() / weight[-1], pools[-1] / weight[-1]
+    mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
+    return conclude(used, _CORP, asked, Moments(mean, rows.covariance), risk, rows.evaluate, notes)
 
 
 def resolution_decomposition(
@@ -160,15 +224,4 @@ def corp_decomposition(
         classes=classes,
         backend=backend_of(y_proba),
     )
-    fitted = isotonic_fit(as_vector(sheet.laws[0]), sheet.y.astype(float), sheet.weight)
-    note = (
-        "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)"
-    )
-    plan = Plan(
-        ("S", "isotonic", "Q̄"),
-        ("miscalibration", "discrimination", "uncertainty"),
-        ("in-sample", "in-sample", "uncertainty"),
-        (1, -1, 1),
-        (note,),
-    )
-    return assemble(_with_climatology(sheet, fitted), plan, loss, "difference", clip)
+    return _in_sample(sheet, Question.of(loss, "difference", clip, 2))
