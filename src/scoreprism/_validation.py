@@ -440,8 +440,10 @@ def parse_outcomes(
         )
     final = _positive_last(columns, k, pos_label)
     position = {label: code for code, label in enumerate(final.tolist())}
-    recode = np.array([position[label] for label in present.tolist()], dtype=np.intp)
-    return Outcomes(recode[codes], final, [_reading(law, columns, final) for law in laws])
+    recode = [position[label] for label in present.tolist()]
+    if recode != list(range(len(recode))):
+        codes = np.array(recode, dtype=np.intp)[codes]
+    return Outcomes(codes, final, [_reading(law, columns, final) for law in laws])
 
 
 def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +21,13 @@ __all__ = [
     "pool_ties",
 ]
 
+#: Outcomes between 0 and 1, or events as booleans.
+Outcomes = FloatArray | NDArray[np.bool_]
+
 #: From this many rows on, cells decide which of them have to be sorted.
 _MANY = 1 << 15
 #: Cells for n rows: about n / 12 are found fastest, as long as their sums stay in cache.
 _MOST_CELLS = 1 << 16
-#: Which byte of a 64-bit word holds its lowest bit.
-_LOW_BYTE = 0 if sys.byteorder == "little" else 7
 
 
 class Pooled(NamedTuple):
@@ -76,9 +76,11 @@ def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None
     array([0., 1.])
     """
     if weight is None and _packable(score, y):
-        ranked, event = _packed_sort(score, y)
+        word = _packed_sort(score, y)
+        ranked = _unpack(word)
         first = _firsts(ranked)
-        weights, events = np.diff(np.append(first, ranked.size)).astype(np.float64), event.astype(np.float64)
+        weights = np.diff(np.append(first, ranked.size)).astype(np.float64)
+        events = 1.0 - (word & np.uint64(1))
     else:
         order = np.argsort(score)
         ranked = score[order]
@@ -93,27 +95,30 @@ def _firsts(ranked: FloatArray) -> IntArray:
     return np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
 
 
-def _packable(score: FloatArray, y: FloatArray) -> bool:
+def _packable(score: FloatArray, y: Outcomes) -> bool:
     """Whether scores are in [0, 1] and outcomes 0 or 1, so that both fit in one 64-bit word."""
-    return bool(score.min() >= 0.0 and score.max() <= 1.0 and ((y == 0.0) | (y == 1.0)).all())
+    certain = y.dtype == np.bool_ or ((y == 0.0) | (y == 1.0)).all()
+    return bool(certain and np.minimum.reduce(score) >= 0.0 and np.maximum.reduce(score) <= 1.0)
 
 
-def _packed_sort(score: FloatArray, y: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _packed_sort(score: FloatArray, y: Outcomes) -> NDArray[np.uint64]:
     """
-    Scores and outcomes in order of score, events first, by a sort of integers instead of an argsort and two gathers.
+    Scores and outcomes in order of score, events first: the bits of the score, shifted by one that marks a non-event.
 
-    The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] leave the top bit free. numpy
-    sorts 16-bit keys by radix; after that a merge sort finds nearly everything in place.
+    The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] need the sign bit only for −0.0,
+    which so becomes 0.0. Sorting these words is faster than an argsort and two gathers. numpy sorts 16-bit keys by
+    radix; after that a merge sort finds nearly everything in place.
     """
-    coarse = (score * 65535.0).astype(np.uint16).argsort(kind="stable")
-    word = (score + 0.0).view(np.uint64)  # + 0.0 turns −0.0 into 0.0
-    word <<= np.uint64(1)
-    word |= y == 0.0
-    word = word.take(coarse)
+    word = score.view(np.uint64) << np.uint64(1)
+    word |= y == 0
+    word = word.take((score * 65535.0).astype(np.uint16).argsort(kind="stable"))
     word.sort(kind="stable")
-    event = (word.view(np.uint8)[_LOW_BYTE::8] & 1) == 0
-    word >>= np.uint64(1)
-    return word.view(np.float64), event
+    return word
+
+
+def _unpack(word: NDArray[np.uint64]) -> FloatArray:
+    """The scores in packed words."""
+    return (word >> np.uint64(1)).view(np.float64)
 
 
 def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
@@ -142,10 +147,13 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
     """
     from scipy.optimize import isotonic_regression
 
-    held = np.flatnonzero(weight > 0)
-    cuts = isotonic_regression(events[held] / weight[held], weights=weight[held]).blocks
-    edge = np.append(held, weight.shape[0])[cuts]
-    edge[0] = 0
+    if weight.all():
+        edge = isotonic_regression(events / weight, weights=weight).blocks
+    else:
+        held = np.flatnonzero(weight)
+        cuts = isotonic_regression(events[held] / weight[held], weights=weight[held]).blocks
+        edge = np.append(held, weight.shape[0])[cuts]
+        edge[0] = 0
     start = edge[:-1]
     return Blocks(start, edge[1:], np.add.reduceat(weight, start), np.add.reduceat(events, start))
 
@@ -216,28 +224,31 @@ def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: Flo
     return Ladder(low, high, center, blocks.weight, blocks.events)
 
 
-def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
+def _packed_ladder(score: FloatArray, y: Outcomes) -> Ladder:
     """The ladder of unweighted 0/1 outcomes from one sort."""
-    ranked, event = _packed_sort(score, y)
-    edge, held, events = _runs(event)
+    word = _packed_sort(score, y)
+    edge, held, events = _runs(word)
+    ranked = _unpack(word)
     return _ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], held, events, np.add.reduceat(ranked, edge[:-1]))
 
 
-def _runs(event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
+def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
     """
-    Edges, sizes and events of the runs of sorted 0/1 outcomes: some events, then some non-events.
+    Edges, sizes and events of the runs in packed words: some events, then some non-events.
 
     Events are sorted before non-events of the same score, so such a run never ends inside a tie, and it is a decreasing
     stretch, which PAV pools under any circumstances: only runs, not rows, enter it. The first may have no event.
     """
-    rise = np.flatnonzero(event[1:] > event[:-1])
+    other = word & np.uint64(1)
+    rise = np.flatnonzero(other[1:] < other[:-1])
     edge = np.zeros(rise.size + 2, dtype=np.intp)
     np.add(rise, 1, out=edge[1:-1])
-    edge[-1] = event.size
-    return edge, (edge[1:] - edge[:-1]).astype(np.float64), np.add.reduceat(event, edge[:-1], dtype=np.float64)
+    edge[-1] = word.size
+    size = edge[1:] - edge[:-1]
+    return edge, size.astype(np.float64), (size - np.add.reduceat(other, edge[:-1]).view(np.intp)).astype(np.float64)
 
 
-def isotonic_sums(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+def isotonic_sums(score: FloatArray, y: Outcomes, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """
     Weight and events of the blocks of `isotonic_ladder`, where their places do not matter.
 
@@ -259,9 +270,9 @@ def isotonic_sums(score: FloatArray, y: FloatArray, weight: FloatArray | None = 
     (array([2., 1.]), array([1., 1.]))
     """
     if weight is None and score.size < _MANY and _packable(score, y):
-        blocks = isotonic_blocks(*_runs(_packed_sort(score, y)[1])[1:])
+        blocks = isotonic_blocks(*_runs(_packed_sort(score, y))[1:])
         return blocks.weight, blocks.events
-    ladder = isotonic_ladder(score, y, weight)
+    ladder = isotonic_ladder(score, y.astype(np.float64, copy=False), weight)
     return ladder.weight, ladder.events
 
 

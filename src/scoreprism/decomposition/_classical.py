@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -75,16 +76,18 @@ def _in_sample(sheet: Sheet, asked: Question) -> Decomposition:
     The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
     the events of each block, not the rows.
     """
-    blocks = isotonic_sums(as_vector(sheet.laws[0]), sheet.y.astype(float), sheet.weight)
-    weight, events = (np.append(sums, sums.sum()) for sums in blocks)  # all rows are the last pool
+    blocks = np.array(isotonic_sums(as_vector(sheet.laws[0]), sheet.y == 1, sheet.weight))
+    weight, events = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
     law = events / weight
     pools = pooled_losses(asked.loss, law if asked.clip is None else clip_law(law, asked.clip), weight, events)
     used = sheet.clipped(asked.clip)
-    losses = asked.loss.loss(used.laws[0], used.y)
+    losses = asked.loss.evaluate(used.laws[0], used.y)
+    risk = mean_loss(losses, used.weight)
+    isotonic, constant = float(pools[:-1].sum() / weight[-1]), float(pools[-1] / weight[-1])
     rows = _CorpRows(sheet, asked)
-    finite = bool(np.isfinite(pools).all())
-    notes = infinite_rows(losses[None] if finite else rows.kept.losses, used, _CORP, asked)
-    risk, isotonic, constant = mean_loss(losses, used.weight), pools[:-1].sum() / weight[-1], pools[-1] / weight[-1]
+    notes = []
+    if not math.isfinite(risk + isotonic + constant):
+        notes = infinite_rows(rows.kept.losses, used, _CORP, asked)
     mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
     return conclude(used, _CORP, asked, Moments(mean, rows.covariance), risk, rows.evaluate, notes)
 

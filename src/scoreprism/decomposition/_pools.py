@@ -36,7 +36,7 @@ def pooled_losses(loss: ProperLoss, law: FloatArray, weight: FloatArray, events:
     mass = np.concatenate([weight - events, events])
     outcome = np.zeros(2 * size, dtype=np.intp)
     outcome[size:] = 1
-    losses = loss.loss(np.concatenate([law, law]), outcome)
+    losses = loss.evaluate(np.concatenate([law, law]), outcome)
     losses[mass == 0.0] = 0.0
     losses *= mass
     return losses[:size] + losses[size:]

@@ -263,7 +263,7 @@ def evaluate(sheet: Sheet, loss: ProperLoss) -> Kept:
     >>> evaluate(sheet, get_loss("brier")).losses
     array([[0.25  , 0.0625]])
     """
-    return Kept(np.stack([loss.loss(law, sheet.y) for law in sheet.laws]), _spreads(loss, sheet))
+    return Kept(np.stack([loss.evaluate(law, sheet.y) for law in sheet.laws]), _spreads(loss, sheet))
 
 
 def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
@@ -457,7 +457,7 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
     Parameters
     ----------
     losses : array of shape (levels, n)
-        Losses of the levels, or of the first few if the others are known to be finite.
+        Losses of the levels.
     sheet : Sheet
         Parsed material.
     plan : Plan
@@ -477,7 +477,7 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
     if not any(counted):
         return []
     loss = asked.loss
-    for t in range(1, len(counted)):
+    for t in range(1, len(plan.levels)):
         if counted[t] and asked.form != "plugin":
             rows = np.flatnonzero(infinite[t])
             raise InfiniteLossError(
