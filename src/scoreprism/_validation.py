@@ -346,7 +346,7 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
 def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
     if labels.dtype.kind in "biu":
-        least, most = labels.min(), labels.max()
+        least, most = np.minimum.reduce(labels), np.maximum.reduce(labels)
         if (int(least), int(most)) == (0, 1):
             return np.array([0, 1]).astype(labels.dtype), labels.astype(np.intp)
         if int(most) - int(least) < 256:  # few integers: a table instead of a sort
@@ -525,6 +525,8 @@ def _like(present: NDArray[Any], key: object) -> object:
 
 def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
     """Which column of a law belongs to each class; None if they are in place."""
+    if law.values.ndim == 1 and law.columns is None:
+        return None
     wanted = _keys(final.tolist(), final)
     names = _keys(law.columns or (), final)
     if law.values.ndim == 1:

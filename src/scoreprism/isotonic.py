@@ -239,13 +239,13 @@ def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
     Events are sorted before non-events of the same score, so such a run never ends inside a tie, and it is a decreasing
     stretch, which PAV pools under any circumstances: only runs, not rows, enter it. The first may have no event.
     """
-    other = word & np.uint64(1)
-    rise = np.flatnonzero(other[1:] < other[:-1])
+    event = (word & np.uint64(1)) == 0
+    (rise,) = (event[1:] > event[:-1]).nonzero()
     edge = np.zeros(rise.size + 2, dtype=np.intp)
     np.add(rise, 1, out=edge[1:-1])
     edge[-1] = word.size
-    size = edge[1:] - edge[:-1]
-    return edge, size.astype(np.float64), (size - np.add.reduceat(other, edge[:-1]).view(np.intp)).astype(np.float64)
+    size = (edge[1:] - edge[:-1]).astype(np.float64)
+    return edge, size, np.add.reduceat(event, edge[:-1], dtype=np.float64)
 
 
 def isotonic_sums(score: FloatArray, y: Outcomes, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:

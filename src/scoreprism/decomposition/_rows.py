@@ -426,7 +426,7 @@ def mean_loss(losses: FloatArray, weight: FloatArray | None) -> float:
     0.5
     """
     if weight is None:
-        return float(losses.mean())
+        return float(np.add.reduce(losses) / losses.shape[0])
     held = weight > 0
     return float(np.average(losses[held], weights=weight[held]))
 
