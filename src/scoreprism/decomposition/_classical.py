@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
-from scoreprism.decomposition._pools import pooled_losses
+from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.decomposition._rows import (
     Plan,
@@ -26,7 +26,7 @@ from scoreprism.frames import backend_of, column_names
 from scoreprism.intervals import Moments
 from scoreprism.isotonic import isotonic_fit, isotonic_sums
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes, unify
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
 
 
 def _with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
@@ -39,6 +39,7 @@ def _with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
     return replace(sheet, laws=laws, folds=[*sheet.folds, *([None] * (len(laws) - len(sheet.folds)))])
 
 
+#: CORP as a chain: the prediction, its in-sample isotonic law, the marginal law.
 _CORP = Plan(
     ("S", "isotonic", "Q̄"),
     ("miscalibration", "discrimination", "uncertainty"),
@@ -69,27 +70,43 @@ class _CorpRows:
         return Moments.of(*self.kept, self.sheet.weight, None).covariance
 
 
-def _in_sample(sheet: Sheet, asked: Question) -> Decomposition:
+def in_sample(sheet: Sheet, asked: Question) -> Decomposition:
     """
     CORP from sums.
 
     The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
     the events of each block, not the rows.
     """
-    blocks = np.array(isotonic_sums(as_vector(sheet.laws[0]), sheet.y == 1, sheet.weight))
-    weight, events = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
-    law = events / weight
-    pools = pooled_losses(asked.loss, law if asked.clip is None else clip_law(law, asked.clip), weight, events)
+    blocks = isotonic_sums(as_vector(sheet.laws[0]), sheet.y == 1, sheet.weight)
+    isotonic, constant = corp_losses(asked.loss, *blocks, asked.clip)
     used = sheet.clipped(asked.clip)
-    losses = asked.loss.evaluate(used.laws[0], used.y)
-    risk = mean_loss(losses, used.weight)
-    isotonic, constant = float(pools[:-1].sum() / weight[-1]), float(pools[-1] / weight[-1])
+    risk = mean_loss(asked.loss.evaluate(used.laws[0], used.y), used.weight)
     rows = _CorpRows(sheet, asked)
     notes = []
     if not math.isfinite(risk + isotonic + constant):
         notes = infinite_rows(rows.kept.losses, used, _CORP, asked)
     mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
     return conclude(used, _CORP, asked, Moments(mean, rows.covariance), risk, rows.evaluate, notes)
+
+
+def two_class_sheet(
+    y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, classes: ArrayLike | None
+) -> Sheet:
+    """The sheet of a prediction that isotonic regression can order."""
+    law = parse_law(y_proba, "y_proba")
+    if n_classes(law) != 2:
+        raise InputError(
+            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
+            "Use resolution_decomposition with a multiclass calibrator."
+        )
+    return Sheet.of(
+        y_true,
+        [GivenLaw("y_proba", law, None, column_names(y_proba))],
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        classes=classes,
+        backend=backend_of(y_proba),
+    )
 
 
 def resolution_decomposition(
@@ -213,18 +230,5 @@ def corp_decomposition(
     >>> {name: round(value, 7) for name, value in d.terms.items()}
     {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
     """
-    law = parse_law(y_proba, "y_proba")
-    if n_classes(law) != 2:
-        raise InputError(
-            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
-            "Use resolution_decomposition with a multiclass calibrator."
-        )
-    sheet = Sheet.of(
-        y_true,
-        [GivenLaw("y_proba", law, None, column_names(y_proba))],
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        backend=backend_of(y_proba),
-    )
-    return _in_sample(sheet, Question.of(loss, "difference", clip, 2))
+    sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
+    return in_sample(sheet, Question.of(loss, "difference", clip, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray
+from scoreprism.simplex import FloatArray, clip_law
 
 
 def pooled_losses(loss: ProperLoss, law: FloatArray, weight: FloatArray, events: FloatArray) -> FloatArray:
@@ -40,3 +40,37 @@ def pooled_losses(loss: ProperLoss, law: FloatArray, weight: FloatArray, events:
     losses[mass == 0.0] = 0.0
     losses *= mass
     return losses[:size] + losses[size:]
+
+
+def corp_losses(
+    loss: ProperLoss, weight: FloatArray, events: FloatArray, clip: float | None = None
+) -> tuple[float, float]:
+    """
+    Mean loss of the isotonic law, and of the marginal law, from the sums of the isotonic blocks.
+
+    Parameters
+    ----------
+    loss : ProperLoss
+        The loss.
+    weight, events : array of shape (b,)
+        Weight and weighted events of each block.
+    clip : float, optional
+        Keep both laws at least this far from 0 and 1.
+
+    Returns
+    -------
+    tuple of two floats
+        The mean losses.
+
+    Examples
+    --------
+    >>> from scoreprism.losses import Brier
+    >>> corp_losses(Brier(), np.array([4.0, 4.0]), np.array([1.0, 3.0]))
+    (0.1875, 0.25)
+    """
+    blocks = np.array([weight, events])
+    weights, happened = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
+    law = happened / weights
+    sums = pooled_losses(loss, law if clip is None else clip_law(law, clip), weights, happened)
+    total = weights[-1]
+    return float(np.add.reduce(sums[:-1]) / total), float(sums[-1] / total)
