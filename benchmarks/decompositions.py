@@ -41,5 +41,7 @@ def cases() -> list[Case]:
         def theirs(y=y, s=s):
             return [decompose(y, s, scoring_function=f) for f in (SquaredError(), LogLoss())]
 
-        found.append(Case("corp", f"brier and log, n={n}", ours, theirs, "model-diagnostics", 1 / 6, repeats, max(1, 10**4 // n)))
+        found.append(
+            Case("corp", f"brier and log, n={n}", ours, theirs, "model-diagnostics", 1 / 6, repeats, max(1, 10**4 // n))
+        )
     return found

@@ -15,7 +15,8 @@ class Case:
     """
     Ours against a peer. `bar` is the largest ratio ours/peer allowed; None only reports.
 
-    Short calls are timed `number` at a time, as timeit does: else each pays for the caches the other left cold.
+    Short calls are timed `number` at a time, as timeit does: else each pays for the caches the other left cold. A slow
+    peer may do a `share` of the work only; its time is scaled up.
     """
 
     group: str
@@ -26,6 +27,7 @@ class Case:
     bar: float | None = None
     repeats: int = 9
     number: int = 1
+    share: float = 1.0
 
 
 def seconds(function: Callable[[], object], number: int = 1) -> float:
@@ -40,7 +42,7 @@ def measure(case: Case) -> tuple[float, float]:
     case.ours(), case.peer()
     pairs = np.array([(seconds(case.ours, case.number), seconds(case.peer, case.number)) for _ in range(case.repeats)])
     ours, peer = np.median(pairs, axis=0)
-    return float(ours), float(peer)
+    return float(ours), float(peer) / case.share
 
 
 def peak_megabytes(function: Callable[[], object]) -> float:

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state
+from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import in_sample, two_class_sheet
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._rows import Question, Sheet
 from scoreprism.decomposition._table import TermTable
 from scoreprism.inference import _fast
-from scoreprism.inference._ranked import Kernel, Ranked, Sums, sums_of_draws
+from scoreprism.inference._ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
 from scoreprism.intervals import Interval
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen
 
 #: Replicates a thread takes at a time.
 _CHUNK = 16
@@ -221,6 +221,9 @@ def _replicates(some: Callable[[range], FloatArray], count: int, n_jobs: int | N
     """Replicates 0, …, count − 1, on one thread or several."""
     if n_jobs is None or n_jobs == 1:
         return some(range(count))
+    if n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+        remedy = "For example 2, or -1 for all processors."
+        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
     from joblib import Parallel, delayed
 
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
@@ -232,13 +235,12 @@ def _some(
 ) -> FloatArray:
     """Some of the replicates; each has a stream of its own."""
     sums = make(ranked)
-    return np.array([_terms(sums(draw_rows(entropy, b, ranked.n)), asked) for b in replicates])
+    return np.array([_terms(sums(stream_of(entropy, b)), asked) for b in replicates])
 
 
-def draw_rows(entropy: NDArray[np.int64], replicate: int, n: int) -> IntArray:
-    """The rows of one resample, as places in order of score."""
-    stream = np.random.default_rng(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
-    return stream.integers(n, size=n, dtype=np.intp)
+def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
+    """The random stream of one replicate."""
+    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
 
 
 def _terms(sums: Sums, asked: Question) -> tuple[float, float, float]:

@@ -6,14 +6,76 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism.isotonic import isotonic_blocks
 from scoreprism.simplex import FloatArray, IntArray
 
+#: A stream of random words: of one replicate, and of no other.
+Stream = np.random.SFC64
 #: Loss summed over the drawn rows, then weight and events of each isotonic block.
 Sums = tuple[float, FloatArray, FloatArray]
-#: From the rows that were drawn to their sums.
-Kernel = Callable[[IntArray], Sums]
+#: From a stream to the sums of the rows that it draws.
+Kernel = Callable[[Stream], Sums]
+
+
+def halves(stream: Stream, size: int) -> NDArray[np.uint32]:
+    """
+    Random 32-bit words, two from each 64-bit word of the stream: the lower half first.
+
+    Parameters
+    ----------
+    stream : SFC64
+        A stream, which moves on.
+    size : int
+        How many.
+
+    Returns
+    -------
+    array of shape (size,)
+        Independent and uniform.
+
+    Examples
+    --------
+    >>> halves(Stream(0), 3).dtype
+    dtype('uint32')
+    """
+    words = np.asarray(stream.random_raw((size + 1) // 2)).astype("<u8", copy=False)
+    return words.view("<u4")[:size]
+
+
+def drawn(stream: Stream, n: int) -> IntArray:
+    """
+    Draw n of n rows with repetition: every row with the same probability, to the last bit.
+
+    A word u stands for row ⌊u·n / 2³²⌋. The 2³² words cannot be shared evenly among the rows, so 2³² mod n of them,
+    those for which u·n mod 2³² is smallest, stand for none and are drawn again (Lemire 2019).
+
+    Parameters
+    ----------
+    stream : SFC64
+        A stream, which moves on.
+    n : int
+        Number of rows, below 2³².
+
+    Returns
+    -------
+    integer array of shape (n,)
+        Rows.
+
+    Examples
+    --------
+    >>> np.bincount(drawn(Stream(0), 6000) // 1000).sum()
+    np.int64(6000)
+    """
+    found: list[IntArray] = []
+    missing = n
+    while missing:
+        product = halves(stream, missing).astype(np.uint64) * np.uint64(n)
+        accepted = product.astype(np.uint32) >= (1 << 32) % n
+        found.append((product[accepted] >> np.uint64(32)).astype(np.intp))
+        missing -= found[-1].shape[0]
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +148,40 @@ class Ranked:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.losses.shape[0]
+        return int(self.losses.shape[0])
 
     @property
     def runs(self) -> int:
         """Number of runs."""
-        return (self.lead + self.segment.shape[0] + 1) // 2
+        return (self.lead + int(self.segment.shape[0]) + 1) // 2
+
+    def summed_loss(self, mass: FloatArray) -> float:
+        """
+        Loss summed over the rows, each as often as it was drawn.
+
+        Parameters
+        ----------
+        mass : array of shape (n,)
+            Count times weight of each row.
+
+        Returns
+        -------
+        float
+            Infinite if a row with an infinite loss was drawn.
+        """
+        return np.inf if mass[self.infinite].any() else float(mass @ self.losses)
 
 
-def sums_of_draws(ranked: Ranked, draws: IntArray) -> Sums:
+def sums_of_draws(ranked: Ranked, stream: Stream) -> Sums:
     """
-    What CORP needs of the rows that were drawn: the definition, in numpy.
+    What CORP needs of a resample: the definition, in numpy.
 
     Parameters
     ----------
     ranked : Ranked
         Rows in order of score.
-    draws : integer array
-        Rows that were drawn, with repetition.
+    stream : SFC64
+        Where the draws come from.
 
     Returns
     -------
@@ -112,15 +190,15 @@ def sums_of_draws(ranked: Ranked, draws: IntArray) -> Sums:
 
     Examples
     --------
-    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.arange(4.0))
-    >>> sums_of_draws(ranked, np.array([0, 0, 1, 3]))
-    (5.0, array([2., 2.]), array([0., 1.]))
+    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.ones(4))
+    >>> total, weight, events = sums_of_draws(ranked, Stream(0))
+    >>> total, weight.sum()
+    (4.0, np.float64(4.0))
     """
-    mass = np.bincount(draws, minlength=ranked.n).astype(np.float64)
+    mass = np.bincount(drawn(stream, ranked.n), minlength=ranked.n).astype(np.float64)
     if ranked.weight is not None:
         mass *= ranked.weight
     pairs = np.zeros((ranked.runs, 2))  # events and non-events of each run
     pairs.reshape(-1)[ranked.lead : ranked.lead + ranked.segment.shape[0]] = np.add.reduceat(mass, ranked.segment)
     blocks = isotonic_blocks(pairs[:, 0] + pairs[:, 1], pairs[:, 0].copy())
-    total = np.inf if mass[ranked.infinite].any() else float(mass @ ranked.losses)
-    return total, blocks.weight, blocks.events
+    return ranked.summed_loss(mass), blocks.weight, blocks.events

@@ -271,7 +271,7 @@ class ProperLoss(ABC):
     def _blockwise(
         self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None, n: int, given: Mapping[str, FloatArray] = {}
     ) -> FloatArray:
-        """Apply `kernel` to a block of rows at a time; laws as they were given are checked on the way, while in cache."""
+        """Apply `kernel` to a block of rows at a time; laws as they were `given` are checked while in cache."""
         out = np.empty(n)
         step = max(1, _BLOCK // n_classes(laws[0]))
         with np.errstate(all="ignore"):
