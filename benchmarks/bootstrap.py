@@ -49,7 +49,7 @@ def cases() -> list[Case]:
 
     found = [case("numpy", 1 / 10, compiled=False), case("numpy, weights", 1 / 10, compiled=False, w=weight)]
     if _fast.available():
-        found += [case("numba", 1 / 60, compiled=True), case("numba, weights", None, compiled=True, w=weight)]
+        found += [case("numba", 1 / 60, compiled=True), case("numba, weights", 1 / 50, compiled=True, w=weight)]
     else:
         print('bootstrap  compiled kernel skipped: numba is missing; python -m pip install -e ".[fast]"')
     return found

@@ -55,12 +55,15 @@ def _loss(count: Counts, weight: FloatArray, losses: FloatArray) -> float:
     return total
 
 
-def _gather(count: Counts, weight: FloatArray, segment: IntArray, upto: IntArray, sums: FloatArray) -> None:
+def _gather(
+    count: Counts, weight: FloatArray, segment: IntArray, last: NDArray[np.uint8], upto: IntArray, sums: FloatArray
+) -> None:
     """
-    Turn counts into the mass of each segment.
+    Turn counts into the mass of each segment; `last` marks the rows that end one.
 
-    Without weights sums are exact as differences of a running count, which, unlike a loop over every segment,
-    leaves nothing for the processor to guess.
+    A loop over segments within a loop over rows would be slower: nobody, and no processor, can guess where the next
+    one ends. Without weights sums are exact as differences of a running count; with them the sum starts again at
+    every end, so that small segments lose no digits.
     """
     if weight.shape[0] == 0:
         for i in range(count.shape[0]):
@@ -68,11 +71,12 @@ def _gather(count: Counts, weight: FloatArray, segment: IntArray, upto: IntArray
         for j in range(sums.shape[0]):
             sums[j] = upto[segment[j + 1]] - upto[segment[j]]
     else:
-        for j in range(sums.shape[0]):
-            total = 0.0
-            for i in range(segment[j], segment[j + 1]):
-                total += count[i] * weight[i]
+        j, total = 0, 0.0
+        for i in range(count.shape[0]):
+            total += count[i] * weight[i]
             sums[j] = total
+            total = 0.0 if last[i] else total
+            j += last[i]
 
 
 def _pool(pairs: FloatArray, held: FloatArray, events: FloatArray, first: IntArray) -> int:
@@ -154,7 +158,8 @@ def compiled_sums(ranked: Ranked) -> Kernel:
     run = SimpleNamespace(**_compiled())
     n, m, runs = ranked.n, ranked.segment.shape[0], ranked.runs
     weight = np.empty(0) if ranked.weight is None else ranked.weight
-    segment = np.append(ranked.segment, n)
+    segment, last = np.append(ranked.segment, n), np.zeros(n, dtype=np.uint8)
+    last[segment[1:] - 1] = 1
     count, upto = np.zeros(n, dtype=np.uint16), np.zeros(n + 1, dtype=np.intp)
     pairs, groups = np.zeros(2 * runs), np.zeros(2 * -(-runs // _WIDTH))
     held, events, first = np.empty(runs), np.empty(runs), np.empty(runs + 1, dtype=np.intp)
@@ -166,7 +171,7 @@ def compiled_sums(ranked: Ranked) -> Kernel:
             missing = run._tally(halves(stream, missing), n, count)
         pairs[:] = 0.0
         loss = run._loss(count, weight, ranked.losses)
-        run._gather(count, weight, segment, upto, pairs[ranked.lead : ranked.lead + m])
+        run._gather(count, weight, segment, last, upto, pairs[ranked.lead : ranked.lead + m])
         run._group(pairs, groups)
         size = run._pool(groups, held, events, first)
         kept = run._thin(pairs, groups, held, events, first, size)
