@@ -182,6 +182,7 @@ def test_replicates_carry_the_bias_twice():
     s = rng.random(1000)
     result = corp_bootstrap(rng.random(1000) < s, s, loss="brier", n_resamples=200, random_state=0)
     assert 0 < result.terms["miscalibration"] < result.replicates[:, 0].mean()
+    assert result.interval("miscalibration").low > 0
     assert "replicates of miscalibration and discrimination lie above their estimates" in repr(result)
 
 
