@@ -66,8 +66,10 @@ def _gather(
     every end, so that small segments lose no digits.
     """
     if weight.shape[0] == 0:
+        running = 0
         for i in range(count.shape[0]):
-            upto[i + 1] = upto[i] + count[i]
+            running += count[i]
+            upto[i + 1] = running
         for j in range(sums.shape[0]):
             sums[j] = upto[segment[j + 1]] - upto[segment[j]]
     else:
@@ -105,11 +107,12 @@ def _pool(pairs: FloatArray, held: FloatArray, events: FloatArray, first: IntArr
 
 def _group(pairs: FloatArray, groups: FloatArray) -> None:
     """Sum events and non-events over groups of `_WIDTH` runs."""
-    groups[:] = 0.0
-    for run in range(pairs.shape[0] // 2):
-        group = run // _WIDTH
-        groups[2 * group] += pairs[2 * run]
-        groups[2 * group + 1] += pairs[2 * run + 1]
+    for group in range(groups.shape[0] // 2):
+        happened, other = 0.0, 0.0
+        for run in range(group * _WIDTH, min((group + 1) * _WIDTH, pairs.shape[0] // 2)):
+            happened += pairs[2 * run]
+            other += pairs[2 * run + 1]
+        groups[2 * group], groups[2 * group + 1] = happened, other
 
 
 def _thin(
