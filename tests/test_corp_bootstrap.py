@@ -186,15 +186,19 @@ def test_replicates_carry_the_bias_twice():
     assert "replicates of miscalibration and discrimination lie above their estimates" in repr(result)
 
 
-def test_weights_as_everywhere():
+@pytest.mark.parametrize("numba", [False, True])
+def test_weights_as_everywhere(monkeypatch, numba):
     """Rows of weight zero are absent; the scale of weights does not matter."""
+    if numba:
+        pytest.importorskip("numba", reason='python -m pip install -e ".[fast]"')
+    monkeypatch.setattr(_fast, "WORTH_LOADING", 0 if numba else 1 << 60)
     y, s = sample(200, seed=12, decimals=1)
     w = np.random.default_rng(0).integers(0, 3, 200).astype(float)
     base = corp_bootstrap(y, s, n_resamples=10, sample_weight=w, random_state=0).replicates
     held = w > 0
     dropped = corp_bootstrap(y[held], s[held], n_resamples=10, sample_weight=w[held], random_state=0).replicates
     assert np.array_equal(base, dropped)
-    scaled = corp_bootstrap(y, s, n_resamples=10, sample_weight=1e-9 * w, random_state=0).replicates
+    scaled = corp_bootstrap(y, s, n_resamples=10, sample_weight=1e-200 * w, random_state=0).replicates
     np.testing.assert_allclose(scaled, base, atol=1e-13)
 
 

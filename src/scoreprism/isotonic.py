@@ -21,9 +21,6 @@ __all__ = [
     "pool_ties",
 ]
 
-#: Outcomes between 0 and 1, or events as booleans.
-Outcomes = FloatArray | NDArray[np.bool_]
-
 #: From this many rows on, cells decide which of them have to be sorted.
 _MANY = 1 << 15
 #: Cells for n rows: about n / 12 are found fastest, as long as their sums stay in cache.
@@ -95,13 +92,12 @@ def _firsts(ranked: FloatArray) -> IntArray:
     return np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
 
 
-def _packable(score: FloatArray, y: Outcomes) -> bool:
+def _packable(score: FloatArray, y: FloatArray) -> bool:
     """Whether scores are in [0, 1] and outcomes 0 or 1, so that both fit in one 64-bit word."""
-    certain = y.dtype == np.bool_ or ((y == 0.0) | (y == 1.0)).all()
-    return bool(certain and np.minimum.reduce(score) >= 0.0 and np.maximum.reduce(score) <= 1.0)
+    return bool(score.min() >= 0.0 and score.max() <= 1.0 and ((y == 0.0) | (y == 1.0)).all())
 
 
-def _packed_sort(score: FloatArray, y: Outcomes) -> NDArray[np.uint64]:
+def _packed_sort(score: FloatArray, y: FloatArray | NDArray[np.bool_]) -> NDArray[np.uint64]:
     """
     Scores and outcomes in order of score, events first: the bits of the score, shifted by one that marks a non-event.
 
@@ -147,7 +143,7 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
     """
     from scipy.optimize import isotonic_regression
 
-    if weight.all():
+    if np.logical_and.reduce(weight):
         edge = isotonic_regression(events / weight, weights=weight).blocks
     else:
         held = np.flatnonzero(weight)
@@ -224,7 +220,7 @@ def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: Flo
     return Ladder(low, high, center, blocks.weight, blocks.events)
 
 
-def _packed_ladder(score: FloatArray, y: Outcomes) -> Ladder:
+def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
     """The ladder of unweighted 0/1 outcomes from one sort."""
     word = _packed_sort(score, y)
     edge, held, events = _runs(word)
@@ -248,14 +244,18 @@ def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
     return edge, size, np.add.reduceat(event, edge[:-1], dtype=np.float64)
 
 
-def isotonic_sums(score: FloatArray, y: Outcomes, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+def isotonic_sums(
+    score: FloatArray, event: NDArray[np.bool_], weight: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """
     Weight and events of the blocks of `isotonic_ladder`, where their places do not matter.
 
     Parameters
     ----------
-    score, y : array of shape (n,)
-        Scores and outcomes in [0, 1].
+    score : array of shape (n,)
+        Scores in [0, 1].
+    event : boolean array of shape (n,)
+        Where the event happened.
     weight : array of shape (n,), optional
         Nonnegative weights.
 
@@ -266,13 +266,13 @@ def isotonic_sums(score: FloatArray, y: Outcomes, weight: FloatArray | None = No
 
     Examples
     --------
-    >>> isotonic_sums(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0]))
+    >>> isotonic_sums(np.array([0.4, 0.1, 0.9]), np.array([False, True, True]))
     (array([2., 1.]), array([1., 1.]))
     """
-    if weight is None and score.size < _MANY and _packable(score, y):
-        blocks = isotonic_blocks(*_runs(_packed_sort(score, y))[1:])
+    if weight is None and score.size < _MANY:
+        blocks = isotonic_blocks(*_runs(_packed_sort(score, event))[1:])
         return blocks.weight, blocks.events
-    ladder = isotonic_ladder(score, y.astype(np.float64, copy=False), weight)
+    ladder = isotonic_ladder(score, event.astype(np.float64), weight)
     return ladder.weight, ladder.events
 
 

@@ -99,7 +99,7 @@ class Ranked:
     infinite : integer array
         Rows whose loss is infinite.
     weight : array of shape (n,) or None
-        Weights, all positive.
+        Weights, all positive; the largest is 1.
     segment : integer array of shape (m,)
         First row of each segment.
     lead : int
@@ -138,6 +138,7 @@ class Ranked:
         if weight is not None:
             held = weight > 0
             score, y, losses, weight = score[held], y[held], losses[held], weight[held]
+            weight = weight / weight.max()  # their scale does not matter, and products of them stay above 0
         order = np.lexsort((1 - y, score))
         event, cost = y[order] == 1, losses[order]
         infinite = np.flatnonzero(np.isinf(cost))
