@@ -42,6 +42,15 @@ def cases() -> list[Case]:
             return [decompose(y, s, scoring_function=f) for f in (SquaredError(), LogLoss())]
 
         found.append(
-            Case("corp", f"brier and log, n={n}", ours, theirs, "model-diagnostics", 1 / 6, repeats, max(1, 5 * 10**4 // n))
+            Case(
+                "corp",
+                f"brier and log, n={n}",
+                ours,
+                theirs,
+                "model-diagnostics",
+                1 / 6,
+                repeats,
+                max(1, 5 * 10**4 // n),
+            )
         )
     return found
