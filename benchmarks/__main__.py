@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import calibrators, decompositions, imports, losses
+from benchmarks import bootstrap, calibrators, decompositions, imports, losses
 from benchmarks.runner import run
 
-GROUPS = {"imports": imports, "losses": losses, "decompositions": decompositions, "calibrators": calibrators}
+GROUPS = {
+    "imports": imports,
+    "losses": losses,
+    "decompositions": decompositions,
+    "calibrators": calibrators,
+    "bootstrap": bootstrap,
+}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(GROUPS)

@@ -41,5 +41,16 @@ def cases() -> list[Case]:
         def theirs(y=y, s=s):
             return [decompose(y, s, scoring_function=f) for f in (SquaredError(), LogLoss())]
 
-        found.append(Case("corp", f"brier and log, n={n}", ours, theirs, "model-diagnostics", None, repeats))
+        found.append(
+            Case(
+                "corp",
+                f"brier and log, n={n}",
+                ours,
+                theirs,
+                "model-diagnostics",
+                1 / 6,
+                repeats,
+                max(1, 5 * 10**4 // n),
+            )
+        )
     return found

@@ -12,7 +12,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """Ours against a peer. `bar` is the largest ratio ours/peer allowed; None only reports."""
+    """
+    Ours against a peer. `bar` is the largest ratio ours/peer allowed; None only reports.
+
+    Short calls are timed `number` at a time, as timeit does: else each pays for the caches the other left cold. A slow
+    peer may do a `share` of the work only; its time is scaled up.
+    """
 
     group: str
     name: str
@@ -21,20 +26,23 @@ class Case:
     peer_name: str
     bar: float | None = None
     repeats: int = 9
+    number: int = 1
+    share: float = 1.0
 
 
-def seconds(function: Callable[[], object]) -> float:
+def seconds(function: Callable[[], object], number: int = 1) -> float:
     start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+    for _ in range(number):
+        function()
+    return (time.perf_counter() - start) / number
 
 
 def measure(case: Case) -> tuple[float, float]:
     """Median seconds of ours and of the peer, taken in turns after one warm-up each."""
     case.ours(), case.peer()
-    pairs = np.array([(seconds(case.ours), seconds(case.peer)) for _ in range(case.repeats)])
+    pairs = np.array([(seconds(case.ours, case.number), seconds(case.peer, case.number)) for _ in range(case.repeats)])
     ours, peer = np.median(pairs, axis=0)
-    return float(ours), float(peer)
+    return float(ours), float(peer) / case.share
 
 
 def peak_megabytes(function: Callable[[], object]) -> float:

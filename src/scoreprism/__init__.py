@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     )
     from scoreprism.estimation import Comparison, SegmentDecompositions, compare, decompose, decompose_by
     from scoreprism.finite import FiniteModel
-    from scoreprism.inference import SampleSize, TestResult, calibration_test, grouping_test, required_sample_size
+    from scoreprism.inference import (
+        CorpBootstrap,
+        SampleSize,
+        TestResult,
+        calibration_test,
+        corp_bootstrap,
+        grouping_test,
+        required_sample_size,
+    )
     from scoreprism.intervals import Bound, Interval
     from scoreprism.levels import Chain, Level
     from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
@@ -46,6 +54,7 @@ __all__ = [
     "Chain",
     "Comparison",
     "Contributions",
+    "CorpBootstrap",
     "Decomposition",
     "FiniteModel",
     "Interval",
@@ -61,6 +70,7 @@ __all__ = [
     "calibrators",
     "check_proper",
     "compare",
+    "corp_bootstrap",
     "corp_decomposition",
     "crossfit",
     "datasets",
@@ -103,7 +113,16 @@ _HOME = {
     "FiniteModel": "finite",
     **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
     **dict.fromkeys(
-        ("SampleSize", "TestResult", "calibration_test", "grouping_test", "required_sample_size"), "inference"
+        (
+            "CorpBootstrap",
+            "SampleSize",
+            "TestResult",
+            "calibration_test",
+            "corp_bootstrap",
+            "grouping_test",
+            "required_sample_size",
+        ),
+        "inference",
     ),
 }
 _MODULES = frozenset(

@@ -21,6 +21,9 @@ from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
 #: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
 SUM_TOLERANCE = 1e-6
 
+#: Numbers that are checked at a time, so that the second look finds them in cache.
+_IN_CACHE = 1 << 17
+
 _LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
 _ROUNDING = "If this is rounding, use np.clip(p, 0, 1)."
 _PERCENT = "If these are percentages, divide by 100."
@@ -232,7 +235,8 @@ def as_law_array(value: ArrayLike, name: str) -> FloatArray:
 def parse_law(value: ArrayLike, name: str = "y_proba") -> FloatArray:
     """Probabilities of shape ``(n,)`` or ``(n, K)``."""
     law = as_law_array(value, name)
-    if not is_law(law):
+    rows = max(1, _IN_CACHE // n_classes(law))
+    if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
         refuse_law(law, name)
     return law
 
@@ -346,7 +350,7 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
 def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
     if labels.dtype.kind in "biu":
-        least, most = labels.min(), labels.max()
+        least, most = np.minimum.reduce(labels), np.maximum.reduce(labels)
         if (int(least), int(most)) == (0, 1):
             return np.array([0, 1]).astype(labels.dtype), labels.astype(np.intp)
         if int(most) - int(least) < 256:  # few integers: a table instead of a sort
@@ -430,7 +434,8 @@ def parse_outcomes(
             LabelError,
         )
     columns = _class_order(y_true, present, laws, pos_label, classes)
-    missing = [label for label in present.tolist() if label not in columns.tolist()]
+    known = set(columns.tolist())
+    missing = [label for label in present.tolist() if label not in known]
     if missing:
         refuse(
             "y_true must only hold labels that the probabilities speak of",
@@ -440,8 +445,10 @@ def parse_outcomes(
         )
     final = _positive_last(columns, k, pos_label)
     position = {label: code for code, label in enumerate(final.tolist())}
-    recode = np.array([position[label] for label in present.tolist()], dtype=np.intp)
-    return Outcomes(recode[codes], final, [_reading(law, columns, final) for law in laws])
+    recode = [position[label] for label in present.tolist()]
+    if recode != list(range(len(recode))):
+        codes = np.array(recode, dtype=np.intp)[codes]
+    return Outcomes(codes, final, [_reading(law, columns, final) for law in laws])
 
 
 def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
@@ -523,6 +530,8 @@ def _like(present: NDArray[Any], key: object) -> object:
 
 def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
     """Which column of a law belongs to each class; None if they are in place."""
+    if law.values.ndim == 1 and law.columns is None:
+        return None
     wanted = _keys(final.tolist(), final)
     names = _keys(law.columns or (), final)
     if law.values.ndim == 1:
@@ -543,7 +552,8 @@ def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[
             LabelError,
         )
     have = names if common else _keys(columns.tolist(), final)
-    order = [have.index(label) for label in wanted]
+    place = {label: column for column, label in enumerate(have)}
+    order = [place[label] for label in wanted]
     return None if order == list(range(len(order))) else order
 
 

@@ -7,8 +7,9 @@ linear in it, so its mean and covariance are all that has to be kept when the ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -225,7 +226,7 @@ class Moments:
     mean : array of shape (c,)
         Mean of each component.
     covariance : array of shape (c, c)
-        Covariance of the means.
+        Covariance of the means; a function is called for it when it is first asked for.
 
     Examples
     --------
@@ -235,7 +236,12 @@ class Moments:
     """
 
     mean: FloatArray
-    covariance: FloatArray
+    _covariance: FloatArray | Callable[[], FloatArray]
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the means."""
+        return self._covariance() if callable(self._covariance) else self._covariance
 
     @classmethod
     def of(

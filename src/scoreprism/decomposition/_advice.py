@@ -169,17 +169,14 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
         return (f"{first} Keep scores away from 0 and 1 first; every recalibration map here does.",)
     if not result.risk > 0.0 or math.isnan(result.std_error[result.names[0]]):
         return ()
-    shown = {name: _shown(result, i, level) for i, name in enumerate(result.names[:-1])}
-    lines = [_on_reliability(result, shown[result.names[0]], level)]
-    lines += [_on_information(result, name, shown[name]) for name in result.names[1:-1]]
-    lines.append(_on_the_rest(result, level))
+    names = result.names[: result._levels]  # without the residual of the plug-in form
+    shown = {name: result.lower_bound(name, level).value for name in names[:-1]}
+    lines = [_on_reliability(result, shown[names[0]], level)]
+    lines += [_on_information(result, name, shown[name]) for name in names[1:-1]]
+    lines.append(_on_the_rest(result, names[-1], level))
     if len(shown) > 1 and not any(value > 0.0 for value in shown.values()):
         lines.insert(0, f"Nothing can be concluded at this n ({result.n} rows).")
     return tuple(lines)
-
-
-def _shown(result: Decomposition, index: int, level: float) -> float:
-    return result.lower_bound(result.names[index], level).value
 
 
 def _on_reliability(result: Decomposition, least: float, level: float) -> str:
@@ -206,8 +203,7 @@ def _on_information(result: Decomposition, name: str, least: float) -> str:
     return f"No {what} is shown: no data can rule it out, these do not prove it.{more}"
 
 
-def _on_the_rest(result: Decomposition, level: float) -> str:
-    name = result.names[-1]
+def _on_the_rest(result: Decomposition, name: str, level: float) -> str:
     if name == "refinement":
         rest = _amount(result.terms[name], result.risk)
         return f"The rest, {rest}, is the model or the data: pass X to tell them apart."

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
-from scoreprism.decomposition._result import Decomposition
-from scoreprism.decomposition._rows import Plan, Sheet, assemble
+from scoreprism.decomposition._pools import corp_losses
+from scoreprism.decomposition._result import Decomposition, Kept
+from scoreprism.decomposition._rows import (
+    Plan,
+    Question,
+    Sheet,
+    assemble,
+    conclude,
+    evaluate,
+    infinite_rows,
+    mean_loss,
+)
 from scoreprism.exceptions import InputError
 from scoreprism.frames import backend_of, column_names
-from scoreprism.isotonic import isotonic_fit
+from scoreprism.intervals import Moments
+from scoreprism.isotonic import isotonic_fit, isotonic_sums
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, one_hot, unify
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
 
 
 def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
     """The laws of a sheet, further laws, and Q̄, the marginal law of the outcome, on every row."""
     k = n_classes(sheet.laws[0])
-    marginal = np.average(one_hot(sheet.y, k), axis=0, weights=sheet.weight)
+    mass = np.bincount(sheet.y, sheet.weight, k)
+    marginal = mass / mass.sum()
     constant = np.full(sheet.n, marginal[1]) if sheet.laws[0].ndim == 1 else np.tile(marginal, (sheet.n, 1))
     laws = unify([*sheet.laws, *finer, constant])
     missing = len(laws) - len(sheet.folds)
@@ -28,6 +42,76 @@ def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
         laws=laws,
         folds=[*sheet.folds, *([None] * missing)],
         factors=(*sheet.factors, *([1.0] * missing)) if sheet.factors else (),
+    )
+
+
+#: CORP as a chain: the prediction, its in-sample isotonic law, the marginal law.
+_CORP = Plan(
+    ("S", "isotonic", "Q̄"),
+    ("miscalibration", "discrimination", "uncertainty"),
+    ("in-sample", "in-sample", "uncertainty"),
+    (1, -1, 1),
+    ("in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _CorpRows:
+    """The rows of CORP, evaluated when first asked for: its terms do not need them."""
+
+    sheet: Sheet
+    asked: Question
+
+    @cached_property
+    def kept(self) -> Kept:
+        fitted = isotonic_fit(as_vector(self.sheet.laws[0]), self.sheet.y.astype(float), self.sheet.weight)
+        used = with_climatology(self.sheet, fitted).clipped(self.asked.clip)
+        losses, spreads = evaluate(used, self.asked.loss)
+        return Kept(frozen(losses), frozen(spreads))
+
+    def evaluate(self) -> Kept:
+        return self.kept
+
+    def covariance(self) -> FloatArray:
+        return Moments.of(*self.kept, self.sheet.weight, None).covariance
+
+
+def in_sample(sheet: Sheet, asked: Question) -> Decomposition:
+    """
+    CORP from sums.
+
+    The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
+    the events of each block, not the rows.
+    """
+    blocks = isotonic_sums(as_vector(sheet.laws[0]), sheet.y == 1, sheet.weight)
+    isotonic, constant = corp_losses(asked.loss, *blocks, asked.clip)
+    used = sheet.clipped(asked.clip)
+    risk = mean_loss(asked.loss.evaluate(used.laws[0], used.y), used.weight)
+    rows = _CorpRows(sheet, asked)
+    notes = []
+    if not math.isfinite(risk + isotonic + constant):
+        notes = infinite_rows(rows.kept.losses, used, _CORP, asked)
+    mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
+    return conclude(used, _CORP, asked, Moments(mean, rows.covariance), risk, rows.evaluate, notes)
+
+
+def two_class_sheet(
+    y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, classes: ArrayLike | None
+) -> Sheet:
+    """The sheet of a prediction that isotonic regression can order."""
+    law = parse_law(y_proba, "y_proba")
+    if n_classes(law) != 2:
+        raise InputError(
+            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
+            "Use resolution_decomposition with a multiclass calibrator."
+        )
+    return Sheet.of(
+        y_true,
+        [GivenLaw("y_proba", law, None, column_names(y_proba))],
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        classes=classes,
+        backend=backend_of(y_proba),
     )
 
 
@@ -152,29 +236,5 @@ def corp_decomposition(
     >>> {name: round(value, 7) for name, value in d.terms.items()}
     {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
     """
-    law = parse_law(y_proba, "y_proba")
-    if n_classes(law) != 2:
-        raise InputError(
-            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
-            "Use resolution_decomposition with a multiclass calibrator."
-        )
-    sheet = Sheet.of(
-        y_true,
-        [GivenLaw("y_proba", law, None, column_names(y_proba))],
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        backend=backend_of(y_proba),
-    )
-    fitted = isotonic_fit(as_vector(sheet.laws[0]), sheet.y.astype(float), sheet.weight)
-    note = (
-        "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)"
-    )
-    plan = Plan(
-        ("S", "isotonic", "Q̄"),
-        ("miscalibration", "discrimination", "uncertainty"),
-        ("in-sample", "in-sample", "uncertainty"),
-        (1, -1, 1),
-        (note,),
-    )
-    return assemble(with_climatology(sheet, fitted), plan, loss, "difference", clip)
+    sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
+    return in_sample(sheet, Question.of(loss, "difference", clip, 2))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,13 @@ from scoreprism.intervals import (
 )
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray
+
+
+class Kept(NamedTuple):
+    """Losses of the levels, and spreads (under plug-in also divergences): a line each, a column per row of data."""
+
+    losses: FloatArray
+    extras: FloatArray
 
 
 def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
@@ -77,8 +86,8 @@ class Decomposition(TermTable):
     A loss, split into the terms of a chain of information levels.
 
     Made by `Chain.decompose`, `FiniteModel.decompose`, `resolution_decomposition` and `corp_decomposition`.
-    What is stored is the loss and the spread of every level per row; terms, rows, standard errors, intervals
-    and bounds follow from it.
+    What is stored is the loss and the spread of every level per row (or how to evaluate them); terms, rows,
+    standard errors, intervals and bounds follow from it.
 
     Attributes
     ----------
@@ -125,8 +134,7 @@ class Decomposition(TermTable):
     clip: float | None = None
     notes: tuple[str, ...] = ()
     sample_weight: FloatArray | None = None
-    _losses: FloatArray | None = None
-    _extras: FloatArray | None = None
+    _evaluate: Callable[[], Kept] | None = None
     _y: IntArray | None = None
     _groups: IntArray | None = None
     _population: bool = False
@@ -175,7 +183,7 @@ class Decomposition(TermTable):
     @property
     def rows(self) -> FloatArray:
         """Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms."""
-        losses, extras = self._kept()
+        losses, extras = self._kept
         components = np.concatenate([steps(losses), extras])
         with np.errstate(invalid="ignore"):
             columns = [_combine(components, self._combination(i)) for i in range(len(self.names))]
@@ -184,20 +192,21 @@ class Decomposition(TermTable):
     @property
     def level_losses(self) -> FloatArray:
         """Loss of every level in every row, shape (n, levels)."""
-        return self._kept()[0].T
+        return self._kept.losses.T
 
     @property
     def level_spreads(self) -> FloatArray:
         """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
-        return self._kept()[1][: self._levels].T
+        return self._kept.extras[: self._levels].T
 
-    def _kept(self) -> tuple[FloatArray, FloatArray]:
-        """Losses of the levels, and spreads (under plug-in also divergences), one line each."""
-        if self._losses is None or self._extras is None:
+    @cached_property
+    def _kept(self) -> Kept:
+        """What is known of every row."""
+        if self._evaluate is None:
             raise UnavailableError(
                 "this decomposition was loaded from a summary, which holds no rows. Decompose the data again."
             )
-        return self._losses, self._extras
+        return self._evaluate()
 
     # ── inference ───────────────────────────────────────────────────────────────────────────────────
 
@@ -384,7 +393,7 @@ class Decomposition(TermTable):
         """
         if not isinstance(other, Decomposition):
             refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
-        (losses, extras), (other_losses, other_extras) = self._kept(), other._kept()
+        (losses, extras), (other_losses, other_extras) = self._kept, other._kept
         for what in ("loss", "form", "names", "n", "clip"):
             if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves
                 refuse(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from scoreprism._validation import (
     parse_outcomes,
     parse_weights,
 )
-from scoreprism.decomposition._result import Decomposition
+from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning
 from scoreprism.frames import backend_of
 from scoreprism.intervals import FORMS, Moments, TermInference
@@ -196,6 +197,79 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Question:
+    """
+    What is asked of a sheet, parsed.
+
+    Attributes
+    ----------
+    loss : ProperLoss
+        The loss.
+    form : str
+        One of `FORMS`.
+    clip : float or None
+        Clipping distance.
+
+    Examples
+    --------
+    >>> Question.of("brier", "debiased", None, 2).loss
+    Brier()
+    """
+
+    loss: ProperLoss
+    form: str
+    clip: float | None
+
+    @classmethod
+    def of(cls, loss: str | ProperLoss, form: str, clip: float | None, k: int) -> Question:
+        """
+        Parse the options of a decomposition.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            The loss.
+        form : str
+            One of `FORMS`.
+        clip : float or None
+            Clipping distance.
+        k : int
+            Number of classes.
+
+        Returns
+        -------
+        Question
+            Ready to be answered.
+        """
+        return cls(get_loss(loss), parse_choice(form, FORMS, "form"), parse_clip(clip, k))
+
+
+def evaluate(sheet: Sheet, loss: ProperLoss) -> Kept:
+    """
+    The loss and the spread of every level in every row.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+    loss : ProperLoss
+        The loss.
+
+    Returns
+    -------
+    Kept
+        Losses and spreads, a line per level.
+
+    Examples
+    --------
+    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.5, 0.75])], [None])
+    >>> evaluate(sheet, get_loss("brier")).losses
+    array([[0.25  , 0.0625]])
+    """
+    return Kept(np.stack([loss.evaluate(law, sheet.y) for law in sheet.laws]), _spreads(loss, sheet))
+
+
 def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
     """
     Evaluate the loss and the spread of every level in every row.
@@ -225,41 +299,75 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     >>> round(assemble(sheet, plan, "brier", "difference", None).terms["reliability"], 4)
     0.03
     """
-    chosen = get_loss(loss)
-    shape = parse_choice(form, FORMS, "form")
-    k = n_classes(sheet.laws[0])
-    distance = parse_clip(clip, k)
-    used = sheet.clipped(distance)
-    losses = np.stack([chosen.loss(law, used.y) for law in used.laws])
-    notes = [*plan.notes, *_infinite(losses, used, plan, chosen, shape), *_cautions(used, shape)]
-    signs = plan.signs or (1,) * len(plan.names)
-    extras = _spreads(chosen, used)
-    names, roles = plan.names, plan.roles
-    if shape == "plugin":
-        extras = np.concatenate([extras, _divergences(chosen, used.laws, signs)])
-        names, roles, signs = (*names, "residual"), (*roles, "residual"), (*signs, 1)
+    asked = Question.of(loss, form, clip, n_classes(sheet.laws[0]))
+    used = sheet.clipped(asked.clip)
+    losses, extras = evaluate(used, asked.loss)
+    notes = infinite_rows(losses, used, plan, asked)
+    if asked.form == "plugin":
+        signs = plan.signs or (1,) * len(plan.names)
+        extras = np.concatenate([extras, _divergences(asked.loss, used.laws, signs)])
     moments = Moments.of(losses, extras, used.weight, used.groups, population=used.population)
-    notes += _contradictions(moments, plan)
+    kept = Kept(frozen(losses), frozen(extras))
+    return conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), partial(Kept, *kept), notes)
+
+
+def conclude(
+    sheet: Sheet,
+    plan: Plan,
+    asked: Question,
+    moments: Moments,
+    risk: float,
+    rows: Callable[[], Kept],
+    notes: Sequence[str],
+) -> Decomposition:
+    """
+    The decomposition, once its moments are known.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+    plan : Plan
+        Names and roles.
+    asked : Question
+        Loss, form and clipping distance.
+    moments : Moments
+        Of the components.
+    risk : float
+        Mean loss of the prediction.
+    rows : callable
+        Gives the losses and spreads of the rows; kept, so it must be one that pickle knows.
+    notes : sequence of str
+        What the losses themselves gave reason to say.
+
+    Returns
+    -------
+    Decomposition
+        With its notes.
+    """
+    names, roles, signs = plan.names, plan.roles, plan.signs or (1,) * len(plan.names)
+    if asked.form == "plugin":
+        names, roles, signs = (*names, "residual"), (*roles, "residual"), (*signs, 1)
+    said = [*plan.notes, *notes, *_cautions(sheet, asked.form), *_contradictions(moments, plan)]
     return Decomposition(
         names=names,
-        _backend=used.backend,
-        loss=chosen,
-        form=shape,
-        risk=_mean(losses[0], used.weight),
+        _backend=sheet.backend,
+        loss=asked.loss,
+        form=asked.form,
+        risk=risk,
         level_names=plan.levels,
-        n=used.n,
-        n_classes=k,
+        n=sheet.n,
+        n_classes=n_classes(sheet.laws[0]),
         _roles=roles,
         _signs=signs,
         _moments=moments,
-        clip=distance,
-        notes=tuple(notes),
-        sample_weight=None if used.weight is None else frozen(used.weight),
-        _losses=frozen(losses),
-        _extras=frozen(extras),
-        _y=used.y,
-        _groups=used.groups,
-        _population=used.population,
+        clip=asked.clip,
+        notes=tuple(said),
+        sample_weight=None if sheet.weight is None else frozen(sheet.weight),
+        _evaluate=rows,
+        _y=sheet.y,
+        _groups=sheet.groups,
+        _population=sheet.population,
     )
 
 
@@ -300,10 +408,29 @@ def _contradictions(moments: Moments, plan: Plan) -> list[str]:
     return [note]
 
 
-def _mean(losses: FloatArray, weight: FloatArray | None) -> float:
-    """The observed loss; rows of weight zero are absent."""
+def mean_loss(losses: FloatArray, weight: FloatArray | None) -> float:
+    """
+    The observed loss; rows of weight zero are absent.
+
+    Parameters
+    ----------
+    losses : array of shape (n,)
+        Loss of each row.
+    weight : array of shape (n,) or None
+        Weights.
+
+    Returns
+    -------
+    float
+        The (weighted) mean.
+
+    Examples
+    --------
+    >>> mean_loss(np.array([0.5, np.inf]), np.array([2.0, 0.0]))
+    0.5
+    """
     if weight is None:
-        return float(losses.mean())
+        return float(np.add.reduce(losses) / losses.shape[0])
     held = weight > 0
     return float(np.average(losses[held], weights=weight[held]))
 
@@ -355,16 +482,35 @@ def _divergences(loss: ProperLoss, laws: Sequence[FloatArray], signs: Sequence[i
     return np.stack([*lines, loss.entropy(laws[-1])])
 
 
-def _infinite(losses: FloatArray, sheet: Sheet, plan: Plan, loss: ProperLoss, form: str) -> list[str]:
-    """Name the rows with an infinite loss; refuse to subtract two of them."""
+def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question) -> list[str]:
+    """
+    Name the rows with an infinite loss; refuse to subtract two of them.
+
+    Parameters
+    ----------
+    losses : array of shape (levels, n)
+        Losses of the levels.
+    sheet : Sheet
+        Parsed material.
+    plan : Plan
+        Names of the levels.
+    asked : Question
+        Loss and form.
+
+    Returns
+    -------
+    list of str
+        A note, which is also a warning, if there are such rows.
+    """
     infinite = np.isinf(losses)
     if sheet.weight is not None:
         infinite &= sheet.weight > 0
     counted = [bool(line.any()) for line in infinite]
     if not any(counted):
         return []
+    loss = asked.loss
     for t in range(1, len(plan.levels)):
-        if counted[t] and form != "plugin":
+        if counted[t] and asked.form != "plugin":
             rows = np.flatnonzero(infinite[t])
             raise InfiniteLossError(
                 f"level {plan.levels[t]!r} must have a finite {loss!s} loss in every row; "

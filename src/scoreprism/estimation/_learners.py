@@ -14,6 +14,7 @@ from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators import CALIBRATORS, Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.calibrators._compose import BINARY_CANDIDATES, MULTICLASS_CANDIDATES
 from scoreprism.calibrators._data import Data, Map
+from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 from scoreprism.references._stack import foreign_law
 from scoreprism.simplex import FloatArray, IntArray
@@ -59,12 +60,25 @@ def _columns(score: FloatArray) -> FloatArray:
 def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
     """A copy of a classifier, fitted on class codes."""
     fitted = clone(estimator)
+    try:
+        return _fit(fitted, table, codes, weight)
+    except ScoreprismError:
+        raise
+    except ValueError as error:
+        refuse(
+            f"{type(estimator).__name__} must be able to learn from these features",
+            f"its own error: {error}",
+            "Encode them in a pipeline, or use reference='auto', which takes categories and missing values.",
+        )
+
+
+def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
     if weight is None:
         return fitted.fit(table, codes)
     if not has_fit_parameter(fitted, "sample_weight"):
         refuse(
             "a classifier must take sample_weight in fit, where there are weights",
-            f"{type(estimator).__name__}, which does not",
+            f"{type(fitted).__name__}, which does not",
             "Use another one, or leave the weights out.",
         )
     return fitted.fit(table, codes, sample_weight=weight)

@@ -32,7 +32,12 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
     """
     if X is None:
         refuse("a model as y_proba must come with X", "no X", "Pass the features it should score.")
-    law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
+    from sklearn.exceptions import NotFittedError
+
+    try:
+        law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
+    except NotFittedError as error:
+        refuse("a model as y_proba must be fitted", str(error), "Fit it on other rows first.")
     labels = getattr(model, "classes_", None)
     seen = trained_on(model, X)
     notes = () if seen is None else (f"{seen}: terms of a model on its own training rows describe nothing",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -120,6 +120,25 @@ class ProperLoss(ABC):
         law = self._law(p, "p")
         return self._by_block(self._loss, {"p": law}, parse_codes(y, n_classes(law)))
 
+    def evaluate(self, p: FloatArray, y: IntArray) -> FloatArray:
+        r"""
+        The loss of a law and of codes that were parsed before: the numbers are not checked again.
+
+        Parameters
+        ----------
+        p : array of shape (n,) or (n, K)
+            Probabilities.
+        y : integer array of shape (n,)
+            Outcome codes 0, …, K−1.
+
+        Returns
+        -------
+        array of shape (n,)
+            What `loss` returns.
+        """
+        self._require_classes(p, "p")
+        return self._blockwise(self._loss, [p], y, y.shape[0])
+
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
         r"""
         Expected loss :math:`L(p, q)` of predicting `p` where the outcome follows `q`.
@@ -223,13 +242,17 @@ class ProperLoss(ABC):
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
         law = as_law_array(value, name)
+        self._require_classes(law, name)
+        return law
+
+    def _require_classes(self, law: FloatArray, name: str) -> None:
+        """Refuse more than two classes where the loss is for two."""
         if self.binary_only and n_classes(law) != 2:
             refuse(
                 f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
                 f"shape {law.shape}",
                 "Use brier, log, spherical, tsallis or ranked-probability for more classes.",
             )
-        return law
 
     def _by_block(self, kernel: Kernel, laws: dict[str, FloatArray], y: IntArray | None = None) -> FloatArray:
         """Check `laws` and apply `kernel` to them, a block of rows at a time."""
@@ -243,13 +266,19 @@ class ProperLoss(ABC):
             what = "p and q" if y is None else "p and y"
             got = " and ".join(map(str, lengths))
             refuse(f"{what} must have the same number of rows", got, "Pass one row per case in both.")
+        return self._blockwise(kernel, shaped, y, n, given=laws)
+
+    def _blockwise(
+        self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None, n: int, given: Mapping[str, FloatArray] = {}
+    ) -> FloatArray:
+        """Apply `kernel` to a block of rows at a time; laws as they were `given` are checked while in cache."""
         out = np.empty(n)
-        step = max(1, _BLOCK // n_classes(shaped[0]))
+        step = max(1, _BLOCK // n_classes(laws[0]))
         with np.errstate(all="ignore"):
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
-                parts = [_rows(law, rows, n) for law in shaped]
-                for part, (name, law) in zip(parts, laws.items(), strict=True):
+                parts = [_rows(law, rows, n) for law in laws]
+                for part, (name, law) in zip(parts, given.items(), strict=False):
                     if not is_law(part):
                         refuse_law(law, name)
                 arguments = [self._layout(part) for part in parts]

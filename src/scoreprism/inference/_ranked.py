@@ -1,0 +1,205 @@
+"""Resampling rows that were ranked by their score once: a replicate is a vector of counts, never a new sort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.isotonic import isotonic_blocks
+from scoreprism.simplex import FloatArray, IntArray
+
+#: A stream of random words: of one replicate, and of no other.
+Stream = np.random.SFC64
+#: Loss summed over the drawn rows, then weight and events of each isotonic block.
+Sums = tuple[float, FloatArray, FloatArray]
+#: From a stream to the sums of the rows that it draws.
+Kernel = Callable[[Stream], Sums]
+
+
+def halves(stream: Stream, size: int) -> NDArray[np.uint32]:
+    """
+    Random 32-bit words, two from each 64-bit word of the stream: the lower half first.
+
+    Parameters
+    ----------
+    stream : SFC64
+        A stream, which moves on.
+    size : int
+        How many.
+
+    Returns
+    -------
+    array of shape (size,)
+        Independent and uniform.
+
+    Examples
+    --------
+    >>> halves(Stream(0), 3).dtype
+    dtype('uint32')
+    """
+    words = np.asarray(stream.random_raw((size + 1) // 2)).astype("<u8", copy=False)
+    return words.view("<u4")[:size]
+
+
+def drawn(stream: Stream, n: int) -> IntArray:
+    """
+    Draw n of n rows with repetition: every row with the same probability, to the last bit.
+
+    A word u stands for row ⌊u·n / 2³²⌋. The 2³² words cannot be shared evenly among the rows, so 2³² mod n of them,
+    those for which u·n mod 2³² is smallest, stand for none and are drawn again (Lemire 2019).
+
+    Parameters
+    ----------
+    stream : SFC64
+        A stream, which moves on.
+    n : int
+        Number of rows, below 2³².
+
+    Returns
+    -------
+    integer array of shape (n,)
+        Rows.
+
+    Examples
+    --------
+    >>> np.bincount(drawn(Stream(0), 6000) // 1000).sum()
+    np.int64(6000)
+    """
+    found: list[IntArray] = []
+    missing = n
+    while missing:
+        product = halves(stream, missing).astype(np.uint64) * np.uint64(n)
+        accepted = product.astype(np.uint32) >= (1 << 32) % n
+        found.append((product[accepted] >> np.uint64(32)).astype(np.intp))
+        missing -= found[-1].shape[0]
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """
+    Rows in order of score, events before non-events of the same score, and the segments of equal outcomes.
+
+    A *run* is a segment of events and the segment of non-events after it. **Isotonic regression is constant on a run
+    whatever the weights**, so the sums of the segments are all it needs. Proof: rows of one score are never in two
+    runs, because inside a tie no event follows a non-event. So a run consists of whole ties: first those with
+    events only, then at most one with both, then those with non-events only. Whatever nonnegative weights the rows
+    get, the mean outcomes of these ties are 1, …, 1, m, 0, …, 0 with 0 ≤ m ≤ 1, less those without any weight, which
+    are absent from the fit: the means never increase. And where g_j ≥ g_{j+1} the fitted values f_j ≤ f_{j+1} are
+    equal: if f_j < f_{j+1}, one of f_j < g_j and g_{j+1} < f_{j+1} holds, and moving that value towards its mean
+    keeps the order and lowers the sum of squares.
+
+    Attributes
+    ----------
+    losses : array of shape (n,)
+        Loss of each row; rows in `infinite` hold 0.
+    infinite : integer array
+        Rows whose loss is infinite.
+    weight : array of shape (n,) or None
+        Weights, all positive; the largest is 1.
+    segment : integer array of shape (m,)
+        First row of each segment.
+    lead : int
+        1 if the first segment holds non-events, so that the first run has no events; else 0.
+
+    Examples
+    --------
+    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.zeros(4))
+    >>> ranked.segment, ranked.lead
+    (array([0, 1, 2, 3]), 1)
+    """
+
+    losses: FloatArray
+    infinite: IntArray
+    weight: FloatArray | None
+    segment: IntArray
+    lead: int
+
+    @classmethod
+    def of(cls, score: FloatArray, y: IntArray, losses: FloatArray, weight: FloatArray | None = None) -> Ranked:
+        """
+        Rank the rows that have weight.
+
+        Parameters
+        ----------
+        score, y, losses : array of shape (n,)
+            Scores, outcomes 0 or 1 and losses of the rows.
+        weight : array of shape (n,), optional
+            Nonnegative weights; rows of weight zero are absent.
+
+        Returns
+        -------
+        Ranked
+            Ready to be resampled.
+        """
+        if weight is not None:
+            held = weight > 0
+            score, y, losses, weight = score[held], y[held], losses[held], weight[held]
+            weight = weight / weight.max()  # their scale does not matter, and products of them stay above 0
+        order = np.lexsort((1 - y, score))
+        event, cost = y[order] == 1, losses[order]
+        infinite = np.flatnonzero(np.isinf(cost))
+        cost[infinite] = 0.0
+        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        return cls(cost, infinite, None if weight is None else weight[order], segment, int(not event[0]))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.losses.shape[0])
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return (self.lead + int(self.segment.shape[0]) + 1) // 2
+
+    def summed_loss(self, mass: FloatArray) -> float:
+        """
+        Loss summed over the rows, each as often as it was drawn.
+
+        Parameters
+        ----------
+        mass : array of shape (n,)
+            Count times weight of each row.
+
+        Returns
+        -------
+        float
+            Infinite if a row with an infinite loss was drawn.
+        """
+        return np.inf if mass[self.infinite].any() else float(mass @ self.losses)
+
+
+def sums_of_draws(ranked: Ranked, stream: Stream) -> Sums:
+    """
+    What CORP needs of a resample: the definition, in numpy.
+
+    Parameters
+    ----------
+    ranked : Ranked
+        Rows in order of score.
+    stream : SFC64
+        Where the draws come from.
+
+    Returns
+    -------
+    tuple of float, array, array
+        Loss summed over the draws; weight and events of each isotonic block.
+
+    Examples
+    --------
+    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.ones(4))
+    >>> total, weight, events = sums_of_draws(ranked, Stream(0))
+    >>> total, weight.sum()
+    (4.0, np.float64(4.0))
+    """
+    mass = np.bincount(drawn(stream, ranked.n), minlength=ranked.n).astype(np.float64)
+    if ranked.weight is not None:
+        mass *= ranked.weight
+    pairs = np.zeros((ranked.runs, 2))  # events and non-events of each run
+    pairs.reshape(-1)[ranked.lead : ranked.lead + ranked.segment.shape[0]] = np.add.reduceat(mass, ranked.segment)
+    blocks = isotonic_blocks(pairs[:, 0] + pairs[:, 1], pairs[:, 0].copy())
+    return ranked.summed_loss(mass), blocks.weight, blocks.events
