@@ -104,11 +104,15 @@ class CrossFit:
         FittedLaw
             Rows that no split tests hold what the first model says.
         """
-        home, rows = np.maximum(self.home, 0), np.arange(self.home.shape[0])
-        law = laws[home, rows]
-        if self.members.shape[0] and (self.members == self.members[0]).all():
-            return FittedLaw(law, laws[self.members[0]], self.factor)
-        return FittedLaw(law, np.stack([laws[model[home], rows] for model in self.members.T]), self.factor)
+        law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
+        for model, rows in enumerate(places):
+            law[rows] = laws[model][rows]
+        if self.factor == 1.0:  # the models of a cross-fit speak for all rows
+            return FittedLaw(law, laws, self.factor)
+        folds = np.stack([laws[0]] * self.members.shape[1])
+        for model, rows in enumerate(places):
+            folds[:, rows] = laws[self.members[model]][:, rows]
+        return FittedLaw(law, folds, self.factor)
 
 
 def run_all(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str) -> Iterator[Any]:
@@ -230,9 +234,7 @@ def _from_splits(
 
 def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, rng: np.random.Generator) -> IntArray:
     """The fold of every row: random, groups together, every class in every training part."""
-    n = data.codes.shape[0]
-    units = np.arange(n) if groups is None else groups
-    count = np.unique(units[held]).size
+    count = held.size if groups is None else np.unique(groups[held]).size
     counts = np.bincount(data.codes[held], minlength=data.k)
     enough = (counts >= 2).all() if data.k == 2 else (counts >= 2).sum() >= 2
     what = "rows" if groups is None else "groups"
@@ -244,7 +246,7 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
             "Use more rows, fewer folds, or laws of your own (calibration=, q=).",
         )
     for _ in range(_DRAWS):
-        fold = _deal(units, held, cv, rng)
+        fold = _deal(data.codes.shape[0], groups, held, cv, rng)
         if all(_has_classes(data, held[fold[held] != f]) for f in range(cv)):
             break
     else:
@@ -256,14 +258,13 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
     return fold
 
 
-def _deal(units: IntArray, held: IntArray, cv: int, rng: np.random.Generator) -> IntArray:
-    """Random folds of units, of sizes as equal as single rows allow; rows without weight are dealt like the others."""
-    present, inverse = np.unique(units, return_inverse=True)
-    if present.size == units.size:
-        size = held.size
-        fold = rng.integers(0, cv, units.size)
-        fold[held] = rng.permutation(size) * cv // size
-        return fold.astype(np.intp)
+def _deal(n: int, groups: IntArray | None, held: IntArray, cv: int, rng: np.random.Generator) -> IntArray:
+    """Random folds of rows or groups, of sizes as equal as they allow; rows without weight are dealt as well."""
+    if groups is None:
+        fold = rng.integers(0, cv, n) if held.size < n else np.empty(n, dtype=np.int64)
+        fold[held] = rng.permutation(held.size) * cv // held.size
+        return fold.astype(np.intp, copy=False)
+    present, inverse = np.unique(groups, return_inverse=True)
     order = rng.permutation(present.size)
     sizes = np.bincount(inverse, minlength=present.size)[order]
     middle = np.cumsum(sizes) - 0.5 * sizes

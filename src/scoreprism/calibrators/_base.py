@@ -125,7 +125,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
         data = Data(self._score(table, k), codes, weight, k, kind, origin)
-        _warn_of_reversed_scores(data, classes)
+        warn_of_reversed_scores(data, classes)
         self.map_ = self._fit(data)
         return self
 
@@ -394,7 +394,7 @@ def _warn_of_small_weights(weight: FloatArray | None) -> None:
         )
 
 
-def _warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
+def warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
     """A score that clearly ranks the wrong way round is nearly always that of the other class."""
     if data.k > 2:
         return

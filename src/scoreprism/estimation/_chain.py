@@ -76,13 +76,14 @@ def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss) -> Alternative
     score = sheet.laws[0]
     law = candidate.fitted.law if score.ndim == candidate.fitted.law.ndim else as_matrix(candidate.fitted.law)
     lines = np.stack([loss.loss(score, sheet.y), loss.loss(law, sheet.y)])
-    v = spread(loss, candidate.fitted.folds, candidate.fitted.factor)
-    moments = Moments.of(lines, v[None], sheet.weight, sheet.groups)
+    moments = Moments.of(lines, np.empty((0, sheet.n)), sheet.weight, sheet.groups)
+    some = slice(None, None, max(1, sheet.n // CELL_ROWS))  # a mean over many rows does not need all of them
+    v = spread(loss, candidate.fitted.folds[:, some], candidate.fitted.factor)
     return Alternative(
         candidate.name,
         loss=moments.value({1: 1.0}),
         difference=moments.value({0: 1.0}),
-        spread=moments.value({2: 1.0}),
+        spread=float(np.average(v, weights=None if sheet.weight is None else sheet.weight[some])),
         std_error=moments.std_error({0: 1.0}),
     )
 
@@ -118,7 +119,9 @@ def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
         shared = learner.shared(data)
         cells = problem.cells if isinstance(learner, OwnMap) else None
         part = data.part if cells is None else partial(cells.pooled, data)
-        laws = np.stack([shared.fitted(part(train))(data.score) for train in problem.plan.trains])
+        laws = np.empty((len(problem.plan.trains), *data.score.shape))
+        for model, train in enumerate(problem.plan.trains):
+            laws[model] = shared.fitted(part(train))(data.score)
         return Calibrated(learner.name, laws, problem.plan.gather(laws))
     shared = learner.shared(rows)
     refits = [shared.fitted(rows.part(kept))(data.score) for kept in split_blocks(rows, problem.seed)]

@@ -139,7 +139,7 @@ MapLearner = OwnMap | ForeignMap
 Score = Callable[[FloatArray], FloatArray]
 
 #: Above this many rows our binary maps are fitted on cells of the score instead of rows.
-CELL_ROWS = 1 << 17
+CELL_ROWS = 1 << 16
 _CELLS = 1 << 13
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import GivenLaw, parse_law, parse_random_state, plain, refuse, require_rows
+from scoreprism.calibrators._base import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_crossfit
 from scoreprism.decomposition._rows import Sheet
@@ -65,7 +66,9 @@ def parse(request: Request) -> Problem:
     )
     k = n_classes(sheet.laws[0])
     score = np.ascontiguousarray(as_vector(sheet.laws[0])) if k == 2 else sheet.laws[0]
-    data = Data(score, sheet.y, sheet.weight, k, "probability")
+    data = Data(score, sheet.y, fitting_weights(sheet.weight), k, "probability")
+    if sheet.classes is not None:
+        warn_of_reversed_scores(data, sheet.classes)
     calibration = _calibration(request.calibration, sheet, k)
     _require_both(data, calibration)
     rng = parse_random_state(request.random_state)
@@ -89,6 +92,31 @@ def parse(request: Request) -> Problem:
         n_jobs=request.n_jobs,
         notes=notes,
     )
+
+
+def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
+    """
+    Weights as learners should see them: whole numbers are counts of rows, others are scaled to the effective number.
+
+    Parameters
+    ----------
+    weight : array of shape (n,) or None
+        Weights.
+
+    Returns
+    -------
+    array of shape (n,) or None
+        With the sum (Σw)²/Σw² (Kish) unless they are counts: the scale of weights must not change the terms.
+
+    Examples
+    --------
+    >>> fitting_weights(np.array([0.1, 0.1])), fitting_weights(np.array([2.0, 3.0]))
+    (array([1., 1.]), array([2., 3.]))
+    """
+    if weight is None or not (weight % 1.0).any():
+        return weight
+    scaled = weight / weight.max()
+    return np.asarray(scaled * (scaled.sum() / (scaled @ scaled)))
 
 
 def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...]]:
@@ -219,7 +247,7 @@ def _calibration(value: object, sheet: Sheet, k: int) -> Data | None:
         classes=columns if columns is not None else order,
     )  # fmt: skip
     score = np.ascontiguousarray(as_vector(held.laws[0])) if k == 2 else held.laws[0]
-    data = Data(score, held.y, held.weight, k, "probability")
+    data = Data(score, held.y, fitting_weights(held.weight), k, "probability")
     return data.part(np.flatnonzero(held.weight)) if held.weight is not None else data
 
 
