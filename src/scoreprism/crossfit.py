@@ -7,6 +7,7 @@ the model that did not see it; how far the models scatter there is the spread of
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -184,7 +185,9 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     from sklearn.model_selection import check_cv
 
     try:
-        found = check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
+            found = list(check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups))
         splits = disjoint(found, data.codes.shape[0], "cv must not test on rows it trains on")
     except (TypeError, IndexError) as error:
         refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
@@ -238,12 +241,14 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
     counts = np.bincount(data.codes[held], minlength=data.k)
     enough = (counts >= 2).all() if data.k == 2 else (counts >= 2).sum() >= 2
     what = "rows" if groups is None else "groups"
-    if count < cv or not enough:
+    if count < cv:
+        refuse(f"cross-fitting with {cv} folds must have at least {cv} {what}", f"{count}", "Use fewer folds.")
+    if not enough:
         rare = int(np.argmin(counts))
         refuse(
-            f"cross-fitting with {cv} folds must have at least {cv} {what} and two rows of each class",
-            f"{count} {what}, {counts[rare]} rows of class number {rare}",
-            "Use more rows, fewer folds, or laws of your own (calibration=, q=).",
+            "cross-fitting must have at least two rows of each class",
+            f"{counts[rare]} of class number {rare}, in {held.size} rows",
+            "Pass more rows, or calibration=(scores, y) with a split that has them.",
         )
     for _ in range(_DRAWS):
         fold = _deal(data.codes.shape[0], groups, held, cv, rng)

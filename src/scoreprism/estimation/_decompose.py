@@ -201,7 +201,8 @@ def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) ->
         if winner.name not in chains:
             chains[winner.name] = fit_levels(problem, winner)
         notes = (*problem.notes, *_notes(problem, winner, name))
-        found = _guarded(decomposed(problem, winner, chains[winner.name], loss, form, clip, notes))
+        own = isinstance(problem.reference, StackedReference)
+        found = _guarded(decomposed(problem, winner, chains[winner.name], loss, form, clip, notes), own=own)
         results[name] = replace(
             found,
             _alternatives=choice.alternatives,
@@ -290,7 +291,7 @@ def _folded(problem: Problem) -> str:
     return f"cross-fitted in {len(plan.trains)} folds" if plan.factor == 1.0 else "fitted on the splits of cv"
 
 
-def _guarded(result: Decomposition) -> Decomposition:
+def _guarded(result: Decomposition, *, own: bool) -> Decomposition:
     """Warn of a reference law that has learned noise: its models disagree too much with each other."""
     notes = []
     for t, name in enumerate(result.level_names):
@@ -299,10 +300,10 @@ def _guarded(result: Decomposition) -> Decomposition:
         spread = result._moments.value({result._levels + t: 1.0})
         loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
         if spread > OVERFIT * loss > 0.0:
+            remedy = "pass more rows" if own else "use a smaller model for reference=, or the default"
             notes.append(
-                f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.0f} % of its loss "
-                f"(at most {100 * OVERFIT:.0f} % is normal). Terms that involve it are unreliable; use a smaller model "
-                "for reference=, or the default."
+                f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
+                f"(up to {100 * OVERFIT:.0f} % is normal). Terms that involve it are unreliable; {remedy}."
             )
     for note in notes:
         warnings.warn(note, OverfitWarning, stacklevel=outside())

@@ -67,10 +67,10 @@ def parse(request: Request) -> Problem:
     k = n_classes(sheet.laws[0])
     score = np.ascontiguousarray(as_vector(sheet.laws[0])) if k == 2 else sheet.laws[0]
     data = Data(score, sheet.y, fitting_weights(sheet.weight), k, "probability")
-    if sheet.classes is not None:
-        warn_of_reversed_scores(data, sheet.classes)
     calibration = _calibration(request.calibration, sheet, k)
     _require_both(data, calibration)
+    if sheet.classes is not None and np.unique(data.codes).size > 1:
+        warn_of_reversed_scores(data, sheet.classes)
     rng = parse_random_state(request.random_state)
     seed = int(rng.integers(2**62))
     plan = make_crossfit(request.cv, data, sheet.groups, seed)

@@ -25,7 +25,7 @@ class Growth:
     depth: int = 3
     ridge: float = 5.0
     leaf: float = 4.0
-    columns: int = 24
+    columns: int = 64
     rows: int = 100_000
 
 

@@ -1,0 +1,687 @@
+"""decompose(): laws fitted out of sample, terms that add up, intervals, levels, borders."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import scoreprism
+from scoreprism import Chain, Decomposition, Level, decompose
+from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator, SelectedCalibrator
+from scoreprism.crossfit import REFITS, make_crossfit, split_blocks
+from scoreprism.datasets import CopulaLaw
+from scoreprism.estimation._decompose import chain_terms
+from scoreprism.estimation._parse import fitting_weights
+from scoreprism.exceptions import InputError, OverfitWarning, ScoreOrderWarning, UnavailableError
+from scoreprism.intervals import bca
+from scoreprism.losses import LOSSES, get_loss
+from scoreprism.simplex import sigmoid
+
+PARAMETERS = {"pseudo-spherical": {"alpha": 3.0}, "tsallis": {"alpha": 1.5}, "beta": {"a": 0.5, "b": 1.0}}
+PARAMETERS |= {"elementary": {"theta": 0.3}, "cost-weighted": {"fp": 1.0, "fn": 3.0}}
+
+
+def losses(k=2):
+    made = [get_loss(name, **PARAMETERS.get(name, {})) for name in LOSSES]
+    return [loss for loss in made if k == 2 or not loss.binary_only]
+
+
+def example(n=400, seed=0):
+    """Scores of the first feature of the paper's law, too bold (STATISTICS, scenario b)."""
+    X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
+    return X, y, sigmoid(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
+
+
+def three_classes(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet([1, 2, 1.5], n)
+    y = (rng.random(n)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    return rng.random((n, 2)), y, law
+
+
+def splits(n, k=4, seed=1):
+    return list(KFold(k, shuffle=True, random_state=seed).split(np.zeros(n)))
+
+
+# ── the identity ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def total(d):
+    return sum(sign * value for sign, value in zip(d._signs, d.terms.values(), strict=True))
+
+
+@pytest.mark.parametrize("form", ["debiased", "difference", "plugin"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_terms_add_up_for_every_loss(form, weighted):
+    X, y, s, _ = example(200)
+    weight = np.random.default_rng(1).random(200) if weighted else None
+    found = decompose(y, s, X, loss=losses(), form=form, sample_weight=weight, random_state=0, reference="logistic")
+    for loss in losses():
+        d = found[str(loss)]
+        expected = np.average(loss.loss(s, y), weights=weight)
+        assert d.risk == pytest.approx(expected, abs=1e-12)
+        assert total(d) == pytest.approx(expected, abs=1e-12)
+        assert total(d.resolution_form) == pytest.approx(expected, abs=1e-12)
+        assert np.average(d.rows, axis=0, weights=weight) == pytest.approx(list(d.terms.values()), abs=1e-12)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_terms_of_any_laws_add_up_for_every_loss_form_and_weights(data):
+    k = data.draw(st.sampled_from([2, 2, 3]))
+    n, folds = data.draw(st.integers(2, 30)), data.draw(st.integers(2, 5))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    form = data.draw(st.sampled_from(["debiased", "difference", "plugin"]))
+    weight = rng.exponential(size=n) * 10.0 ** data.draw(st.integers(-6, 6)) if data.draw(st.booleans()) else None
+    draw = (lambda *shape: rng.random(shape)) if k == 2 else (lambda *shape: rng.dirichlet(np.ones(k), shape))
+    levels = [Level("S", draw(n)), Level("C", draw(n), draw(folds, n)), Level("Q", draw(n), draw(folds, n))]
+    y = rng.integers(0, k, n)
+    for loss in losses(k):
+        d = Chain(y, levels, weight, classes=range(k)).decompose(loss, form)
+        size = 1.0 + np.abs(d.level_losses).max() + np.abs(list(d.terms.values())).max()
+        assert total(d) == pytest.approx(d.risk, abs=1e-12 * size)
+
+
+def test_terms_add_up_for_several_classes():
+    X, y, law = three_classes()
+    for loss, d in decompose(y, law, X, loss=losses(3), random_state=0, reference="logistic").items():
+        assert total(d) == pytest.approx(d.risk, abs=1e-12), loss
+
+
+# ── the laws ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_hand(y, s, folds, make=PlattCalibrator):
+    """Out-of-fold law and the laws of the fold models on every row, by the public calibrator alone."""
+    laws = np.stack([make().fit(s[train], y[train]).calibrate(s) for train, _ in folds])
+    law = np.empty_like(s)
+    for model, (_, test) in enumerate(folds):
+        law[test] = laws[model][test]
+    return law, laws
+
+
+@pytest.mark.parametrize("loss", ["log", "brier"])
+@pytest.mark.parametrize("form", ["debiased", "difference", "plugin"])
+def test_cross_fit_by_hand(loss, form):
+    _, y, s, q = example()
+    folds = splits(400)
+    law, laws = by_hand(y, s, folds)
+    ours = decompose(y, s, q=q, loss=loss, form=form, calibrator="platt", cv=folds)
+    chain = Chain(y, [Level("S", s), Level("C", law, laws), Level("Q", q)]).decompose(loss, form)
+    assert ours.terms == pytest.approx(chain.terms, abs=1e-12)
+    assert ours.interval("reliability") == chain.interval("reliability")
+
+
+def test_debiased_reliability_is_the_difference_plus_the_spread():
+    """STATISTICS section 1: rel = LD + V, V = mean Σ_k d(fold k, mean of folds); for Brier d is the squared distance."""
+    _, y, s, _ = example()
+    folds = splits(400)
+    law, laws = by_hand(y, s, folds)
+    difference = np.mean((s - y) ** 2 - (law - y) ** 2)
+    v = np.mean(((laws - laws.mean(axis=0)) ** 2).sum(axis=0))
+    d = decompose(y, s, loss="brier", calibrator="platt", cv=folds)
+    assert d.terms["reliability"] == pytest.approx(difference + v, abs=1e-14)
+    se = np.std((s - y) ** 2 - (law - y) ** 2) / 20
+    z = 1.959963984540054  # scipy.stats.norm.ppf(.975)
+    interval = d.interval("reliability")
+    assert interval.high == pytest.approx(difference + 2 * v + z * se, abs=1e-12)
+    assert interval.low == pytest.approx(max(0, difference - z * se), abs=1e-12)
+
+
+def test_the_best_map_by_out_of_fold_loss_is_chosen():
+    _, y, s, _ = example()
+    folds = splits(400)
+    chosen = SelectedCalibrator(candidates=["platt", "isotonic"])
+    for loss in ("log", "brier"):
+        losses_ = {}
+        for name, make in (("platt", PlattCalibrator), ("isotonic", IsotonicCalibrator)):
+            law, _ = by_hand(y, s, folds, make)
+            losses_[name] = get_loss(loss).loss(law, y).mean()
+        d = decompose(y, s, loss=loss, calibrator=chosen, cv=folds)
+        best = min(losses_, key=losses_.get)
+        assert d.notes[0].startswith(f"C is {best}, best of platt, isotonic by out-of-fold {loss} loss")
+        assert {other.name: other.loss for other in d._alternatives} == pytest.approx(losses_, abs=1e-12)
+
+
+def test_calibration_split_by_hand():
+    """Its spread: (K−1)/K Σ_k d(refit without block k, mean of the refits)."""
+    _, y, s, _ = example(600)
+    held, rows = slice(0, 250), slice(250, None)
+    d = decompose(y[rows], s[rows], loss="brier", calibrator="platt", calibration=(s[held], y[held]), random_state=3)
+    law = PlattCalibrator().fit(s[held], y[held]).calibrate(s[rows])
+    assert d.level_losses[:, 1] == pytest.approx((law - y[rows]) ** 2, abs=1e-12)
+    from scoreprism.calibrators._data import Data
+
+    seed = int(np.random.default_rng(3).integers(2**62))
+    kept = split_blocks(Data(s[held], y[held], None, 2, "probability"), seed)
+    refits = np.stack([PlattCalibrator().fit(s[held][i], y[held][i]).calibrate(s[rows]) for i in kept])
+    spread = (REFITS - 1) / REFITS * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
+    assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
+    assert d.notes[0] == "C is platt, as asked for, fitted on the calibration split"
+
+
+def test_calibration_split_speaks_the_labels_of_the_rows():
+    _, y, s, _ = example(300)
+    named = np.where(y == 1, "bad", "good")
+    plain = decompose(y[:200], s[:200], calibration=(s[200:], y[200:]), random_state=0)
+    words = decompose(named[:200], s[:200], pos_label="bad", calibration=(s[200:], named[200:]), random_state=0)
+    assert words.terms == pytest.approx(plain.terms, abs=1e-14)
+    wide = np.column_stack([1 - s, s])
+    columns = decompose(y[:200], wide[:200], calibration=(wide[200:], y[200:]), random_state=0)
+    assert columns.terms == pytest.approx(plain.terms, abs=1e-14)
+
+
+def test_folds_do_not_look_at_outcomes():
+    from scoreprism.calibrators._data import Data
+
+    rng = np.random.default_rng(0)
+    s = rng.random(60)
+    homes = [make_crossfit(5, Data(s, rng.integers(0, 2, 60), None, 2, "probability"), None, 7).home for _ in range(5)]
+    assert all(np.array_equal(homes[0], home) for home in homes)
+    assert np.bincount(homes[0]).tolist() == [12] * 5
+
+
+def test_an_oracle_law_is_what_it_is():
+    _X, y, s, q = example()
+    d = decompose(y, s, q=q, loss="brier", random_state=0)
+    assert d.level_losses[:, 2] == pytest.approx((q - y) ** 2, abs=1e-15)
+    assert not d.level_spreads[:, 2].any()
+    four = decompose(y, s, q=q, latent=np.clip(q + 0.01, 0, 1), loss="brier", random_state=0)
+    assert four.names == ("reliability", "grouping", "heterogeneity", "noise")
+
+
+def test_several_losses_share_their_laws_with_one():
+    X, y, s, _ = example()
+    several = decompose(y, s, X, loss=("log", "brier"), random_state=5, reference="polynomial")
+    for loss in ("log", "brier"):
+        assert several[loss].terms == decompose(y, s, X, loss=loss, random_state=5, reference="polynomial").terms
+
+
+def test_the_same_for_every_n_jobs_and_seed():
+    X, y, s, _ = example(300)
+    found = [decompose(y, s, X, random_state=3, n_jobs=n_jobs, loss="brier").terms for n_jobs in (None, 1, 2)]
+    assert found[0] == found[1] == found[2]
+    assert decompose(y, s, X, random_state=4, loss="brier").terms != found[0]
+    rng = np.random.default_rng(3)
+    assert decompose(y, s, random_state=rng).terms == decompose(y, s, random_state=np.random.default_rng(3)).terms
+
+
+def test_default_reference_finds_what_the_score_lost():
+    """Truth: grouping 0.01223, irreducible 0.19635 (STATISTICS section 7); RMSE at n = 4000 is about 0.0015."""
+    X, y, s, _ = example(4000)
+    d = decompose(y, s, X, loss="brier", random_state=0)
+    assert d.terms["grouping"] == pytest.approx(0.01223, abs=0.006)
+    assert d.lower_bound("grouping").value > 0.004
+    assert d.upper_bound("irreducible").value > 0.19
+
+
+def test_many_rows_are_fitted_on_cells():
+    """The maps of cells and of rows differ by the square of a cell's width: terms agree to 1e-6."""
+    from scoreprism.estimation import _learners
+
+    _, y, s, _ = example(70_000)
+    many = decompose(y, s, loss=("log", "brier"), random_state=0)
+    limit, _learners.CELL_ROWS = _learners.CELL_ROWS, 1 << 30
+    import scoreprism.estimation._chain as chain
+
+    kept, chain.CELL_ROWS = chain.CELL_ROWS, 1 << 30
+    try:
+        exact = decompose(y, s, loss=("log", "brier"), random_state=0)
+    finally:
+        _learners.CELL_ROWS, chain.CELL_ROWS = limit, kept
+    for loss in many:
+        assert many[loss].terms == pytest.approx(exact[loss].terms, abs=2e-6)
+
+
+# ── weights and groups ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_terms_do_not_depend_on_the_scale_of_weights():
+    X, y, s, _ = example(200)
+    weight = np.random.default_rng(2).random(200) + 0.2
+    options = {"reference": "logistic", "random_state": 0}
+    terms = [decompose(y, s, X, sample_weight=c * weight, **options).terms for c in (1.0, 1e-3, 1e4)]
+    assert terms[1] == pytest.approx(terms[0], abs=1e-9)
+    assert terms[2] == pytest.approx(terms[0], abs=1e-9)
+    ones = decompose(y, s, sample_weight=np.full(200, 0.5), random_state=0).terms
+    assert ones == pytest.approx(decompose(y, s, random_state=0).terms, abs=1e-9)
+
+
+def test_whole_weights_are_counts():
+    """A row of weight 2 in the same fold as its twin: the same as the row twice."""
+    _, y, s, _ = example(120)
+    weight = np.random.default_rng(2).integers(1, 4, 120)
+    folds = splits(120)
+    twice = np.repeat(np.arange(120), weight)
+    long = [(np.flatnonzero(np.isin(twice, train)), np.flatnonzero(np.isin(twice, test))) for train, test in folds]
+    once = decompose(y, s, sample_weight=weight, cv=folds, calibrator="platt")
+    repeated = decompose(y[twice], s[twice], cv=long, calibrator="platt")
+    assert once.terms == pytest.approx(repeated.terms, abs=1e-9)
+
+
+def test_kish():
+    weight = np.array([0.5, 1.5, 1.0])
+    assert fitting_weights(weight).sum() == pytest.approx(9 / 3.5)  # (Σw)²/Σw²
+
+
+def test_rows_without_weight_are_absent():
+    X, y, s, _ = example(200)
+    weight = np.ones(200)
+    weight[150:] = 0
+    folds = [(train, test) for train, test in splits(200)]
+    held = [(train[train < 150], test[test < 150]) for train, test in folds]
+    short = decompose(y[:150], s[:150], X[:150, :1], cv=held, calibrator="platt", reference="logistic", loss="brier")
+    long = decompose(
+        y, s, X[:, :1], cv=folds, calibrator="platt", reference="logistic", loss="brier", sample_weight=weight
+    )
+    assert long.terms["reliability"] == pytest.approx(short.terms["reliability"], abs=1e-12)
+
+
+def test_groups_stay_together_and_widen_errors():
+    _X, y, s, _ = example(100)
+    thrice = np.repeat(np.arange(100), 3)
+    home = make_crossfit(5, _data(y[thrice], s[thrice]), thrice, 0).home
+    assert all(np.unique(home[thrice == g]).size == 1 for g in range(100))
+    folds = [(np.flatnonzero(home != f), np.flatnonzero(home == f)) for f in range(5)]
+    clustered, plain = (
+        decompose(y[thrice], s[thrice], cv=folds, groups=groups, calibrator="platt") for groups in (thrice, None)
+    )
+    for term, error in plain.std_error.items():  # three copies of every row are one row
+        assert clustered.std_error[term] == pytest.approx(np.sqrt(3) * error, rel=1e-9)
+
+
+def _data(y, s):
+    from scoreprism.calibrators._data import Data
+
+    return Data(s, y, None, 2, "probability")
+
+
+# ── splits of one's own ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_temporal_splits():
+    X, y, s, _ = example(300)
+    d = decompose(
+        y, s, X, cv=TimeSeriesSplit(4), loss="brier", calibrator="platt", reference="logistic", random_state=0
+    )
+    tested = np.concatenate([test for _, test in TimeSeriesSplit(4).split(s)])
+    assert d.sample_weight.tolist() == np.isin(np.arange(300), tested).astype(float).tolist()
+    assert d.notes[0] == "cv tests 240 of 300 rows: the terms speak of these, the others have weight 0"
+    assert total(d) == pytest.approx(np.mean((s - y)[tested] ** 2), abs=1e-12)
+    train, test = next(iter(TimeSeriesSplit(4).split(s)))
+    law = PlattCalibrator().fit(s[train], y[train]).calibrate(s[test])
+    assert d.level_losses[test, 1] == pytest.approx((law - y[test]) ** 2, abs=1e-12)
+    assert (d.level_spreads[test, 1] > 0).all()
+
+
+MESSAGES = {
+    "cv=1": ({"cv": 1}, "cv must be a whole number of at least 2; got 1. Pass an integer."),
+    "shuffle": ({"cv": ShuffleSplit(4, random_state=0)}, "cv must test each row at most once; got "),
+    "overlap": (
+        {"cv": [(np.arange(60), np.arange(50, 100))]},
+        (
+            "cv must not test on rows it trains on; got 10 rows in both parts of split 0 (row 50, 51, 52, 53, 54, …). "
+            "Use splits whose parts do not overlap."
+        ),
+    ),
+    "leak": (
+        {"cv": KFold(5), "groups": np.arange(100) % 10},
+        (
+            "cv must keep the rows of a group together; got 10 groups in both parts of split 0. "
+            "Use a splitter such as GroupKFold, or leave groups out."
+        ),
+    ),
+    "no splits": ({"cv": []}, "cv must give at least one split; got none. For example cv=5."),
+    "few groups": (
+        {"groups": np.arange(100) % 3},
+        "cross-fitting with 5 folds must have at least 5 groups; got 3. Use fewer folds.",
+    ),
+    "both": (
+        {"q": np.full(100, 0.5), "X": np.zeros((100, 1))},
+        "pass X, to have Q fitted, or q, where it is known; got both.",
+    ),
+    "latent": ({"latent": np.full(100, 0.5)}, "latent must stand above a feature level; got neither X, q nor levels."),
+    "reference": (
+        {"X": np.zeros((100, 1)), "reference": 3},
+        (
+            "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, boosting, or a classifier with "
+            "fit and predict_proba; got 3. For example 'auto'."
+        ),
+    ),
+    "class": ({"calibrator": LogisticRegression}, "got the class LogisticRegression. Pass LogisticRegression()."),
+    "weights": (
+        {"X": np.arange(100.0)[:, None], "reference": KNeighborsClassifier(), "sample_weight": np.ones(100)},
+        (
+            "a classifier must take sample_weight in fit, where there are weights; got KNeighborsClassifier, which does not. "
+            "Use another one, or leave the weights out."
+        ),
+    ),
+    "rows": ({"X": np.zeros((9, 1))}, "X and y_true must have the same number of rows; got 9 and 100."),
+    "sparse": ({"X": __import__("scipy.sparse").sparse.eye(100)}, "X must be a dense table; got a sparse "),
+    "no columns": ({"X": np.zeros((100, 0))}, "X must have at least one column; got none."),
+    "calibration": (
+        {"calibration": np.zeros(5)},
+        "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split; got ndarray of length 5.",
+    ),
+    "levels": ({"levels": {}}, "levels must be a mapping from names to columns, features or a Level; got {}."),
+    "level name": (
+        {"levels": {"C": np.zeros(100)}},
+        "the name of a level must be a word other than S, C, Q and Π; got 'C'.",
+    ),
+    "losses": ({"loss": ["log", "log"]}, "loss must name at least one loss, each once; got ['log', 'log']."),
+    "form": ({"form": "naive"}, "form must be one of debiased, difference, plugin; got 'naive'."),
+    "model": ({"y_proba": LogisticRegression(), "X": np.zeros((100, 1))}, "a model as y_proba must be fitted; got "),
+    "model alone": (
+        {"y_proba": LogisticRegression().fit([[0], [1]], [0, 1])},
+        "a model as y_proba must come with X; got no X. Pass the features it should score.",
+    ),
+    "lists": ({"X": [[[1]]] * 100}, "X must have one row per case; got shape (100, 1, 1)."),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_bad_input(case):
+    _, y, s, _ = example(100)
+    options, text = MESSAGES[case]
+    pattern = text if case == "few groups" else re.escape(text)
+    pattern = (
+        pattern.replace("(calibration=, q=)", re.escape("(calibration=, q=)")) if case == "few groups" else pattern
+    )
+    with pytest.raises(InputError, match=pattern):
+        decompose(y, **{"y_proba": s, **options})
+
+
+def test_one_class_teaches_nothing():
+    text = "y_true must hold at least two classes, for C = P(Y | S) to be fitted; got one class in 20 rows."
+    with pytest.raises(InputError, match=re.escape(text)):
+        decompose(np.zeros(20, dtype=int), np.linspace(0.1, 0.9, 20))
+
+
+def test_reversed_scores_are_pointed_out():
+    _, y, s, _ = example(400)
+    with pytest.warns(ScoreOrderWarning):
+        decompose(y, 1 - s, loss="brier", random_state=0)
+
+
+# ── levels ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_levels_by_columns_arrays_and_laws():
+    X, y, s, q = example(300)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    options = {"loss": "brier", "random_state": 0, "reference": "logistic"}
+    named = decompose(y, s, frame, levels={"first": ["a"]}, **options)
+    assert named.names == ("reliability", "C → first", "first → Q", "irreducible")
+    as_text = decompose(y, s, frame, levels={"first": "a"}, **options)
+    arrays = decompose(y, s, levels={"first": X[:, :1], "all": X}, **options)
+    assert arrays.names == ("reliability", "C → first", "first → all", "irreducible")
+    assert list(named.terms.values()) == pytest.approx(list(as_text.terms.values()), abs=1e-15)
+    assert list(named.terms.values()) == pytest.approx(list(arrays.terms.values()), abs=1e-12)
+    covered = decompose(y, s, frame, levels={"first": "a", "second": ["a", "b"]}, **options)
+    assert covered.level_names == ("S", "C", "first", "second")
+    given_law = decompose(y, s, X, levels={"oracle": Level("q", q)}, **options)
+    assert given_law.level_names == ("S", "C", "oracle", "Q")
+    assert given_law.level_losses[:, 2] == pytest.approx((q - y) ** 2, abs=1e-15)
+    with pytest.raises(InputError, match="level 'first' must name columns of X; got 'c'. Correct the names."):
+        decompose(y, s, frame, levels={"first": ["a", "c"]})
+
+
+def test_a_group_as_a_level_is_calibration_within_groups():
+    """S is calibrated overall and wrong by ±0.2 in two groups: for Brier the level is worth 0.04."""
+    rng = np.random.default_rng(0)
+    s, group = 0.3 + 0.4 * rng.random(4000), rng.choice(["x", "y"], 4000)
+    y = (rng.random(4000) < s + np.where(group == "x", 0.2, -0.2)).astype(int)
+    d = decompose(y, s, levels={"group": group}, loss="brier", random_state=0)
+    assert d.terms["C → group"] == pytest.approx(0.04, abs=4 * d.std_error["C → group"])
+    assert d.lower_bound("C → group").value > 0.03
+    assert d.interval("reliability").low == 0.0
+
+
+def test_chain_terms():
+    assert chain_terms(["S", "C"]) == ("reliability", "refinement")
+    assert chain_terms(["S", "C", "a", "Π"])[-1] == "noise"
+
+
+# ── features and classifiers of other makers ────────────────────────────────────────────────────────────
+
+
+def mixed_frame(n, seed=0):
+    rng = np.random.default_rng(seed)
+    age, job = rng.normal(50, 10, n), rng.choice(["a", "b", "c"], n)
+    shift = np.select([job == "a", job == "b"], [1.0, -1.0], 0.0)
+    y = (rng.random(n) < sigmoid((age - 50) / 10 + shift)).astype(int)
+    frame = pd.DataFrame(
+        {"age": age, "job": job, "when": pd.date_range("2020", periods=n), "id": np.arange(n).astype(str)}
+    )
+    frame.loc[::17, "age"] = np.nan
+    frame.loc[::13, "job"] = None
+    return frame, y, sigmoid((age - 50) / 10)
+
+
+def test_mixed_features_of_any_frame():
+    frame, y, s = mixed_frame(800)
+    found = [
+        decompose(y, s, frame, loss="brier", random_state=0),
+        decompose(pl.Series(y), pl.Series(s), pl.from_pandas(frame), loss="brier", random_state=0),
+        decompose(y, s, pl.from_pandas(frame).to_arrow(), loss="brier", random_state=0),
+    ]
+    for d in found[1:]:
+        assert d.terms == pytest.approx(found[0].terms, abs=1e-12)
+    assert found[0].lower_bound("grouping").value > 0.01  # the job is worth about 0.03
+    assert type(found[0].to_frame()).__module__.startswith("pandas") is False  # y came as an array
+    assert type(found[1].to_frame()).__module__.startswith("polars")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        HistGradientBoostingClassifier(max_iter=10, max_depth=2),
+    ],
+    ids=["logistic", "pipeline", "boosting"],
+)
+def test_any_classifier_as_reference_and_calibrator(reference):
+    X, y, s, _ = example(300)
+    d = decompose(y, s, X, reference=reference, calibrator=LogisticRegression(), loss="brier", random_state=0)
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+    assert f"Q fitted by {type(reference).__name__}, cross-fitted in 5 folds" in d.notes
+    framed = decompose(y, s, pd.DataFrame(X, columns=["a", "b"]), reference=reference, loss="brier", random_state=0)
+    assert framed.terms["grouping"] == pytest.approx(
+        decompose(y, s, X, reference=reference, loss="brier", random_state=0).terms["grouping"], abs=1e-9
+    )
+
+
+def test_a_classifier_by_hand():
+    """The reference sees the features and, last, the score."""
+    X, y, s, _ = example(300)
+    folds = splits(300)
+    d = decompose(y, s, X, reference=LogisticRegression(), cv=folds, loss="brier")
+    table = np.column_stack([X, s])
+    train, test = folds[2]
+    law = LogisticRegression().fit(table[train], y[train]).predict_proba(table[test])[:, 1]
+    assert d.level_losses[test, 2] == pytest.approx((law - y[test]) ** 2, abs=1e-12)
+
+
+def test_errors_of_a_classifier_say_whose_they_are():
+    frame, y, s = mixed_frame(200)
+    text = "LogisticRegression must be able to learn from these features; got its own error: "
+    with pytest.raises(InputError, match=re.escape(text)):
+        decompose(y, s, frame[["age", "job"]], reference=LogisticRegression())
+
+
+def test_overfit_guard():
+    X, y, s, _ = example(400)
+    with pytest.warns(OverfitWarning, match="the law Q overfits: its spread over the folds is [0-9.]+ % of its loss"):
+        d = decompose(y, s, X, reference=ExtraTreesClassifier(10, random_state=0), loss="brier", random_state=0)
+    assert any("overfits" in note for note in d.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decompose(y, s, X, loss="brier", random_state=0)
+
+
+def test_a_model_in_place_of_scores():
+    X, y, _, _ = example(400)
+    labels = np.where(y == 1, "bad", "good")
+    model = LogisticRegression().fit(X[:200, :1], labels[:200])
+    d = decompose(labels[200:], model, X[200:, :1], pos_label="bad", loss="brier", random_state=0)
+    law = model.predict_proba(X[200:, :1])
+    same = decompose(
+        labels[200:], law, X[200:, :1], classes=model.classes_, pos_label="bad", loss="brier", random_state=0
+    )
+    assert d.terms == pytest.approx(same.terms, abs=1e-12)
+    assert d.risk == pytest.approx(np.mean((law[:, 0] - y[200:]) ** 2), abs=1e-12)
+
+
+def test_double_use_is_said():
+    X, y, _, _ = example(300)
+    forest = ExtraTreesClassifier(20, min_samples_leaf=20, random_state=0).fit(X, y)
+    note = "ExtraTreesClassifier was trained on as many rows as there are here (300), perhaps on these: "
+    assert any(line.startswith(note) for line in decompose(y, forest, X, random_state=0).notes)
+    near = make_pipeline(KNeighborsClassifier(50)).fit(X, y)
+    notes = decompose(y, near, X, loss="brier", random_state=0).notes
+    assert any(line.startswith("KNeighborsClassifier was trained on these rows (it keeps them)") for line in notes)
+    fresh, outcome, _, _ = example(200, seed=1)
+    assert not any("trained on" in line for line in decompose(outcome, forest, fresh, random_state=0).notes)
+
+
+# ── intervals ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_envelope_reaches_as_far_as_any_map():
+    _, y, s, _ = example(400)
+    d = decompose(y, s, loss="brier", random_state=0)
+    envelope, bracket = d.interval("reliability", method="envelope"), d.interval("reliability")
+    assert envelope.low == bracket.low
+    assert envelope.method == "envelope"
+    z = 1.959963984540054  # scipy.stats.norm.ppf(.975)
+    reach = [a.difference + 2 * a.spread + z * a.std_error for a in d._alternatives]
+    assert envelope.high == pytest.approx(max(bracket.high, *reach), abs=1e-15)
+    again = Decomposition.from_json(d.to_json())
+    assert again.interval("reliability", method="envelope") == envelope
+    with pytest.raises(
+        UnavailableError, match="an envelope compares candidate maps for C; 'refinement' has none here."
+    ):
+        d.interval("refinement", method="envelope")
+
+
+def test_bca_is_scipys():
+    """scipy.stats.bootstrap(method="BCa") on the same replicates of a mean."""
+    from scipy.stats import bootstrap
+
+    x = np.random.default_rng(0).exponential(size=40)
+    theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
+    ours = bca(float(x.mean()), theirs.bootstrap_distribution, x, 0.95)
+    assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
+
+
+def test_bca_refits_with_the_folds_of_the_rows():
+    _, y, s, _ = example(200)
+    d = decompose(y, s, loss="brier", calibrator="platt", random_state=0)
+    interval = d.interval("reliability", method="bca", n_resamples=99)
+    assert interval == d.interval("reliability", method="bca", n_resamples=99)
+    assert interval.low < d.terms["reliability"] < interval.high
+    assert d._resampler.terms(np.ones(200)) == pytest.approx(list(d.terms.values()), abs=1e-12)
+    double = d._resampler.terms(np.full(200, 2.0))  # every row twice, in its fold: the same maps, as Platt's has no n
+    assert double == pytest.approx(list(d.terms.values()), abs=1e-9)
+    split = decompose(y[:100], s[:100], calibration=(s[100:], y[100:]), loss="brier")
+    with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
+        split.interval("reliability", method="bca")
+
+
+def test_resolution_form():
+    """Uncertainty is the entropy of the base rate, ȳ(1−ȳ) for Brier; refinement is uncertainty − resolution."""
+    _, y, s, _ = example(400)
+    d = decompose(y, s, loss="brier", random_state=0)
+    form = d.resolution_form
+    assert form.terms["uncertainty"] == pytest.approx(y.mean() * (1 - y.mean()), abs=1e-14)
+    assert form.terms["reliability"] == pytest.approx(d.terms["reliability"], abs=1e-14)
+    assert form.terms["uncertainty"] - form.terms["resolution"] == pytest.approx(d.terms["refinement"], abs=1e-14)
+    with pytest.raises(UnavailableError, match="this decomposition has no resolution form"):
+        _ = form.resolution_form
+
+
+# ── hard cases ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [5, 10, 50])
+def test_few_rows(n):
+    rng = np.random.default_rng(0)
+    s = rng.random(n)
+    y = np.arange(n) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        d = decompose(y, s, rng.random((n, 2)), loss="log", random_state=0)
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+    assert (n >= 30) or any("independent rows" in note for note in d.notes)
+
+
+def test_rare_events():
+    rng = np.random.default_rng(0)
+    s = rng.beta(1, 999, 20_000)
+    y = (rng.random(20_000) < s).astype(int)
+    d = decompose(y, s, loss="log", random_state=0)
+    assert d.interval("reliability").low == 0.0
+    assert abs(d.terms["reliability"]) < 0.002
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+
+
+def test_scores_of_zero_and_one():
+    _, y, s, _ = example(300)
+    s = s.copy()
+    s[np.flatnonzero(y == 1)[:2]] = 0.0
+    with pytest.warns(scoreprism.exceptions.InfiniteLossWarning, match="infinite in 2 of 300 rows"):
+        d = decompose(y, s, loss="log", random_state=0)
+    assert d.risk == np.inf
+    assert d.terms["reliability"] == np.inf
+    assert np.isfinite(d.terms["refinement"])
+    assert d.summary().advice[0].startswith("The loss is infinite")
+    assert np.isfinite(decompose(y, s, loss="log", clip=1e-6, random_state=0).risk)
+
+
+@pytest.mark.parametrize("score", [np.full(200, 0.3), np.repeat([0.0, 1.0], 100), np.round(np.linspace(0, 1, 200), 1)])
+def test_scores_with_few_values(score):
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.2 + 0.5 * score).astype(int)
+    d = decompose(y, score, rng.random((200, 2)), loss="brier", random_state=0)
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+
+
+@pytest.mark.parametrize("X", [np.zeros((200, 2)), np.full((200, 2), np.nan), np.repeat([[np.inf, 1.0]], 200, axis=0)])
+def test_features_that_say_nothing(X):
+    _, y, s, _ = example(200)
+    d = decompose(y, s, X, loss="brier", random_state=0)
+    assert d.lower_bound("grouping").value <= 0.0
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+
+
+def test_classes_that_never_occur():
+    rng = np.random.default_rng(0)
+    law = np.column_stack([rng.dirichlet(np.ones(4), 300), np.zeros(300)])
+    y = (rng.random(300)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    d = decompose(y, law, rng.random((300, 2)), classes=range(5), random_state=0)
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+
+
+def test_interrupted_work_leaves_nothing_behind():
+    """Ctrl-C inside a user's classifier goes through, and the next call works."""
+
+    class Slow(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            raise KeyboardInterrupt
+
+    X, y, s, _ = example(100)
+    with pytest.raises(KeyboardInterrupt):
+        decompose(y, s, X, reference=Slow())
+    assert decompose(y, s, random_state=0).n == 100
