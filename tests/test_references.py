@@ -1,0 +1,284 @@
+"""Reference laws: encoders, members, the stack, boosting from an offset, the partition bound."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.optimize import minimize
+
+from scoreprism.calibrators._logistic import fit_logistic
+from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism.datasets import CopulaLaw
+from scoreprism.exceptions import InputError
+from scoreprism.references import MEMBERS, StackedReference, partition_lower_bound
+from scoreprism.references._boosting import Growth, boost
+from scoreprism.references._features import BINS, Encoder, parse_features
+from scoreprism.references._members import Task, from_eta, mixing_weights, to_eta
+from scoreprism.simplex import sigmoid
+
+
+def features_of(X):
+    table = parse_features(X, len(X))
+    return Encoder.fitted(table)(table)
+
+
+# ── encoders ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_columns_of_every_kind():
+    frame = pd.DataFrame(
+        {
+            "number": [1.0, 2.0, np.nan, 4.0],
+            "whole": [1, 2, 3, 4],
+            "flag": [True, False, True, False],
+            "word": ["a", "b", None, "a"],
+            "level": pd.Categorical(["x", "y", "x", "y"]),
+            "time": pd.to_datetime(["2020-01-01", "2020-01-02", None, "2020-01-04"]),
+        }
+    )
+    kinds = [column.dtype.kind for column in parse_features(frame, 4)]
+    assert kinds == ["f", "f", "f", "U", "U", "f"]
+    assert parse_features(frame, 4)[5].tolist()[:2] == [1577836800.0, 1577923200.0]  # seconds since 1970
+    same = parse_features(pl.from_pandas(frame), 4)
+    for ours, theirs in zip(parse_features(frame, 4), same, strict=True):
+        assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f")
+    mixed = parse_features([[1, "a"], [None, "b"]], 2)
+    assert [column.dtype.kind for column in mixed] == ["f", "U"]
+
+
+def test_bins_keep_the_order_and_missing_values_are_bin_zero():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1000)
+    x[:10] = np.nan
+    codes = features_of(x[:, None]).codes[0]
+    assert (codes[:10] == 0).all()
+    assert codes.max() <= BINS
+    order = np.argsort(x[10:])
+    assert (np.diff(codes[10:][order].astype(int)) >= 0).all()
+    counts = np.bincount(codes[10:])[1:]
+    assert counts.max() <= 1.2 * counts.min()
+
+
+def test_rare_categories_are_other():
+    words = np.array(["often"] * 90 + ["seldom"] * 8 + ["once", "never"], dtype=object)
+    encoded = features_of(words[:, None])
+    assert encoded.codes[0].tolist() == [1] * 90 + [2] * 8 + [0, 0]
+    assert features_of(np.arange(200).astype(str)[:, None]).design.shape[0] == 0  # names of rows say nothing
+
+
+def test_outliers_do_not_lead():
+    x = np.r_[np.linspace(0, 1, 99), 1e12]
+    assert np.abs(features_of(x[:, None]).design).max() == 4.0
+
+
+@pytest.mark.parametrize(
+    ("X", "text"),
+    [
+        (pd.DataFrame({"a": [[1], [2]]}), "column 'a' of X must hold one value per row; got objects of type list."),
+        (np.array([1j, 2j]), "column 0 of X must hold numbers, times or categories; got dtype complex128."),
+        ([[1], [1, 2]], "X must be a rectangular table; got "),
+    ],
+)
+def test_bad_features(X, text):
+    with pytest.raises(InputError, match=re.escape(text)):
+        parse_features(X, 2)
+
+
+# ── offsets ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_logistic_with_an_offset_is_scipys_minimum():
+    rng = np.random.default_rng(0)
+    x, offset = rng.normal(size=(3, 200)), rng.normal(size=200)
+    y = (rng.random(200) < 0.4).astype(float)
+    weight, penalty = rng.random(200) + 0.5, np.diag([1.0, 2.0, 0.0])
+
+    def value(beta):
+        eta = beta @ x + offset
+        return weight @ (np.logaddexp(0, eta) - y * eta) + 0.5 * beta @ penalty @ beta
+
+    best = minimize(value, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
+    ours = fit_logistic(x, y, weight, penalty=penalty, offset=offset)
+    assert ours.coefficients == pytest.approx(best.x, abs=1e-5)
+    assert ours.loss <= best.fun + 1e-9
+
+
+def test_softmax_with_an_offset_is_scipys_minimum():
+    rng = np.random.default_rng(0)
+    x, offset = rng.normal(size=(150, 2)), rng.normal(size=(150, 3))
+    y, ridge = rng.integers(0, 3, 150), np.ones((2, 3))
+
+    def value(flat):
+        theta = flat.reshape(2, 3)
+        logs = log_softmax(x @ theta + offset)
+        return -logs[np.arange(150), y].sum() + 0.5 * (theta**2).sum()
+
+    best = minimize(value, np.zeros(6), method="BFGS", options={"gtol": 1e-9})
+    tight = fit_softmax(x, y, None, np.zeros((2, 3)), ridge, offset=offset)
+    loose = fit_softmax(x, y, None, np.zeros((2, 3)), ridge, offset=offset, tight=False)
+    assert tight.ravel() == pytest.approx(best.x, abs=1e-5)
+    assert value(loose.ravel()) == pytest.approx(best.fun, rel=1e-5)
+
+
+# ── boosting ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_tree_is_the_best_split_by_hand():
+    """Depth 1, no ridge, rate 1: the leaf values are Newton steps Σ(y−p)/Σp(1−p) on both sides of the best cut."""
+    x = np.repeat(np.arange(8.0), 25)
+    y = (x >= 5).astype(float)
+    y[::7] = 1 - y[::7]
+    features = features_of(x[:, None])
+    growth = Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
+    start = np.full(200, np.log(0.3 / 0.7))
+    fitted = boost(features, start, y, np.ones(200), growth, np.random.default_rng(0))
+    eta = next(iter(fitted.staged(features, start, (1,))))
+    gains = [sum(((y - 0.3)[side].sum()) ** 2 / (0.21 * side.sum()) for side in (x <= c, x > c)) for c in range(7)]
+    cut = int(np.argmax(gains))
+    for side in (x <= cut, x > cut):
+        assert eta[side] == pytest.approx(start[side] + (y - 0.3)[side].sum() / (0.21 * side.sum()), abs=1e-12)
+
+
+def test_boosting_lowers_the_loss_stage_by_stage():
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 3))
+    y = (rng.random(500) < sigmoid(4 * (X[:, 0] > 0.5) - 2)).astype(float)
+    features, start = features_of(X), np.zeros(500)
+    fitted = boost(features, start, y, np.ones(500), Growth(stages=20), np.random.default_rng(0))
+    losses = [np.mean(np.logaddexp(0, eta) - y * eta) for eta in fitted.staged(features, start, tuple(range(1, 21)))]
+    assert (np.diff([np.log(2), *losses]) < 0).all()
+
+
+def test_categories_are_split_by_what_they_mean():
+    """Alternating categories: one cut in the order of outcomes separates them, none in the order of names."""
+    rng = np.random.default_rng(0)
+    word = rng.choice(list("abcdefgh"), 2000)
+    y = np.isin(word, list("aceg")).astype(float)
+    features = features_of(word[:, None])
+    growth = Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
+    fitted = boost(features, np.zeros(2000), y, np.ones(2000), growth, rng)
+    eta = next(iter(fitted.staged(features, np.zeros(2000), (1,))))
+    assert np.array_equal(eta > 0, y == 1)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_law_that_cannot_be_beaten_is_kept(k):
+    """Outcomes drawn from the start: what members add is noise, and the mixture gives it little weight."""
+    rng = np.random.default_rng(1)
+    base = rng.random(3000) if k == 2 else rng.dirichlet(np.ones(3), 3000)
+    law = np.column_stack([1 - base, base]) if k == 2 else base
+    codes = (rng.random(3000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    X = rng.random((3000, 3))
+    reference = StackedReference(random_state=0).fit(X, codes, y_proba=base)
+    found = reference.predict_proba(X, y_proba=base)
+    assert np.abs(found - law).mean() < 0.02
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_every_member_gives_laws(name, k):
+    rng = np.random.default_rng(0)
+    features = features_of(rng.random((200, 3)))
+    base = np.full(200, 0.4) if k == 2 else np.full((200, 3), 1 / 3)
+    task = Task(features, base, rng.integers(0, k, 200), rng.random(200), k)
+    for law in MEMBERS[name](task, rng)(features, base):
+        assert law.shape == base.shape
+        assert ((law > 0) & (law < 1)).all()
+        assert k == 2 or law.sum(axis=1) == pytest.approx(np.ones(200), abs=1e-12)
+    assert from_eta(to_eta(base)) == pytest.approx(base, abs=1e-12)
+
+
+def test_mixing_weights_are_the_best():
+    """Against scipy's SLSQP on the same convex problem."""
+    rng = np.random.default_rng(0)
+    hits = rng.random((3, 400)) ** np.array([[1.0], [0.5], [2.0]])
+    ours = mixing_weights(hits, None, steps=5000)
+
+    def value(share):
+        return -np.log(share @ hits).mean()
+
+    theirs = minimize(
+        value, np.full(3, 1 / 3), bounds=[(0, 1)] * 3, constraints={"type": "eq", "fun": lambda w: w.sum() - 1}
+    )
+    assert value(ours) <= theirs.fun + 1e-5
+    assert ours.sum() == pytest.approx(1.0)
+
+
+# ── the stack as an estimator ───────────────────────────────────────────────────────────────────────────
+
+
+def test_stack_learns_and_remembers():
+    X, y, q = CopulaLaw(rho=0.0).sample(3000, 0)
+    labels = np.where(y == 1, "yes", "no")
+    fitted = StackedReference().fit(X[:2000], labels[:2000])
+    law = fitted.predict_proba(X[2000:])
+    assert law.sum(axis=1) == pytest.approx(np.ones(1000))
+    assert np.sqrt(np.mean((law[:, 1] - q[2000:]) ** 2)) < 0.06
+    assert set(fitted.predict(X[2000:])) == {"no", "yes"}
+    assert fitted.weights_.sum() == pytest.approx(1.0)
+    again = StackedReference().fit(X[:2000], labels[:2000])
+    assert np.array_equal(again.predict_proba(X[2000:]), law)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda X, y: StackedReference("forest").fit(X, y), "members must be one of calibrated, logistic, polynomial"),
+        (lambda X, y: StackedReference(()).fit(X, y), "members must name at least one learner; got none."),
+        (lambda X, y: StackedReference().fit(X, y * 0), "y must hold at least two classes; got one."),
+        (lambda X, y: StackedReference().fit(X, y).predict_proba(X[:, :1]), "X must have 2 columns, as in fit; got 1."),
+        (
+            lambda X, y: StackedReference().fit(X, y, y_proba=np.full((100, 3), 1 / 3)),
+            "y_proba must have a column for each label; got 3 classes beside 2 labels.",
+        ),
+    ],
+)
+def test_stack_refuses(call, text):
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match=re.escape(text)):
+        call(rng.random((100, 2)), rng.integers(0, 2, 100))
+
+
+# ── the partition bound ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_partition_bound_by_hand_for_the_log_loss():
+    """One bin, two regions with 3 of 4 and 0 of 4 events: entropies in nats, jackknife by its definition."""
+
+    def entropy(p):
+        return -sum(v * np.log(v) for v in (p, 1 - p) if v > 0)
+
+    def short(k, n):
+        left_out = (k * entropy((k - 1) / (n - 1)) if k else 0) + (n - k) * entropy(k / (n - 1))
+        return (n - 1) * (entropy(k / n) - left_out / n)
+
+    y = np.array([1, 1, 1, 0, 0, 0, 0, 0])
+    bound = partition_lower_bound(y, np.full(8, 0.4), partition=np.repeat([0, 1], 4), loss="log", calibrator="platt")
+    assert bound.explained == pytest.approx(entropy(3 / 8) - 0.5 * entropy(3 / 4), abs=1e-12)
+    assert bound.bias == pytest.approx(0.5 * short(3, 4) + 0.5 * short(0, 4) - short(3, 8), abs=1e-12)
+    assert bound.induced == pytest.approx(0.0, abs=1e-12)
+    assert np.isfinite(bound.lower_bound().value)
+
+
+def test_partition_bound_sees_nothing_where_nothing_is():
+    rng = np.random.default_rng(0)
+    s = rng.random(4000)
+    y = (rng.random(4000) < s).astype(int)
+    bound = partition_lower_bound(y, s, rng.random((4000, 3)), loss="brier", random_state=0)
+    assert abs(bound.estimate) < 4 * bound.std_error
+    assert bound.lower_bound().value < 0.001
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "partition_lower_bound must have X or partition; got neither."),
+        ({"partition": np.arange(20)}, "regions must hold at least two rows; got none that does."),
+        ({"X": np.zeros((20, 1)), "n_bins": 0}, "n_bins must be a whole number of at least 1; got 0."),
+    ],
+)
+def test_partition_bound_refuses(options, text):
+    with pytest.raises(InputError, match=re.escape(text)):
+        partition_lower_bound(np.arange(20) % 2, np.linspace(0.1, 0.9, 20), **options)

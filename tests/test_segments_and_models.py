@@ -1,0 +1,235 @@
+"""decompose_by, compare, summaries and advice."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
+from scoreprism.datasets import CopulaLaw
+from scoreprism.decomposition._advice import meaning
+from scoreprism.estimation._segments import holm
+from scoreprism.exceptions import InputError
+from scoreprism.simplex import sigmoid
+
+
+def example(n=600, seed=0):
+    X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
+    return X, y, sigmoid(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
+
+
+# ── segments ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_laws_are_fitted_inside_segments():
+    X, y, s, _ = example()
+    segment = np.where(X[:, 1] > 0.5, "high", "low")
+    found = decompose_by(segment, y, s, X, loss="brier", random_state=0, reference="logistic")
+    for name in ("high", "low"):
+        rows = segment == name
+        alone = decompose(y[rows], s[rows], X[rows], loss="brier", random_state=0, reference="logistic")
+        assert found[name].terms == pytest.approx(alone.terms, abs=1e-15)
+    weights = [np.mean(segment == name) for name in ("high", "low")]
+    mean = np.average([found[name].terms["reliability"] for name in ("high", "low")], weights=weights)
+    assert found.terms["reliability"] == pytest.approx(mean, abs=1e-15)
+
+
+def test_a_contribution_is_no_decomposition():
+    """STATISTICS section 7: S = .4, Q = (.4, .8), C = .6: segment A contributes −.04 to reliability, having none."""
+    y = np.repeat([0, 1, 0, 1], [6000, 4000, 2000, 8000])
+    segment = np.repeat(["A", "A", "B", "B"], [6000, 4000, 2000, 8000])
+    s, q = np.full(y.size, 0.4), np.where(segment == "A", 0.4, 0.8)
+    whole = Chain(y, [Level("S", s), Level("C", np.full(y.size, 0.6)), Level("Q", q)]).decompose("brier", "difference")
+    assert whole.contributions(segment).mean[0, 0] == pytest.approx(-0.04, abs=1e-12)
+    own = decompose_by(segment, y, s, loss="brier", calibrator="platt", random_state=0)
+    assert own["A"].terms["reliability"] == pytest.approx(0.0, abs=1e-4)
+    assert own["B"].terms["reliability"] == pytest.approx(0.16, abs=1e-2)
+
+
+def test_holm():
+    """R 4.x: p.adjust(c(.01, .02, .03, .04, .05), "holm") is .05 .08 .09 .09 .09."""
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_evidence_by_hand():
+    """One-sided p of LD/se over segments, Holm-adjusted; joint bounds by Bonferroni."""
+    from scipy.stats import norm
+
+    X, y, s, _ = example()
+    found = decompose_by(X[:, 1] > 0.5, y, s, loss="brier", random_state=0)
+    raw = []
+    for d in found.decompositions.values():
+        rows = d.level_losses[:, 0] - d.level_losses[:, 1]
+        raw.append(norm.sf(rows.mean() / (rows.std() / np.sqrt(rows.size))))
+    assert list(found.pvalues().values()) == pytest.approx(holm(raw), abs=1e-12)
+    bounds = found.lower_bounds("reliability", 0.95)
+    assert bounds[True] == pytest.approx(found[True].lower_bound("reliability", 0.975).value, abs=1e-15)
+
+
+def test_segments_that_cannot_be_decomposed_are_named():
+    _, y, s, _ = example(60)
+    segment = np.array(["big"] * 57 + ["tiny"] * 3)
+    found = decompose_by(segment, y, s, loss="brier", random_state=0)
+    assert list(found.decompositions) == ["big"]
+    assert found.skipped["tiny"].startswith("cross-fitting with 5 folds must have at least 5 rows; got 3.")
+    assert "segment tiny was left out: cross-fitting" in repr(found)
+    with pytest.raises(InputError, match="no segment could be decomposed; the first, 0: "):
+        decompose_by(np.arange(60), y, s)
+
+
+def test_rows_of_every_argument_are_cut():
+    _X, y, s, q = example(400)
+    segment, weight = np.arange(400) % 2, np.random.default_rng(0).random(400) + 0.5
+    frame = decompose_by(
+        pl.Series(segment), pl.Series(y), pl.Series(s), q=pl.Series(q), sample_weight=list(weight), random_state=0
+    )
+    rows = segment == 1
+    alone = decompose(y[rows], s[rows], q=q[rows], sample_weight=weight[rows], random_state=0)
+    assert frame[1].terms == pytest.approx(alone.terms, abs=1e-15)
+    assert frame.to_frame().columns[:3] == ["segment", "rows", "loss"]
+    assert set(frame.to_dict()["segments"]) == {"0", "1"}
+
+
+def test_labels_are_those_of_all_rows():
+    """A segment in which the positive label never occurs is named, not read the other way round."""
+    _, y, s, _ = example(200)
+    label = np.where(y == 1, "bad", "good")
+    segment = np.where(np.arange(200) < 150, "a", "b")
+    label[150:] = "good"
+    found = decompose_by(segment, label, s, pos_label="bad", loss="brier", random_state=0)
+    assert found.skipped["b"].startswith("y_true must hold at least two classes")
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([2, 2, 2], 200)
+    three = (rng.random(200)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    three[150:] = np.minimum(three[150:], 1)
+    both = decompose_by(segment, three, law, loss="brier", random_state=0)
+    assert both["b"].n_classes == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"levels": {"g": np.zeros(60)}}, "decompose_by takes scores and X; got levels or a model."),
+        ({"cv": [([0], [1])]}, "cv must be a number of folds; got list. Splits of all rows do not fit a segment."),
+        ({"loss": ("log", "brier")}, "decompose_by takes one loss; got 2. Call it once for each."),
+    ],
+)
+def test_what_segments_cannot_take(options, text):
+    _, y, s, _ = example(60)
+    with pytest.raises(InputError, match=re.escape(text)):
+        decompose_by(np.arange(60) % 2, y, s, **options)
+
+
+# ── models ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_models_share_rows_and_folds():
+    _X, y, s, q = example()
+    found = compare({"score": s, "oracle": q}, y, loss="brier", random_state=0)
+    seed = int(np.random.default_rng(0).integers(2**62))
+    assert found["score"].terms == decompose(y, s, loss="brier", random_state=seed).terms
+    gap = found.difference("score", "oracle")
+    assert gap.risk == pytest.approx(np.mean((s - y) ** 2 - (q - y) ** 2), abs=1e-14)
+    rows = (s - y) ** 2 - (q - y) ** 2
+    assert gap.risk_std_error == pytest.approx(rows.std() / np.sqrt(rows.size), rel=1e-9)
+    assert gap.terms["reliability"] + gap.terms["refinement"] == pytest.approx(gap.risk, abs=1e-14)
+    assert found.ranking() == ("oracle", "score")
+    assert found.to_dict()["oracle"]["risk"] == found["oracle"].risk
+
+
+def test_a_frame_of_models():
+    _, y, s, q = example(300)
+    scores = pd.DataFrame({"score": s, "oracle": q})
+    found = compare(scores, pd.Series(y), loss="brier", random_state=0)
+    assert found["score"].terms == compare({"score": s, "oracle": q}, y, loss="brier", random_state=0)["score"].terms
+    table = found.to_frame()
+    assert list(table["model"]) == ["oracle", "score"]
+    assert list(table.columns) == ["model", "loss", "reliability", "refinement", "behind", "behind_std_error"]
+    assert table["behind"][0] == 0.0
+
+
+def test_fitted_estimators_with_features():
+    X, y, _, _ = example(600)
+    models = {"one": LogisticRegression().fit(X[:200, :1], y[:200])}
+    pair = {
+        "both": LogisticRegression().fit(X[:200], y[:200]),
+        "again": LogisticRegression(C=0.01).fit(X[:200], y[:200]),
+    }
+    found = compare(pair, y[200:], X[200:], loss="brier", random_state=0, reference="logistic")
+    law = pair["both"].predict_proba(X[200:])[:, 1]
+    assert found["both"].risk == pytest.approx(np.mean((law - y[200:]) ** 2), abs=1e-14)
+    assert found.names == ("reliability", "grouping", "irreducible")
+    assert compare(models, y[200:], X[200:, :1], random_state=0)["one"].n == 400
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.2], {}, {1: [0.5]}])
+def test_models_must_have_names(scores):
+    with pytest.raises(InputError, match="scores must"):
+        compare(scores, [0, 1])
+
+
+# ── what it means ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_advice_follows_bounds():
+    X, y, s, _ = example(4000)
+    bold = sigmoid(2.5 * np.log(s / (1 - s)))
+    d = decompose(y, bold, X, loss="brier", random_state=0)
+    first, second, third = d.summary().advice
+    least = d.lower_bound("reliability").value
+    assert first == f"Recalibrate: that gains at least {least:.3g} ({100 * least / d.risk:.2g} %) of the loss."
+    least = d.lower_bound("grouping").value
+    assert second.startswith(f"A better model of these features gains at least {least:.3g} (")
+    assert third.startswith(f"A loss of {d.upper_bound('irreducible').value:.3g} or less can be reached")
+
+
+def test_nothing_to_conclude():
+    rng = np.random.default_rng(3)
+    p = rng.random(60)
+    y = (rng.random(60) < p).astype(int)
+    advice = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic").summary().advice
+    assert advice[0] == "Nothing can be concluded at this n (60 rows)."
+    assert advice[1].startswith("No miscalibration is shown: recalibration gains at most ")
+
+
+def test_rows_needed():
+    """n·((1.645 + 0.842)·se/value)² rows would show the value at 95 % with power 0.8."""
+    _, y, s, _ = example(600, seed=2)
+    d = decompose(y, s, loss="brier", random_state=0)
+    needed = 600 * ((1.6448536 + 0.8416212) * d.std_error["reliability"] / d.terms["reliability"]) ** 2
+    told = re.search(r"about ([0-9,]+) rows would show", d.summary().advice[0])
+    assert told is not None
+    assert int(told[1].replace(",", "")) == pytest.approx(needed, rel=0.1)
+
+
+def test_summary_shows_the_bound_that_holds():
+    X, y, s, _ = example(400)
+    d = decompose(y, s, X, loss="brier", random_state=0)
+    table = d.summary(0.9).to_dict()
+    assert table["terms"]["grouping"]["known at 90 %"] == f"≥ {d.lower_bound('grouping', 0.9).value:.5f}"
+    assert table["terms"]["irreducible"]["known at 90 %"] == f"≤ {d.upper_bound('irreducible', 0.9).value:.5f}"
+    text = repr(d.summary())
+    assert "recalibration on held-out data" in text
+    assert text.count("→ ") == len(d.summary().advice)
+    assert "<table" in d.summary()._repr_html_()
+
+
+def test_summaries_without_advice():
+    exact = FiniteModel([0.5, 0.5], [0.2, 0.6]).decompose([0.3, 0.5], {"Q": ["a", "b"]})
+    assert exact.summary().advice == ()
+    assert exact.summary().to_dict()["terms"]["reliability"]["known at 95 %"] == "exact"
+    corp = corp_decomposition([0, 1, 0, 1], [0.2, 0.8, 0.8, 0.8], loss="brier").summary()
+    assert corp.advice == ()
+    assert corp.to_dict()["terms"]["miscalibration"]["known at 95 %"] == "no interval"
+    assert meaning("bureau → Y") == "richer features or better data"
+    assert meaning("something") == ""
+
+
+def test_plug_in_has_a_summary():
+    X, y, s, _ = example(300)
+    text = repr(decompose(y, s, X, loss="brier", form="plugin", reference="logistic", random_state=0).summary())
+    assert "residual" in text
