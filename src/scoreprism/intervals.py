@@ -7,6 +7,7 @@ linear in it, so its mean and covariance are all that has to be kept when the ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -449,6 +450,28 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
 
     z = quantile(level, two_sided=True)
     return Interval(point(-z), point(z), level, "bca")
+
+
+def tail(z: float) -> float:
+    """
+    P(Z > z) of a standard normal variable, to full precision far out.
+
+    Parameters
+    ----------
+    z : float
+        A statistic.
+
+    Returns
+    -------
+    float
+        One-sided p-value.
+
+    Examples
+    --------
+    >>> round(tail(1.6448536269514722), 6), tail(10.0) > 0
+    (0.05, True)
+    """
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from scoreprism.decomposition._table import TermTable
 from scoreprism.estimation._decompose import decompose
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.frames import backend_of, take_rows
-from scoreprism.intervals import TermInference
+from scoreprism.intervals import TermInference, tail
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, IntArray
 
@@ -145,7 +144,7 @@ def _evidence(d: Decomposition, name: str) -> float:
     shift, error = TermInference(name, d._roles[i], i, 1, len(d.level_names), d._moments).lower_statistic()
     if not error > 0.0 or not math.isfinite(shift):
         return 1.0 if not shift > 0.0 else 0.0
-    return NormalDist().cdf(-shift / error)
+    return tail(shift / error)
 
 
 def holm(pvalues: list[float]) -> list[float]:

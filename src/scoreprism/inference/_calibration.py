@@ -131,6 +131,8 @@ class TestResult:
         Statistic, p-value and weight of each part of "min-p"; degrees of freedom of "hosmer-lemeshow".
     notes : tuple of str
         What a reader must know.
+    about : str
+        "Calibration" or "Grouping".
 
     Examples
     --------
@@ -148,6 +150,7 @@ class TestResult:
     n_resamples: int
     components: Parts = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    about: str = "Calibration"
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -164,7 +167,7 @@ class TestResult:
     def __repr__(self) -> str:
         how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
         lines = [
-            f"Calibration test {self.method}: p = {self.pvalue:.4g} (statistic {self.statistic:.4g})",
+            f"{self.about} test {self.method}: p = {self.pvalue:.4g} (statistic {self.statistic:.4g})",
             f"  hypothesis: {self.hypothesis}",
             f"  {self.n} rows; {how}",
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from scoreprism.crossfit import run_all
 from scoreprism.estimation._chain import Block, Problem, calibrated_by, fit_levels
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.inference._calibration import TestResult
+from scoreprism.intervals import tail
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, to_eta
 from scoreprism.references._stack import StackedReference
@@ -97,7 +97,7 @@ def grouping_test(
     problem = parse(request)
     count = parse_count(n_resamples, "n_resamples", 19)
     statistic, pvalue, draws = _METHODS[chosen](problem, rng, count, n_jobs)
-    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, problem.sheet.n, draws)
+    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, problem.sheet.n, draws, about="Grouping")
 
 
 def _features(problem: Problem) -> Features:
@@ -126,7 +126,7 @@ def _projected_covariance(
     product = weight * (_freed(outcome, basis, weight) * _freed(h, basis, weight)).sum(axis=1)
     error = float(np.sqrt(((product - product.mean()) ** 2).sum()))
     z = float(product.sum()) / error if error > 1e-12 * np.abs(product).sum() else 0.0
-    return z, NormalDist().cdf(-z), 0
+    return z, tail(z), 0
 
 
 def _direction(
