@@ -174,7 +174,8 @@ def check_truths() -> None:
 def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
     if q.ndim == 1:
         return (rng.random(q.shape[0]) < q).astype(np.intp)
-    return (rng.random(q.shape[0])[:, None] > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    passed: IntArray = (rng.random((q.shape[0], 1)) > q.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return passed
 
 
 def _by_first(
@@ -213,7 +214,8 @@ def _marginal(x1: FloatArray, x2: FloatArray) -> FloatArray:
     """E σ(η + u) over the effect u of the cluster."""
     nodes, weights = _HERMITE
     eta = LAW.logit(x1, x2)
-    return sum(w * expit(eta + CLUSTER_SD * u) for u, w in zip(nodes, weights / weights.sum(), strict=True))  # type: ignore[return-value]
+    found: FloatArray = expit(eta[..., None] + CLUSTER_SD * nodes) @ (weights / weights.sum())
+    return found
 
 
 def _clusters() -> Scenario:
@@ -243,7 +245,8 @@ def _three_logits(x1: FloatArray, x2: FloatArray, x3: FloatArray) -> FloatArray:
 
 def _three_score(x1: FloatArray, x2: FloatArray) -> FloatArray:
     z = _three_logits(x1, x2, np.full_like(x1, 0.5))
-    return softmax(1.4 * z + np.array([0.0, 0.15, 0.0]), axis=-1)
+    law: FloatArray = softmax(1.4 * z + np.array([0.0, 0.15, 0.0]), axis=-1)
+    return law
 
 
 def _three() -> Scenario:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,56 +30,56 @@ class Section:
 
 @dataclass(frozen=True)
 class Value:
-    """A number from simulations with its Monte-Carlo error."""
+    """A number from simulations with its Monte-Carlo error; tables show it times `unit`."""
 
     value: float
     error: float
+    unit: float = 1.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What a number must be: at least `low`, at most `high`; `size` judges its absolute value."""
+    """What a number, as shown, must be: at least `low`, at most `high`; `size` judges its absolute value."""
 
     low: float | None = None
     high: float | None = None
     size: bool = False
-    unit: float = 1.0
-    text: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        if self.text:
-            return self.text
-        low, high = (None if end is None else f"{end * self.unit:.3g}" for end in (self.low, self.high))
-        if low is not None and high is not None:
-            return f"[{low}, {high}]"
-        return f"≥ {low}" if high is None else f"≤ {high}"
+        if self.low is not None and self.high is not None:
+            return f"[{self.low:.3g}, {self.high:.3g}]"
+        text = f"≤ {self.high:.3g}" if self.low is None else f"≥ {self.low:.3g}"
+        return f"size {text}" if self.size else text
 
     def judge(self, found: Value) -> str:
         """``met``; ``missed``; or ``within error`` where the value misses by at most two Monte-Carlo errors."""
-        value = abs(found.value) if self.size else found.value
+        value, error = found.value * found.unit, found.error * found.unit
         if np.isnan(value):
             return "no number"
-        gaps = [0.0 if self.low is None else self.low - value, 0.0 if self.high is None else value - self.high]
-        short = max(gaps)
+        value = abs(value) if self.size else value
+        short = max(
+            self.low - value if self.low is not None else 0.0, value - self.high if self.high is not None else 0.0
+        )
         if short <= 0:
             return "met"
-        return "within error" if short <= 2 * found.error else "**missed**"
+        return "within error" if short <= 2 * error else "**missed**"
 
 
 # ── summing up ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def mean(values: FloatArray) -> Value:
+    """A mean of losses, shown in 1e-4."""
     kept = values[~np.isnan(values)]
     if kept.size < 2:
-        return Value(float(kept.mean()) if kept.size else float("nan"), float("nan"))
-    return Value(float(kept.mean()), float(kept.std(ddof=1) / np.sqrt(kept.size)))
+        return Value(float(kept.mean()) if kept.size else float("nan"), float("nan"), 1e4)
+    return Value(float(kept.mean()), float(kept.std(ddof=1) / np.sqrt(kept.size)), 1e4)
 
 
 def root_mean_square(errors: FloatArray) -> Value:
     squares = mean(errors**2)
     root = float(np.sqrt(squares.value))
-    return Value(root, squares.error / (2 * root) if root > 0 else 0.0)
+    return Value(root, squares.error / (2 * root) if root > 0 else 0.0, 1e4)
 
 
 def root_ratio(ours: FloatArray, theirs: FloatArray) -> Value:
@@ -112,16 +112,9 @@ def within(low: FloatArray, high: FloatArray, truth: float) -> FloatArray:
 
 
 def judged(line: Line, found: Value, bar: Bar | None) -> Line:
-    """A line with its Monte-Carlo error, bar and verdict, in the units of the bar."""
-    scale = 1e4 if bar is not None and bar.unit == 1e4 else 1.0
-    line = line | {"±": scale * found.error}
+    """A line with the Monte-Carlo error of the number in question, its bar and the verdict."""
+    line = line | {"±": found.unit * found.error}
     return line if bar is None else line | {"bar": str(bar), "verdict": bar.judge(found)}
-
-
-def small(bar: Bar) -> Bar:
-    """A bar given in 1e-4."""
-    ends = [None if end is None else end * 1e-4 for end in (bar.low, bar.high)]
-    return replace(bar, low=ends[0], high=ends[1], unit=1e4)
 
 
 def _written(column: str, value: Any) -> str:
@@ -135,7 +128,7 @@ def _written(column: str, value: Any) -> str:
         return f"{value:.0e}"
     if column in _SMALL_UNITS:
         return f"{1e4 * value:.1f}".replace("-", "−")
-    return f"{value:.3f}" if value < 10 else f"{value:.1f}"
+    return f"{value:.2g}" if column == "±" else f"{value:.3f}"
 
 
 def markdown(sections: Sequence[Section]) -> str:
