@@ -128,7 +128,9 @@ def _written(column: str, value: Any) -> str:
         return f"{value:.0e}"
     if column in _SMALL_UNITS:
         return f"{1e4 * value:.1f}".replace("-", "−")
-    return f"{value:.2g}" if column == "±" else f"{value:.3f}"
+    if column == "±":
+        return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+    return f"{value:.3f}"
 
 
 def markdown(sections: Sequence[Section]) -> str:
