@@ -16,20 +16,18 @@ from benchmarks.statistics.scenarios import LOSSES, SCENARIOS, Draw, mean_q
 from scoreprism.decomposition import Decomposition
 
 
-def decomposed(draw: Draw, rng: np.random.Generator, **options: Any) -> tuple[Mapping[str, Decomposition], list[str]]:
-    """Both losses of one sample, and the classes of the warnings that came with them."""
+def decomposed(draw: Draw, rng: np.random.Generator, **options: Any) -> Mapping[str, Decomposition]:
+    """Both losses of one sample."""
     options.setdefault("loss", LOSSES)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = scoreprism.decompose(draw.y, draw.s, random_state=int(rng.integers(2**31)), **options)
-    return found, [warning.category.__name__ for warning in caught]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of overfitting: the notes of the result say it too
+        seed = int(rng.integers(2**31))
+        found: Mapping[str, Decomposition] = scoreprism.decompose(draw.y, draw.s, random_state=seed, **options)
+    return found
 
 
-def recorded(found: Mapping[str, Decomposition], warned: list[str], *, envelope: bool = False) -> Numbers:
-    numbers: Numbers = {}
-    for loss, result in found.items():
-        numbers |= {f"{loss}.{key}": value for key, value in _of_one(result, envelope).items()}
-    return numbers | {"guard": float("OverfitWarning" in warned)}
+def recorded(found: Mapping[str, Decomposition], *, envelope: bool = False) -> Numbers:
+    return {f"{loss}.{key}": value for loss, one in found.items() for key, value in _of_one(one, envelope).items()}
 
 
 def _of_one(result: Decomposition, envelope: bool) -> Numbers:
@@ -45,7 +43,7 @@ def _of_one(result: Decomposition, envelope: bool) -> Numbers:
     if envelope:
         wide = result.interval("reliability", method="envelope")
         numbers |= {"env.low": wide.low, "env.high": wide.high}
-    spreads, losses = _level_means(result)
+    spreads = np.average(result.level_spreads, axis=0, weights=result.sample_weight)
     numbers["spread.C"] = spreads[1]
     if "grouping" in terms:
         two_sided = result.interval("grouping")
@@ -57,17 +55,9 @@ def _of_one(result: Decomposition, envelope: bool) -> Numbers:
             "irr": terms["irreducible"],
             "irr.upper": result.upper_bound("irreducible").value,
             "spread.Q": spreads[2],
-            "guard": float(spreads[2] > 0.05 * losses[2]),
+            "guard": float(any("overfits" in note for note in result.notes)),
         }
     return numbers
-
-
-def _level_means(result: Decomposition) -> tuple[np.ndarray, np.ndarray]:
-    weight = result.sample_weight
-    return (
-        np.average(result.level_spreads, axis=0, weights=weight),
-        np.average(result.level_losses, axis=0, weights=weight),
-    )
 
 
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,14 +66,14 @@ def _level_means(result: Decomposition) -> tuple[np.ndarray, np.ndarray]:
 def scores(rng: np.random.Generator, scenario: str, n: int) -> Numbers:
     """Without features: reliability, its intervals, and the paper's plug-in of the same sample."""
     draw = SCENARIOS[scenario].sample(n, rng)
-    numbers = recorded(*decomposed(draw, rng), envelope=True)
+    numbers = recorded(decomposed(draw, rng), envelope=True)
     return numbers | {f"{loss}.plugin": split_half_plugin(draw.y, draw.s, loss) for loss in LOSSES}
 
 
 def oracle(rng: np.random.Generator, scenario: str, n: int) -> Numbers:
     """With the true law given as ``q=``."""
     draw = SCENARIOS[scenario].sample(n, rng)
-    return recorded(*decomposed(draw, rng, q=draw.q))
+    return recorded(decomposed(draw, rng, q=draw.q))
 
 
 def features(
@@ -92,7 +82,7 @@ def features(
     """With the reference law fitted on features; also glest's grouping loss of the same sample, where asked for."""
     draw = SCENARIOS[scenario].sample(n, rng)
     options: dict[str, Any] = {"sample_weight": draw.weight, "groups": draw.groups if groups else None}
-    numbers = recorded(*decomposed(draw, rng, X=draw.X, reference=make_reference(reference), **options))
+    numbers = recorded(decomposed(draw, rng, X=draw.X, reference=make_reference(reference), **options))
     if peer and has_glest():
         numbers["brier.glest"] = glest_grouping(draw.X, draw.y, draw.s, int(rng.integers(2**31)))
     return numbers
@@ -108,7 +98,7 @@ def make_reference(name: str) -> Any:
 
 def multiclass_null(rng: np.random.Generator, n: int) -> Numbers:
     draw = SCENARIOS["3-class null"].sample(n, rng)
-    return recorded(*decomposed(draw, rng))
+    return recorded(decomposed(draw, rng))
 
 
 def identity(rng: np.random.Generator, n: int) -> Numbers:
@@ -119,7 +109,7 @@ def identity(rng: np.random.Generator, n: int) -> Numbers:
     wild = draw._replace(s=rng.uniform(0.01, 0.99, n), q=rng.uniform(0.01, 0.99, n))
     numbers: Numbers = {}
     for kind, sample in (("fitted", draw), ("random", wild)):
-        found, _ = decomposed(sample, rng, loss=tuple(ALL), q=sample.q)
+        found = decomposed(sample, rng, loss=tuple(ALL), q=sample.q)
         numbers[kind] = max(abs(sum(one.terms.values()) - one.risk) for one in found.values())
     return numbers
 
