@@ -40,10 +40,10 @@ def drawn(rng, shift):
 def test_an_interrupted_run_continues(tmp_path, capsys):
     cell = Cell("a/cell", drawn, 50, 10, {"shift": 1.0})
     checkpoint = Checkpoint(tmp_path)
-    whole = run(cell, Checkpoint(None), quick=False, jobs=1)
-    run(cell, checkpoint, quick=True, jobs=1)
+    whole = run(cell, Checkpoint(None), cell.full, jobs=1)
+    run(cell, checkpoint, cell.quick, jobs=1)
     assert len(checkpoint.load(cell)["x"]) == 10
-    resumed = run(cell, checkpoint, quick=False, jobs=1)
+    resumed = run(cell, checkpoint, cell.full, jobs=1)
     np.testing.assert_array_equal(resumed["x"], whole["x"])
     assert whole["failed"].sum() == np.isnan(whole["x"]).sum() > 0
     assert "a failure that is counted" in capsys.readouterr().err
@@ -51,7 +51,7 @@ def test_an_interrupted_run_continues(tmp_path, capsys):
 
 def test_a_checkpoint_of_other_code_is_not_used(tmp_path, capsys):
     cell, checkpoint = Cell("a/cell", drawn, 50, 10, {"shift": 1.0}), Checkpoint(tmp_path)
-    run(cell, checkpoint, quick=True, jobs=1)
+    run(cell, checkpoint, cell.quick, jobs=1)
     checkpoint.mark = "another"
     assert checkpoint.load(cell) == {}
     assert "the code has changed" in capsys.readouterr().err

@@ -30,6 +30,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="cells whose names begin so")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables there instead of printing them")
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep results there and continue from them")
+    parser.add_argument("--simulations", type=int, metavar="N", help="at most N samples of each cell")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--stale", action="store_true", help="use results of other versions of the code too")
     parser.add_argument("--list", action="store_true", help="names of the cells, and nothing else")
@@ -71,7 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
             skipped.append(f"{cell.name}: not available, {lacking}")
             continue
         place = f"[{number}/{len(chosen)}]"
-        book[cell.name] = run(cell, checkpoint, quick=options.quick, jobs=options.jobs, place=place)
+        wanted = min(cell.quick if options.quick else cell.full, options.simulations or cell.full)
+        book[cell.name] = run(cell, checkpoint, wanted, jobs=options.jobs, place=place)
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
     sections = [section(book) for section in SECTIONS]
     seconds = sum(float(np.nansum(results["seconds"])) for results in book.values())

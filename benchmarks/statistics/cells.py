@@ -120,12 +120,11 @@ def _joined(old: dict[str, FloatArray], new: list[Numbers]) -> dict[str, FloatAr
     return {key: np.r_[old.get(key, absent), [one.get(key, np.nan) for one in new]] for key in keys}
 
 
-def run(cell: Cell, checkpoint: Checkpoint, *, quick: bool, jobs: int, place: str = "") -> dict[str, FloatArray]:
-    """All simulations of a cell: those on disk, and the rest."""
-    wanted = cell.quick if quick else cell.full
+def run(cell: Cell, checkpoint: Checkpoint, wanted: int, *, jobs: int, place: str = "") -> dict[str, FloatArray]:
+    """The first simulations of a cell: those on disk, and the rest."""
     results = checkpoint.load(cell)
     done = len(results["failed"]) if results else 0
-    start, block = time.perf_counter(), max(2 * jobs, 10 if quick else 20)
+    start, block = time.perf_counter(), max(2 * jobs, 20)
     with Parallel(n_jobs=jobs) as pool:
         while done < wanted:
             numbers = pool(delayed(timed)(cell, i) for i in range(done, min(done + block, wanted)))
