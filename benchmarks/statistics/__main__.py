@@ -48,8 +48,10 @@ def missing(cell: Cell) -> str:
     return "" if hasattr(scoreprism, name) else f"scoreprism.{name}"
 
 
-def versions(*, quick: bool, seconds: float, verdicts: str) -> str:
-    command = f"python -m benchmarks.statistics{' --quick' if quick else ''}"
+def versions(options: argparse.Namespace, seconds: float, verdicts: str) -> str:
+    command = "python -m benchmarks.statistics" + " --quick" * options.quick
+    command += f" --only {' '.join(options.only)}" if options.only else ""
+    command += f" --simulations {options.simulations}" if options.simulations else ""
     return (
         f"`{command}`: {verdicts}.\n\nUnits of truth, bias, RMSE and width are 1e-4 of the loss; ± is the Monte-Carlo error "
         "of the number that the bar speaks of. *within error*: the bar is missed by at most two of these. "
@@ -77,9 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
     sections = [section(book) for section in SECTIONS]
     seconds = sum(float(np.nansum(results["seconds"])) for results in book.values())
-    text = "# Simulations\n\n" + versions(
-        quick=options.quick, seconds=seconds, verdicts=tally(sections) or "no verdicts"
-    )
+    text = "# Simulations\n\n" + versions(options, seconds, tally(sections) or "no verdicts")
     failed = [
         f"{name}: {results['failed'].sum():.0f} samples failed"
         for name, results in book.items()
