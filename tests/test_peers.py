@@ -12,10 +12,10 @@ import warnings
 import numpy as np
 import pytest
 
-import scoreprism
-from scoreprism import Chain, Level
+from scoreprism import Chain, Level, decompose
 from scoreprism.calibrators import PlattCalibrator
 from scoreprism.datasets import CopulaLaw
+from scoreprism.references import partition_lower_bound
 from scoreprism.simplex import sigmoid
 
 #: On `example()`: glest 0.0.1 with `PARTITION`, by (bins, strategy), its Brier score halved; probmetrics 1.3.0 with our
@@ -95,6 +95,14 @@ def test_glest_before_corrections_is_a_chain_of_in_sample_laws():
         assert found.terms["grouping"] == pytest.approx(GLEST[15, "uniform"]["GL_uncorrected"], rel=1e-9)
 
 
+def test_partition_lower_bound_is_glest_before_what_bins_induce():
+    """Its bias by the jackknife, which is exact for Brier; what bins induce is by another map than theirs."""
+    X, y, s, _ = example()
+    found = partition_lower_bound(y, s, partition=quarters(X), loss="brier", n_bins=15, strategy="uniform")
+    assert found.explained == pytest.approx(GLEST[15, "uniform"]["GL_uncorrected"], rel=1e-9)
+    assert found.bias == pytest.approx(GLEST[15, "uniform"]["GL_bias"], rel=1e-9)
+
+
 # ── probmetrics ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -138,9 +146,8 @@ def test_probmetrics_is_the_difference_form_of_a_chain(loss):
     assert found.terms["reliability"] == pytest.approx(PROBMETRICS[loss], abs=1e-9)
 
 
-@pytest.mark.skipif(not hasattr(scoreprism, "decompose"), reason="scoreprism.decompose is still to come")
 @pytest.mark.parametrize("loss", list(PROBMETRICS))
 def test_probmetrics_is_decompose_with_its_folds(loss):
     _, y, s, _ = example()
-    found = scoreprism.decompose(y, s, loss=loss, calibrator=PlattCalibrator(), cv=stratified(y, 3), form="difference")
+    found = decompose(y, s, loss=loss, calibrator=PlattCalibrator(), cv=stratified(y, 3), form="difference")
     assert found.terms["reliability"] == pytest.approx(PROBMETRICS[loss], abs=1e-9)

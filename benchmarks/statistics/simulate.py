@@ -138,4 +138,4 @@ def calibration_rate(rng: np.random.Generator, kind: str, simulations: int, **ar
 
     seed = int(rng.integers(2**31))
     function = tests_power.size if kind == "size" else tests_power.power
-    return {"reject": float(function(**arguments, simulations=simulations, seed=seed))}
+    return {"reject": function(**arguments, simulations=simulations, seed=seed, n_jobs=1).rate}
