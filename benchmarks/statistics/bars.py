@@ -77,7 +77,7 @@ def _feature_cells() -> Iterator[Cell]:
             yield Cell(f"new/{name}/{n}", simulate.features, 200, 2, {"scenario": name, "n": n})
     for n in SIZES:
         arguments = {"scenario": "clusters", "n": n, "groups": False}
-        yield Cell(f"new/clusters, ignored/{n}", simulate.features, 200, 2, arguments)
+        yield Cell(f"new/clusters, ignored/{n}", simulate.features, 200, 2, arguments, seed=f"new/clusters/{n}")
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """Run a cell, which is one function on many seeds, in blocks that are kept on disk: an interrupted run continues.
 
-Simulation i of a cell depends on the name of the cell and on i alone: not on their number, the jobs or the order.
+Simulation i of a cell depends on the name of the cell (or its seed) and on i alone: not on their number, the jobs or the order.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ _SOURCES = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A simulation: its name, the function of (generator, **arguments) for one sample, and how often."""
+    """A simulation: name, function of (generator, **arguments) for one sample, how often; cells of one `seed` share samples."""
 
     name: str
     function: Callable[..., Numbers]
     full: int
     quick: int
     arguments: dict[str, Any] = field(default_factory=dict)
+    seed: str = ""
 
     def one(self, i: int) -> Numbers:
         """Simulation i; a failure is a number too, so that it is counted and ends nothing."""
-        rng = np.random.default_rng([zlib.crc32(self.name.encode()), i])
+        rng = np.random.default_rng([zlib.crc32((self.seed or self.name).encode()), i])
         try:
             return self.function(rng, **self.arguments)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
