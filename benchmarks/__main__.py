@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bootstrap, calibrators, decompositions, imports, losses
+from benchmarks import bootstrap, calibrators, decompositions, estimation, imports, losses
 from benchmarks.runner import run
 
 GROUPS = {
@@ -13,6 +13,7 @@ GROUPS = {
     "decompositions": decompositions,
     "calibrators": calibrators,
     "bootstrap": bootstrap,
+    "estimation": estimation,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,100 @@
+"""grouping_test: size and power on exact laws, and its borders."""
+
+import re
+
+import numpy as np
+import pytest
+
+from scoreprism import grouping_test
+from scoreprism.datasets import CopulaLaw
+from scoreprism.exceptions import InputError
+from scoreprism.inference._grouping import score_basis
+from scoreprism.simplex import sigmoid
+
+
+def null(n, seed):
+    """A score that is a function of the true law: the features add nothing (STATISTICS, scenario q2)."""
+    X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
+    return y, sigmoid(2 * np.log(q / (1 - q))), X
+
+
+def lost(n, seed):
+    X, y, _ = CopulaLaw(rho=0.0).sample(n, seed)
+    return y, sigmoid(2.5 * (X.sum(axis=1) - 1)), X
+
+
+def test_finds_what_is_lost_and_nothing_else():
+    assert grouping_test(*lost(2000, 0), random_state=0).pvalue < 0.01
+    result = grouping_test(*null(2000, 0), random_state=0)
+    assert result.pvalue > 0.01
+    assert result.about == "Grouping"
+    assert repr(result).startswith("Grouping test projected-covariance: p = ")
+    assert result.hypothesis == "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
+
+
+def test_same_seed_same_result():
+    data = lost(400, 1)
+    assert grouping_test(*data, random_state=5) == grouping_test(*data, random_state=5)
+    assert grouping_test(*data, random_state=5) != grouping_test(*data, random_state=6)
+
+
+def test_the_statistic_is_a_normal_score():
+    """p is the upper tail of the statistic: scipy.stats.norm.sf."""
+    from scipy.stats import norm
+
+    result = grouping_test(*lost(600, 2), random_state=0)
+    assert result.pvalue == pytest.approx(norm.sf(result.statistic), rel=1e-12)
+
+
+def test_bootstrap():
+    found = grouping_test(*lost(500, 0), method="bootstrap", n_resamples=39, random_state=0)
+    assert found.pvalue == pytest.approx(1 / 40)
+    assert found.n_resamples == 39
+    again = grouping_test(*lost(500, 0), method="bootstrap", n_resamples=39, random_state=0, n_jobs=2)
+    assert again.statistic == found.statistic
+    assert grouping_test(*null(500, 3), method="bootstrap", n_resamples=39, random_state=0).pvalue > 0.05
+
+
+def test_several_classes_weights_and_discrete_scores():
+    rng = np.random.default_rng(0)
+    X = rng.random((900, 2))
+    law = np.column_stack([0.2 + 0.2 * X[:, 0], 0.3 + 0.2 * X[:, 1], 0.5 - 0.2 * X.sum(axis=1)])
+    y = (rng.random(900)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    coarse = np.tile(law.mean(axis=0), (900, 1))
+    assert grouping_test(y, law, X, random_state=0).pvalue > 0.01
+    assert grouping_test(np.where(X[:, 0] > 0.5, 0, y), coarse, X, random_state=0).pvalue < 0.01
+    outcome, s, X = lost(1000, 4)
+    assert grouping_test(outcome, np.round(s, 1), X, sample_weight=rng.random(1000), random_state=0).pvalue < 0.05
+
+
+def test_basis_of_the_score():
+    """Splines are a partition of unity; few scores have means of their own."""
+    basis = score_basis(np.linspace(0.01, 0.99, 200))
+    assert basis.sum(axis=1) == pytest.approx(np.ones(200), abs=1e-12)
+    assert score_basis(np.round(np.linspace(0, 1, 200), 1)).shape == (200, 11)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"X": None}, "grouping_test must have X; got None. Pass the features; calibration_test needs none."),
+        ({"method": "pcm"}, "method must be one of projected-covariance, bootstrap; got 'pcm'."),
+    ],
+)
+def test_refuses(change, text):
+    y, s, X = null(100, 0)
+    with pytest.raises(InputError, match=re.escape(text)):
+        grouping_test(**{"y_true": y, "y_proba": s, "X": X, **change})
+
+
+def test_few_rows_are_refused():
+    y, s, X = null(30, 0)
+    with pytest.raises(InputError, match="each half of the rows must hold 20 of them and two classes; got 15 rows of"):
+        grouping_test(y, s, X)
+
+
+@pytest.mark.statistical
+def test_size_of_projected_covariance():
+    """Nominal 5 %; 400 draws have a standard error of 1.1 %: three of them on either side."""
+    rate = np.mean([grouping_test(*null(400, seed), random_state=seed).pvalue < 0.05 for seed in range(400)])
+    assert 0.017 < rate < 0.083

@@ -1,0 +1,50 @@
+"""The progress bar: silent unless a terminal waits."""
+
+import io
+import sys
+import time
+
+import pytest
+
+from scoreprism import _progress
+from scoreprism._progress import tracked
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_silent_without_a_terminal(capsys):
+    assert list(tracked(iter(range(3)), 3, "numbers")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_after_a_while_in_a_terminal(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "PATIENCE", 0.01)
+    slow = (time.sleep(0.02) or i for i in range(4))
+    assert list(tracked(slow, 4, "counting slowly")) == [0, 1, 2, 3]
+    assert "counting slowly" in screen.getvalue()
+
+
+def test_quick_work_shows_nothing_in_a_terminal(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert list(tracked(iter(range(3)), 3, "numbers")) == [0, 1, 2]
+    assert screen.getvalue() == ""
+
+
+def test_the_bar_goes_when_work_fails(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+
+    def failing():
+        yield 1
+        raise KeyboardInterrupt
+
+    work = tracked(failing(), 2, "failing")
+    assert next(work) == 1
+    with pytest.raises(KeyboardInterrupt):
+        next(work)
