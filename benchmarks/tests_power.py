@@ -21,6 +21,8 @@ from scoreprism.datasets import CopulaLaw
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 
 LEVEL, RESAMPLES, ROWS = 0.05, 199, 2000
+#: Not the data on which the weights of min-p were chosen (seed 2).
+SIZE_SEED, POWER_SEED = 1, 3
 LAW = CopulaLaw(rho=0.0)
 NODES, SHARES = (0.5 * np.polynomial.legendre.leggauss(64)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(64)[1])
 
@@ -170,12 +172,14 @@ def main(*, quick: bool) -> bool:
     simulations = 100 if quick else 1000
     met = []
     for k, draw in NULLS.items():
-        found = {f"n = {n}": rates(draw, n, simulations, 1, methods=_methods(k)) for n in (200, 500, 2000)}
+        found = {f"n = {n}": rates(draw, n, simulations, SIZE_SEED, methods=_methods(k)) for n in (200, 500, 2000)}
         table(f"size, {k} classes", found, [".03–.07"] * len(found))
         met += [0.03 <= column["min-p"].rate <= 0.07 for column in found.values()]
     for k in (2, 3):
         chosen = {name: law for name, law in ALTERNATIVES.items() if name.startswith("3:") == (k == 3)}
-        found = {name: rates(draw, ROWS, simulations, 2, methods=_methods(k)) for name, (draw, _) in chosen.items()}
+        found = {
+            name: rates(draw, ROWS, simulations, POWER_SEED, methods=_methods(k)) for name, (draw, _) in chosen.items()
+        }
         bars = [bar for _, bar in chosen.values()]
         table(f"power, {k} classes, n = {ROWS}", found, [f"≥ {bar:.2f}" if bar else "" for bar in bars])
         met += [c["min-p"].rate >= bar for c, bar in zip(found.values(), bars, strict=True) if bar]

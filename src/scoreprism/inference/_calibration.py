@@ -42,7 +42,7 @@ class CalibrationTest:
     >>> CALIBRATION_TESTS["kuiper"].reference
     'Monte Carlo'
     >>> CALIBRATION_TESTS["min-p"].two
-    {'lr-platt': 1.0, 'lr-spline': 1.0, 'kuiper': 0.5, 'bins': 1.5}
+    {'lr-platt': 1.0, 'lr-spline': 0.5, 'kuiper': 0.5, 'bins': 1.0}
     """
 
     name: str
@@ -84,7 +84,7 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
             "min-p",
             "the smallest p-value over weight of several tests, calibrated as such",
             "Monte Carlo",
-            {"lr-platt": 1.0, "lr-spline": 1.0, "kuiper": 0.5, "bins": 1.5},
+            {"lr-platt": 1.0, "lr-spline": 0.5, "kuiper": 0.5, "bins": 1.0},
             dict.fromkeys(("score-vector", "score-polynomial", "kuiper", "bins", "top-label"), 1.0),
         ),
         ("spiegelhalter", "mean Brier loss against its expectation", "normal", spiegelhalter, spiegelhalter),
