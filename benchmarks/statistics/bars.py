@@ -272,8 +272,11 @@ def irreducible(book: Book) -> Section:
                 line = _line(scenario, n, loss, what, results) | _estimate(results, loss, "irr", truth)
                 judge = study == "features" and loss == "brier" and n == 2000
                 bar = Bar(high=12.0, size=True) if judge else None
-                lines.append(judged(line, mean(results[f"{loss}.irr"] - truth), bar))
-    return Section("7. The irreducible term", lines)
+                luck = results.get(f"{loss}.chance", 0.0)  # checkpoints of earlier versions have none
+                bias = mean(results[f"{loss}.irr"] - truth - luck)
+                lines.append(judged(line | {"bias": bias.value}, bias, bar))
+    text = "Bias: beside the mean loss of the true law on the same outcomes, which has the same luck and expectation."
+    return Section("7. The irreducible term", lines, text)
 
 
 def guard(book: Book) -> Section:

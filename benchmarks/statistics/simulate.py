@@ -14,6 +14,7 @@ from benchmarks.statistics.cells import Numbers
 from benchmarks.statistics.peers import glest_grouping, has_glest, split_half_plugin
 from benchmarks.statistics.scenarios import LOSSES, SCENARIOS, Draw, mean_q
 from scoreprism.decomposition import Decomposition
+from scoreprism.losses import get_loss
 
 
 def decomposed(draw: Draw, rng: np.random.Generator, **options: Any) -> Mapping[str, Decomposition]:
@@ -79,10 +80,18 @@ def oracle(rng: np.random.Generator, scenario: str, n: int) -> Numbers:
 def features(
     rng: np.random.Generator, scenario: str, n: int, reference: str = "auto", *, peer: bool = False, groups: bool = True
 ) -> Numbers:
-    """With the reference law fitted on features; also glest's grouping loss of the same sample, where asked for."""
+    """
+    With the reference law fitted on features; also glest's grouping loss of the same sample, where asked for.
+
+    `chance` is how far the mean loss of the true law is from its expectation: luck that every irreducible term has.
+    """
     draw = SCENARIOS[scenario].sample(n, rng)
     options: dict[str, Any] = {"sample_weight": draw.weight, "groups": draw.groups if groups else None}
     numbers = recorded(decomposed(draw, rng, X=draw.X, reference=make_reference(reference), **options))
+    for loss in LOSSES:
+        rows = get_loss(loss).loss(draw.q, draw.y)
+        chance = float(np.average(rows, weights=draw.weight)) - SCENARIOS[scenario].truth(loss).irreducible
+        numbers[f"{loss}.chance"] = chance
     if peer and has_glest():
         numbers["brier.glest"] = glest_grouping(draw.X, draw.y, draw.s, int(rng.integers(2**31)))
     return numbers
