@@ -76,8 +76,8 @@ class Resamples(Protocol):
     def units(self) -> IntArray:
         """The unit (row or cluster) of each row."""
 
-    def terms(self, counts: FloatArray) -> FloatArray:
-        """The terms, every row counted so many times."""
+    def term(self, index: int, counts: FloatArray) -> float:
+        """A term, every row counted so many times."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,7 +287,7 @@ class Decomposition(TermTable):
         units, i = self._resampler.units, self._index(name)
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (self._resampler.terms(drawn[units].astype(float))[i] for drawn in draws)
+        work = (self._resampler.term(i, drawn[units].astype(float)) for drawn in draws)
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
         weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
         centred = weight * (self.rows[:, i] - self.terms[name])

@@ -1,13 +1,14 @@
-"""From parsed rows to the laws of a chain: Ĉ by the best of several maps, then level by level what features add."""
+"""From parsed rows to the laws of a chain: Ĉ mixed from several maps, then level by level what features add."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from scoreprism.calibrators._data import Data
@@ -16,7 +17,7 @@ from scoreprism.decomposition._rows import Sheet, spread
 from scoreprism.estimation._learners import CELL_ROWS, Cells, MapLearner, OwnMap, fit_foreign
 from scoreprism.estimation._tables import Table
 from scoreprism.intervals import Alternative, Moments
-from scoreprism.losses import ProperLoss
+from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, mixing_weights
 from scoreprism.references._stack import foreign_law, hit_rows
@@ -88,28 +89,119 @@ def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss) -> Alternative
     )
 
 
+#: A law whose spread over the folds is more than this share of its loss has learned noise.
+OVERFIT = 0.05
+#: How far the weights of the folds count as noise: the jackknife overstates the variance of a choice by about two.
+_DAMPED = 0.5**0.5
+
+
 @dataclass(frozen=True)
 class Choice:
-    """The map chosen for a loss, with its laws; and what every candidate says of the reliability."""
+    """The law C, a mixture of candidate maps; and what each candidate alone says of the reliability, by loss."""
 
     winner: Calibrated
-    alternatives: tuple[Alternative, ...]
+    shares: FloatArray  # (models, candidates)
+    alternatives: dict[str, tuple[Alternative, ...]]
+
+    @property
+    def described(self) -> str:
+        """The maps that matter and their shares."""
+        names = self.winner.name.split(", ")
+        mean = self.shares.mean(axis=0)
+        main = sorted(zip(mean, names, strict=True), key=lambda pair: -pair[0])
+        return ", ".join(f"{name} {100 * share:.0f} %" for share, name in main if share >= 0.005)
 
 
-def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> dict[str, Choice]:
-    """Fit every candidate map; for each loss the one with the smallest loss out of sample is chosen."""
-    preferred = None if problem.calibration is None else _preferred(problem, problem.calibration, losses)
-    winners: dict[str, Calibrated] = {}
-    found: dict[str, list[Alternative]] = {name: [] for name in losses}
+def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> Choice:
+    """
+    Fit every candidate map, and mix them by their likelihood out of sample.
+
+    The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row helps
+    to choose its own map: taking the best one instead would flatter it. A map that has learned noise is left out.
+    """
+    candidates = [calibrated_by(problem, learner) for learner in problem.maps]
+    alternatives = {
+        name: tuple(judged(problem.sheet, candidate, loss) for candidate in candidates) for name, loss in losses.items()
+    }
+    sober = _sober(problem, candidates)
+    if problem.calibration is not None:
+        share = _likelihood_shares(_split_hits(problem, problem.calibration), problem.calibration.weight, sober)
+        shares = np.tile(share, (len(problem.plan.trains), 1))
+    else:
+        shares = _fold_shares(problem, candidates, sober)
+    return Choice(blended(problem, candidates, shares), shares, alternatives)
+
+
+def _sober(problem: Problem, candidates: Sequence[Calibrated]) -> NDArray[np.bool_]:
+    """Candidates that have not learned noise; the first where all have."""
+    found = [judged(problem.sheet, candidate, get_loss("log")) for candidate in candidates]
+    sober = np.array([one.spread <= OVERFIT * one.loss for one in found])
+    if not sober.any():
+        sober[0] = True
+    return sober
+
+
+def _fold_shares(problem: Problem, candidates: Sequence[Calibrated], sober: NDArray[np.bool_]) -> FloatArray:
+    """The weights of every model, from rows it was trained on and what the other models say of them."""
+    data, plan = problem.data, problem.plan
+    hits = np.stack([hit_rows(list(candidate.models), data.codes) for candidate in candidates])
+    shares = []
+    for rows, models in plan.mixing:
+        weight = None if data.weight is None else data.weight[rows]
+        shares.append(_likelihood_shares(hits[:, models, rows], weight, sober))
+    return np.stack(shares)
+
+
+def _likelihood_shares(hits: FloatArray, weight: FloatArray | None, sober: NDArray[np.bool_]) -> FloatArray:
+    """Weights in proportion to the likelihood; `hits` holds what each law gave to what happened, (laws, rows)."""
+    logs = np.log(hits).sum(axis=1) if weight is None else np.log(hits) @ weight
+    logs[~sober] = -np.inf
+    share = np.exp(logs - logs.max())
+    return np.asarray(share / share.sum())
+
+
+def _split_hits(problem: Problem, rows: Data) -> FloatArray:
+    """What each map says of the calibration split itself, block by block out of sample."""
+    everyone = np.arange(rows.codes.shape[0])
+    lines = []
     for learner in problem.maps:
-        candidate = calibrated_by(problem, learner)
-        for name, loss in losses.items():
-            alternative = judged(problem.sheet, candidate, loss)
-            best = min((other.loss for other in found[name]), default=np.inf)
-            if learner.name == preferred[name] if preferred else alternative.loss < best:
-                winners[name] = candidate
-            found[name].append(alternative)
-    return {name: Choice(winners[name], tuple(found[name])) for name in losses}
+        shared, law = learner.shared(rows), np.empty(rows.score.shape)
+        for train in split_blocks(rows, problem.seed):
+            test = np.setdiff1d(everyone, train)
+            law[test] = shared.fitted(rows.part(train))(rows.score[test])
+        lines.append(hit_rows([law], rows.codes)[0])
+    return np.stack(lines)
+
+
+def blended(problem: Problem, candidates: Sequence[Calibrated], shares: FloatArray) -> Calibrated:
+    """Candidates mixed by the weights of each model; the spread sees weights that are drawn towards their mean."""
+    name = ", ".join(candidate.name for candidate in candidates)
+    if len(candidates) == 1:
+        return candidates[0]
+    if problem.calibration is not None:
+        parts = [candidate.fitted for candidate in candidates]
+        law = mixed([part.law for part in parts], shares[0])
+        folds = mixed([part.folds for part in parts], shares[0])
+        models = np.broadcast_to(law, (len(problem.plan.trains), *law.shape))
+        return Calibrated(name, models, FittedLaw(law, folds, parts[0].factor))
+    models = _mixtures(candidates, shares)
+    fitted = problem.plan.gather(models)
+    if problem.plan.factor == 1.0:
+        mean = shares.mean(axis=0)
+        fitted = replace(fitted, folds=_mixtures(candidates, mean + _DAMPED * (shares - mean)))
+    return Calibrated(name, models, fitted)
+
+
+def _mixtures(candidates: Sequence[Calibrated], shares: FloatArray) -> FloatArray:
+    """The law of every model, mixed by its own weights."""
+    models = np.zeros(candidates[0].models.shape)
+    for index, candidate in enumerate(candidates):
+        for model, share in enumerate(shares[:, index]):
+            if share > 1e-6:
+                models[model] += share * candidate.models[model]
+    if models.ndim == 3:
+        models /= models.sum(axis=2, keepdims=True)
+    return models
 
 
 def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
@@ -130,26 +222,15 @@ def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
     return Calibrated(learner.name, models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))
 
 
-def _preferred(problem: Problem, rows: Data, losses: dict[str, ProperLoss]) -> dict[str, str]:
-    """For a calibration split the map is chosen by cross-validation within it: the rows at hand have no say."""
-    everyone = np.arange(rows.codes.shape[0])
-    means: dict[str, dict[str, float]] = {name: {} for name in losses}
-    for learner in problem.maps if len(problem.maps) > 1 else ():
-        shared, law = learner.shared(rows), np.empty(rows.score.shape)
-        for train in split_blocks(rows, problem.seed):
-            test = np.setdiff1d(everyone, train)
-            law[test] = shared.fitted(rows.part(train))(rows.score[test])
-        for name, loss in losses.items():
-            means[name][learner.name] = float(np.average(loss.loss(law, rows.codes), weights=rows.weight))
-    first = problem.maps[0].name
-    return {name: min(found, key=found.__getitem__) if found else first for name, found in means.items()}
+#: A level of the finished chain: its name, its law, and how it was fitted (None for a law that was given).
+Line = tuple[str, FloatArray, FittedLaw | None]
 
 
-def fit_levels(problem: Problem, calibrated: Calibrated) -> list[tuple[str, FloatArray, FittedLaw | None]]:
-    """The laws above Ĉ, coarse to fine; each model starts from its own law of the level before."""
+def fit_levels(problem: Problem, calibrated: Calibrated, most: int | None = None) -> list[Line]:
+    """The laws above Ĉ (the first `most` of them), coarse to fine; each model starts from its own law below."""
     base = calibrated.models
-    fitted: list[tuple[str, FloatArray, FittedLaw | None]] = []
-    for number, level in enumerate(problem.levels):
+    fitted: list[Line] = []
+    for number, level in enumerate(problem.levels[:most]):
         if isinstance(level, Given):
             law = level.law if problem.data.k > 2 or level.law.ndim == 1 else level.law[:, 1]
             base = np.broadcast_to(law, (len(problem.plan.trains), *law.shape))

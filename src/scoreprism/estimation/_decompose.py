@@ -9,25 +9,19 @@ from itertools import pairwise
 from typing import overload
 
 from scoreprism._validation import parse_choice, parse_clip, refuse
-from scoreprism.crossfit import FittedLaw
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
 from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, outside
-from scoreprism.estimation._chain import Block, Calibrated, Problem, calibrate, fit_levels
+from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
-from scoreprism.simplex import ArrayLike, FloatArray, unify
-
-#: The overfit guard: a reference law whose spread is more than this share of its loss has learned noise.
-OVERFIT = 0.05
+from scoreprism.simplex import ArrayLike, unify
 
 Losses = dict[str, ProperLoss]
-#: A level of the finished chain: its name, its law, and how it was fitted (None for a law that was given).
-Line = tuple[str, FloatArray, FittedLaw | None]
 
 
 @overload
@@ -194,20 +188,18 @@ def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
 
 def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
     """Fit the laws once, and decompose each loss by them."""
-    chains: dict[str, list[Line]] = {}
+    choice = calibrate(problem, losses)
+    lines = fit_levels(problem, choice.winner)
+    notes = (*problem.notes, *_notes(problem, choice))
+    split = problem.calibration is not None
     results = {}
-    for name, choice in calibrate(problem, losses).items():
-        winner, loss = choice.winner, losses[name]
-        if winner.name not in chains:
-            chains[winner.name] = fit_levels(problem, winner)
-        notes = (*problem.notes, *_notes(problem, winner, name))
-        own = isinstance(problem.reference, StackedReference)
-        found = _guarded(decomposed(problem, winner, chains[winner.name], loss, form, clip, notes), own=own)
+    for name, loss in losses.items():
+        found = decomposed(problem, choice.winner, lines, loss, form, clip, notes)
         results[name] = replace(
-            found,
-            _alternatives=choice.alternatives,
-            _resolution=_resolution(problem.sheet, winner, loss, form, clip),
-            _resampler=Resampler(problem, winner.name, loss, form, clip) if problem.calibration is None else None,
+            _guarded(found, own=isinstance(problem.reference, StackedReference)),
+            _alternatives=choice.alternatives[name],
+            _resolution=_resolution(problem.sheet, choice.winner, loss, form, clip),
+            _resampler=None if split else Resampler(problem, choice.shares, loss, form, clip),
         )
     return results
 
@@ -269,17 +261,19 @@ def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
     return ("reliability", *(f"{a} → {b}" for a, b in pairwise(levels[1:])), last)
 
 
-def _notes(problem: Problem, winner: Calibrated, loss: str) -> list[str]:
+def _notes(problem: Problem, choice: Choice) -> list[str]:
     """Where the laws came from."""
-    names = [learner.name for learner in problem.maps]
-    how = f"best of {', '.join(names)} by out-of-fold {loss} loss" if len(names) > 1 else "as asked for"
     where = "fitted on the calibration split" if problem.calibration is not None else _folded(problem)
-    notes = [f"C is {winner.name}, {how}, {where}"]
+    if len(problem.maps) == 1:
+        notes = [f"C = P(Y | S) is {problem.maps[0].name}, {where}"]
+    else:
+        notes = [f"C = P(Y | S) mixes {choice.described} by their likelihood out of sample, {where}"]
     fitted = [level.name for level in problem.levels if isinstance(level, Block)]
     if fitted:
         stack = isinstance(problem.reference, StackedReference)
         by = f"a stack of {', '.join(problem.reference._names())}" if stack else type(problem.reference).__name__
-        notes.append(f"{', '.join(fitted)} fitted by {by}, {_folded(problem)}")
+        what = "Q = P(Y | S, X)" if fitted == ["Q"] else ", ".join(fitted)
+        notes.append(f"{what} fitted by {by}, {_folded(problem)}")
     given = [level.name for level in problem.levels if not isinstance(level, Block)]
     if given:
         notes.append(f"{', '.join(given)} given: laws that were fitted on these rows would make the terms too good")
@@ -295,7 +289,7 @@ def _guarded(result: Decomposition, *, own: bool) -> Decomposition:
     """Warn of a reference law that has learned noise: its models disagree too much with each other."""
     notes = []
     for t, name in enumerate(result.level_names):
-        if t < 2:
+        if t < 1:
             continue
         spread = result._moments.value({result._levels + t: 1.0})
         loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism.estimation._chain import Problem, calibrated_by, fit_levels
+from scoreprism.estimation._chain import Problem, blended, calibrated_by, fit_levels
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import FloatArray, IntArray
+
+#: Maps with a smaller share than this in every fold are not fitted again.
+_SMALL = 0.005
 
 
 @dataclass(frozen=True)
 class Resampler:
-    """The terms of a decomposition under counts of its rows; the map that was chosen stays chosen."""
+    """A term of a decomposition under counts of its rows; the weights of the maps stay as they were."""
 
     problem: Problem
-    winner: str
+    shares: FloatArray
     loss: ProperLoss
     form: str
     clip: float | None
@@ -28,10 +31,36 @@ class Resampler:
         sheet = self.problem.sheet
         return np.arange(sheet.n) if sheet.groups is None else sheet.groups
 
-    def terms(self, counts: FloatArray) -> FloatArray:
-        """The terms with every row counted so many times; folds stay as they are (naive folds would leak)."""
+    def term(self, index: int, counts: FloatArray) -> float:
+        """
+        A term with every row counted so many times, in the fold it always had (folds drawn anew would leak).
+
+        Parameters
+        ----------
+        index : int
+            Number of the term; only the levels it compares are fitted.
+        counts : array of shape (n,)
+            How often each row was drawn.
+
+        Returns
+        -------
+        float
+            The term.
+        """
         from scoreprism.estimation._decompose import decomposed
 
+        again = self._resampled(counts)
+        used = np.flatnonzero((self.shares >= _SMALL).any(axis=0)).tolist()
+        shares = self.shares[:, used] / self.shares[:, used].sum(axis=1, keepdims=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            laws = blended(again, [calibrated_by(again, again.maps[i]) for i in used], shares)
+            lines = fit_levels(again, laws, index)
+            result = decomposed(again, laws, lines, self.loss, self.form, self.clip)
+        return float(list(result.terms.values())[index])
+
+    def _resampled(self, counts: FloatArray) -> Problem:
+        """The problem with counts for weights; rows that were not drawn are absent."""
         problem = self.problem
         weight = counts if problem.data.weight is None else counts * problem.data.weight
         tested = counts if problem.sheet.weight is None else counts * problem.sheet.weight
@@ -41,15 +70,5 @@ class Resampler:
             trains=tuple(np.intersect1d(train, held, assume_unique=True) for train in problem.plan.trains),
             mixing=tuple((rows[weight[rows] > 0], models[weight[rows] > 0]) for rows, models in problem.plan.mixing),
         )
-        again = replace(
-            problem,
-            data=replace(problem.data, weight=weight),
-            sheet=replace(problem.sheet, weight=tested),
-            plan=plan,
-        )
-        learner = next(one for one in problem.maps if one.name == self.winner)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            calibrated = calibrated_by(again, learner)
-            result = decomposed(again, calibrated, fit_levels(again, calibrated), self.loss, self.form, self.clip)
-        return np.array(list(result.terms.values()))
+        data, sheet = replace(problem.data, weight=weight), replace(problem.sheet, weight=tested)
+        return replace(problem, data=data, sheet=sheet, plan=plan)
