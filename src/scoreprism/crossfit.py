@@ -19,9 +19,10 @@ from scoreprism._progress import tracked
 from scoreprism._validation import listed, parse_count, parse_random_state, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._folds import disjoint
+from scoreprism.exceptions import InputError
 from scoreprism.simplex import FloatArray, IntArray
 
-__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "run_all", "split_blocks"]
+__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "no_crossfit", "run_all", "split_blocks"]
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
 REFITS = 5
@@ -189,7 +190,9 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
             found = list(check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups))
         splits = disjoint(found, data.codes.shape[0], "cv must not test on rows it trains on")
-    except (TypeError, IndexError) as error:
+    except InputError:
+        raise
+    except (TypeError, IndexError, ValueError) as error:
         refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
     if not splits:
         refuse("cv must give at least one split", "none", "For example cv=5.")
@@ -198,10 +201,32 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
         _keep_together(splits, groups)
     splits = [(np.intersect1d(train, held), test) for train, test in splits]
     for number, (train, _) in enumerate(splits):
-        _require_classes(data, train, f"split {number}")
+        _require_classes(data, held, train, f"split {number}")
     if _is_partition(splits, held):
         return _from_folds(home, held)
     return _from_splits(splits, home, data, groups, rng)
+
+
+def no_crossfit(data: Data) -> CrossFit:
+    """
+    No models at all: every law is given, or was fitted on rows of its own.
+
+    Parameters
+    ----------
+    data : Data
+        The rows at hand.
+
+    Returns
+    -------
+    CrossFit
+        Without models.
+
+    Examples
+    --------
+    >>> no_crossfit(Data(np.array([0.5]), np.array([0]), None, 2, "probability")).whole
+    True
+    """
+    return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
 
 
 def _from_folds(fold: IntArray, held: IntArray) -> CrossFit:
@@ -252,7 +277,7 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
         )
     for _ in range(_DRAWS):
         fold = _deal(data.codes.shape[0], groups, held, cv, rng)
-        if all(_has_classes(data, held[fold[held] != f]) for f in range(cv)):
+        if all(_has_classes(data, held, held[fold[held] != f]) for f in range(cv)):
             break
     else:
         refuse(
@@ -280,16 +305,16 @@ def _deal(n: int, groups: IntArray | None, held: IntArray, cv: int, rng: np.rand
     return of_unit[inverse]
 
 
-def _has_classes(data: Data, train: IntArray) -> bool:
-    """Both classes; of more classes, all that occur at least twice."""
+def _has_classes(data: Data, held: IntArray, train: IntArray) -> bool:
+    """Both classes; of more classes, all that occur at least twice among the rows with weight."""
     counts = np.bincount(data.codes[train], minlength=data.k)
     if data.k == 2:
         return bool(counts.min() > 0)
-    return bool((counts[np.bincount(data.codes, minlength=data.k) >= 2] > 0).all())
+    return bool((counts[np.bincount(data.codes[held], minlength=data.k) >= 2] > 0).all())
 
 
-def _require_classes(data: Data, train: IntArray, where: str) -> None:
-    if not _has_classes(data, train):
+def _require_classes(data: Data, held: IntArray, train: IntArray, where: str) -> None:
+    if not _has_classes(data, held, train):
         missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
         refuse(
             "every class must be in the training part of every split",

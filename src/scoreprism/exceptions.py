@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "DoubleUseWarning",
     "ImproperLossError",
     "InfiniteLossError",
     "InfiniteLossWarning",
@@ -152,6 +153,23 @@ class InfiniteLossWarning(ScoreprismWarning):
     ...     risk = chain.decompose("log").risk
     >>> risk, caught[0].category.__name__
     (inf, 'InfiniteLossWarning')
+    """
+
+
+class DoubleUseWarning(ScoreprismWarning):
+    """
+    Rows that judge a model or a map seem to be those it was fitted on.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import scoreprism
+    >>> y, p = [0, 1, 0, 1] * 20, [0.2, 0.7, 0.4, 0.6] * 20
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     d = scoreprism.decompose(y, p, calibration=(p, y))
+    >>> caught[0].category.__name__
+    'DoubleUseWarning'
     """
 
 

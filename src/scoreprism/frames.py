@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from scoreprism.exceptions import InputError
 
-__all__ = ["BACKENDS", "Unwrapped", "backend_of", "column_names", "columns_of", "make_frame", "take_rows", "unwrap"]
+__all__ = [
+    "BACKENDS",
+    "Unwrapped",
+    "backend_of",
+    "column_names",
+    "columns_of",
+    "make_frame",
+    "require_aligned",
+    "take_rows",
+    "unwrap",
+]
 
 #: Eager dataframe libraries a result can be returned in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -184,6 +194,38 @@ def column_names(value: object) -> tuple[Any, ...] | None:
     if type(names).__name__ == "RangeIndex" and list(names) == list(range(len(names))):
         return None
     return tuple(names)
+
+
+def require_aligned(columns: Mapping[str, object]) -> None:
+    """
+    Refuse pandas objects whose indexes hold the same labels in different orders: rows are taken by position.
+
+    Parameters
+    ----------
+    columns : mapping of str to object
+        Arguments by name; whatever is not pandas is passed over.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> require_aligned({"y_true": pd.Series([0, 1]), "y_proba": pd.Series([0.1, 0.9], index=[1, 0])})
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.InputError: y_true and y_proba must have their rows in the same order; got indexes with the \
+same labels in another order. Align them first, for example y_proba.loc[y_true.index].
+    """
+    indexed = {name: value.index for name, value in columns.items() if hasattr(value, "iloc")}  # type: ignore[attr-defined]
+    if len(indexed) < 2:
+        return
+    first, index = next(iter(indexed.items()))
+    for name, other in list(indexed.items())[1:]:
+        if other.equals(index) or len(other) != len(index) or not (other.is_unique and index.is_unique):
+            continue
+        if other.isin(index).all():
+            raise InputError(
+                f"{first} and {name} must have their rows in the same order; got indexes with the same labels in "
+                f"another order. Align them first, for example {name}.loc[{first}.index]."
+            )
 
 
 def take_rows(value: Any, rows: NDArray[Any]) -> Any:

@@ -426,7 +426,7 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
     Returns
     -------
     Interval
-        NaN where the replicates are not finite.
+        NaN where the replicates are not finite, or all on one side of the estimate.
 
     Examples
     --------
@@ -435,11 +435,11 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
     >>> round(interval.low, 1), round(interval.high, 1)
     (-2.0, 1.9)
     """
-    if not np.isfinite(replicates).all():
-        return Interval(np.nan, np.nan, level, "bca")
     normal, size = NormalDist(), replicates.size
     share = float((replicates < estimate).sum() + 0.5 * (replicates == estimate).sum()) / size
-    bias = normal.inv_cdf(min(max(share, 0.5 / size), 1.0 - 0.5 / size))
+    if not np.isfinite(replicates).all() or not 0.0 < share < 1.0:  # the estimate lies outside all replicates
+        return Interval(np.nan, np.nan, level, "bca")
+    bias = normal.inv_cdf(share)
     centred = influence - influence.mean()
     square = float((centred**2).sum())
     skew = float((centred**3).sum()) / (6.0 * square**1.5) if square > 0.0 else 0.0

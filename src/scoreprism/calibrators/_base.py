@@ -27,6 +27,7 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
+from scoreprism.decomposition._rows import outside
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.frames import column_names, unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
@@ -412,7 +413,7 @@ def warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
             f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
             f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",
             ScoreOrderWarning,
-            stacklevel=3,
+            stacklevel=outside(),
         )
 
 

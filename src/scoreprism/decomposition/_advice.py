@@ -132,7 +132,7 @@ def _known(result: Decomposition, name: str, level: float) -> str:
     if not math.isfinite(result.risk) and not math.isfinite(result.terms[name]):
         return "undefined"
     if role == "information":
-        return f"≥ {result.lower_bound(name, level).value:.5f}"
+        return f"≥ {max(result.lower_bound(name, level).value, 0.0):.5f}"
     if role == "remaining":
         return f"≤ {result.upper_bound(name, level).value:.5f}"
     try:
@@ -169,14 +169,26 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
         return (f"{first} Keep scores away from 0 and 1 first; every recalibration map here does.",)
     if not result.risk > 0.0 or math.isnan(result.std_error[result.names[0]]):
         return ()
+    if any(level == 0 for level, _ in result._doubts):
+        return tuple(f"Do not act on these terms: {doubt}." for level, doubt in result._doubts if level == 0)
     names = result.names[: result._levels]  # without the residual of the plug-in form
-    shown = {name: result.lower_bound(name, level).value for name in names[:-1]}
-    lines = [_on_reliability(result, shown[names[0]], level)]
-    lines += [_on_information(result, name, shown[name]) for name in names[1:-1]]
-    lines.append(_on_the_rest(result, names[-1], level))
-    if len(shown) > 1 and not any(value > 0.0 for value in shown.values()):
-        lines.insert(0, f"Nothing can be concluded at this n ({result.n} rows).")
-    return tuple(lines)
+    doubted = {level for level, _ in result._doubts}
+    lines, shown = [], []
+    for i, name in enumerate(names[:-1]):
+        if {i, i + 1} & doubted:
+            why = next(text for t, text in result._doubts if t in (i, i + 1))
+            lines.append(f"Nothing is said of {name}: {why}")
+            continue
+        shown.append(result.lower_bound(name, level).value)
+        lines.append(_on_term(result, i, name, shown[-1], level))
+    lines.append(_on_the_rest(result, names, level, doubted))
+    if shown and len(names) > 2 and not any(value > 0.0 for value in shown):
+        lines.insert(0, f"Nothing can be concluded at this n ({result.n_units} rows): no term is shown to be above 0.")
+    return tuple(line for line in lines if line)
+
+
+def _on_term(result: Decomposition, index: int, name: str, least: float, level: float) -> str:
+    return _on_reliability(result, least, level) if index == 0 else _on_information(result, name, least)
 
 
 def _on_reliability(result: Decomposition, least: float, level: float) -> str:
@@ -186,7 +198,7 @@ def _on_reliability(result: Decomposition, least: float, level: float) -> str:
         return f"Recalibrate: that gains at least {_amount(least, result.risk)} of the loss.{calibrated}"
     most = result.interval(name, level).high
     needed = _rows_needed(result, 0, level)
-    more = f"; about {needed:,} rows would show the {result.terms[name]:.2g} estimated here" if needed else ""
+    more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""
     return (
         f"No miscalibration is shown: recalibration gains at most {_amount(most, result.risk)}, perhaps nothing"
         f"{more}.{calibrated}"
@@ -194,21 +206,31 @@ def _on_reliability(result: Decomposition, least: float, level: float) -> str:
 
 
 def _on_information(result: Decomposition, name: str, least: float) -> str:
+    if name == "heterogeneity":
+        return f"Latent states that no feature tells apart cost at least {_amount(max(least, 0.0), result.risk)}."
     who = "A better model of these features" if name == "grouping" else f"Going from {name.replace(' → ', ' to ')}"
     if least > 0.0:
         return f"{who} gains at least {_amount(least, result.risk)} of the loss."
-    needed = _rows_needed(result, result.names.index(name), 0.95)
-    more = f" About {needed:,} rows would show the {result.terms[name]:.2g} estimated here." if needed else ""
     what = "loss of information from the features to the score" if name == "grouping" else f"gain from {name}"
-    return f"No {what} is shown: no data can rule it out, these do not prove it.{more}"
+    return f"No {what} is shown: no data can rule it out, these do not prove it."
 
 
-def _on_the_rest(result: Decomposition, name: str, level: float) -> str:
+def _on_the_rest(result: Decomposition, names: tuple[str, ...], level: float, doubted: set[int]) -> str:
+    name = names[-1]
     if name == "refinement":
         rest = _amount(result.terms[name], result.risk)
         return f"The rest, {rest}, is the model or the data: pass X to tell them apart."
-    most = result.upper_bound(name, level).value
-    reach = f"A loss of {most:.3g} or less can be reached with what is known here"
+    if name == "noise":
+        return ""
+    z = quantile(level, two_sided=False)
+    reached = []
+    for t in set(range(1, result._levels)) - doubted:
+        steps = dict.fromkeys(range(t, result._levels), 1.0)  # the loss of level t
+        reached.append(result._moments.value(steps) + z * result._moments.std_error(steps))
+    best = min(reached, default=math.inf)
+    if not best < result.risk:
+        return "That a lower loss can be reached with what is known here is not shown."
+    reach = f"A loss of {best:.3g} or less can be reached with what is known here"
     return f"{reach}; how much of it only richer features or better data could remove, no data can say."
 
 
@@ -219,8 +241,9 @@ def _rows_needed(result: Decomposition, index: int, level: float) -> int | None:
     if not (value > 0.0 and error > 0.0):
         return None
     z = quantile(level, two_sided=False) + quantile(POWER, two_sided=False)
-    needed = result.n * (z * error / value) ** 2
-    if not result.n < needed < 1e9:
+    n = result.n_units
+    needed = n * (z * error / value) ** 2
+    if not n < needed < 1e9:
         return None
     digits = 10 ** max(int(math.log10(needed)) - 1, 0)
     return int(math.ceil(needed / digits) * digits)

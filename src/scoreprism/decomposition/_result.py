@@ -141,8 +141,15 @@ class Decomposition(TermTable):
     _alternatives: tuple[Alternative, ...] = ()
     _resolution: Decomposition | None = None
     _resampler: Resamples | None = None
+    _doubts: tuple[tuple[int, str], ...] = ()
 
     # ── terms ───────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent rows, or of clusters, that have weight; all rows of a summary without rows."""
+        held = np.ones(self.n, dtype=bool) if self.sample_weight is None else self.sample_weight > 0
+        return int(np.count_nonzero(held) if self._groups is None else np.unique(self._groups[held]).size)
 
     @property
     def _levels(self) -> int:
@@ -274,7 +281,7 @@ class Decomposition(TermTable):
             )
         z = quantile(level, two_sided=True)
         own = inference.bracket(level)
-        high = max(own.high, *(other.reach(z) for other in self._alternatives))
+        high = float(np.max([own.high, *(other.reach(z) for other in self._alternatives)]))  # NaN stays NaN
         return Interval(own.low, high, level, "envelope")
 
     def _bca(self, name: str, level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
@@ -284,12 +291,16 @@ class Decomposition(TermTable):
                 "a bootstrap refits the laws on resampled rows; this decomposition has nothing to refit (laws that "
                 "were given, or fitted on a split of their own, or a summary). Use interval(method='bracket')."
             )
-        units, i = self._resampler.units, self._index(name)
+        if not math.isfinite(self.terms[name]):
+            return Interval(math.nan, math.nan, level, "bca")
+        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        held = weight > 0  # rows without weight are not drawn
+        units, i = np.full(self.n, 0), self._index(name)
+        units[held] = np.unique(self._resampler.units[held], return_inverse=True)[1]
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (self._resampler.term(i, drawn[units].astype(float)) for drawn in draws)
+        work = (self._resampler.term(i, drawn[units] * held.astype(float)) for drawn in draws)
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
-        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
         centred = weight * (self.rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
         return bca(self.terms[name], replicates, influence, level)

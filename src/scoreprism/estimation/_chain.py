@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, run_all, split_blocks
@@ -72,14 +71,17 @@ class Calibrated:
     fitted: FittedLaw
 
 
-def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss) -> Alternative:
+def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss, clip: float | None) -> Alternative:
     """Loss difference, spread and standard error of the reliability that a candidate map gives."""
     score = sheet.laws[0]
     law = candidate.fitted.law if score.ndim == candidate.fitted.law.ndim else as_matrix(candidate.fitted.law)
+    some = _sample(sheet)
+    folds = candidate.fitted.folds[:, some]
+    if clip is not None:
+        score, law, folds = clip_law(score, clip), clip_law(law, clip), np.stack([clip_law(f, clip) for f in folds])
     lines = np.stack([loss.loss(score, sheet.y), loss.loss(law, sheet.y)])
     moments = Moments.of(lines, np.empty((0, sheet.n)), sheet.weight, sheet.groups)
-    some = slice(None, None, max(1, sheet.n // CELL_ROWS))  # a mean over many rows does not need all of them
-    v = spread(loss, candidate.fitted.folds[:, some], candidate.fitted.factor)
+    v = spread(loss, folds, candidate.fitted.factor)
     return Alternative(
         candidate.name,
         loss=moments.value({1: 1.0}),
@@ -87,6 +89,14 @@ def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss) -> Alternative
         spread=float(np.average(v, weights=None if sheet.weight is None else sheet.weight[some])),
         std_error=moments.std_error({0: 1.0}),
     )
+
+
+def _sample(sheet: Sheet) -> IntArray | slice:
+    """Rows that the mean of a spread is taken over: it does not need a million of them."""
+    if sheet.n <= 2 * CELL_ROWS:
+        return slice(None)
+    held = np.arange(sheet.n) if sheet.weight is None else np.flatnonzero(sheet.weight)
+    return np.random.default_rng(0).choice(held, min(CELL_ROWS, held.size), replace=False)
 
 
 #: A law whose spread over the folds is more than this share of its loss has learned noise.
@@ -112,7 +122,7 @@ class Choice:
         return ", ".join(f"{name} {100 * share:.0f} %" for share, name in main if share >= 0.005)
 
 
-def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> Choice:
+def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | None = None) -> Choice:
     """
     Fit every candidate map, and mix them by their likelihood out of sample.
 
@@ -121,7 +131,8 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> Choice:
     """
     candidates = [calibrated_by(problem, learner) for learner in problem.maps]
     alternatives = {
-        name: tuple(judged(problem.sheet, candidate, loss) for candidate in candidates) for name, loss in losses.items()
+        name: tuple(judged(problem.sheet, candidate, loss, clip) for candidate in candidates)
+        for name, loss in losses.items()
     }
     sober = _sober(problem, candidates)
     if problem.calibration is not None:
@@ -134,7 +145,9 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss]) -> Choice:
 
 def _sober(problem: Problem, candidates: Sequence[Calibrated]) -> NDArray[np.bool_]:
     """Candidates that have not learned noise; the first where all have."""
-    found = [judged(problem.sheet, candidate, get_loss("log")) for candidate in candidates]
+    if len(candidates) == 1:
+        return np.array([True])
+    found = [judged(problem.sheet, candidate, get_loss("log"), 1e-12) for candidate in candidates]
     sober = np.array([one.spread <= OVERFIT * one.loss for one in found])
     if not sober.any():
         sober[0] = True
@@ -280,10 +293,8 @@ def _foreign(problem: Problem, level: str, table: Table, number: int) -> FloatAr
     def fit(model: int) -> FloatArray:
         rows = plan.trains[model]
         weight = None if data.weight is None else data.weight[rows]
-        estimator = clone(problem.reference)
-        if "random_state" in estimator.get_params() and estimator.get_params()["random_state"] is None:
-            estimator.set_params(random_state=int(np.random.default_rng([problem.seed, number, model]).integers(2**31)))
-        fitted = fit_foreign(estimator, table.rows(rows), data.codes[rows], weight)
+        seed = (problem.seed, number, model)
+        fitted = fit_foreign(problem.reference, table.rows(rows), data.codes[rows], weight, seed)
         return foreign_law(fitted, table.all(), data.k, rows.size)
 
     return np.stack(list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level}")))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from scoreprism._validation import parse_choice, plain, refuse
+from scoreprism._validation import parse_choice, parse_random_state, plain, refuse
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.decomposition._table import TermTable
 from scoreprism.estimation._decompose import decompose
@@ -51,7 +49,13 @@ class Comparison(TermTable):
         return self.decompositions[self.ranking()[0]].terms
 
     def __getitem__(self, model: str) -> Decomposition:
-        return self.decompositions[model]
+        return self.decompositions[parse_choice(model, tuple(self.decompositions), "model")]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.decompositions)
+
+    def __len__(self) -> int:
+        return len(self.decompositions)
 
     def ranking(self, term: str = "loss") -> tuple[str, ...]:
         """
@@ -65,13 +69,10 @@ class Comparison(TermTable):
         Returns
         -------
         tuple of str
-            Names of the models; by the largest first for a resolution, which is subtracted.
+            Names of the models.
         """
         chosen = parse_choice(term, ("loss", *self.names), "term")
-        value = {
-            name: d.risk if chosen == "loss" else d.terms[chosen] * d._signs[self.names.index(chosen)]
-            for name, d in self.decompositions.items()
-        }
+        value = {name: d.risk if chosen == "loss" else d.terms[chosen] for name, d in self.decompositions.items()}
         return tuple(sorted(value, key=value.__getitem__))
 
     def difference(self, first: str, second: str) -> PairedDifference:
@@ -169,7 +170,9 @@ def compare(
     models = _models(scores)
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
-    seed = int(np.random.default_rng(random_state).integers(2**62))  # type: ignore[arg-type]
+    seed = int(parse_random_state(random_state).integers(2**62))
+    if "cv" in options and hasattr(options["cv"], "__next__"):
+        options["cv"] = list(options["cv"])  # once for all models
     options |= {"loss": loss, "random_state": seed}
     found: dict[str, Decomposition] = {name: decompose(y_true, s, X, **options) for name, s in models.items()}
     names = next(iter(found.values())).names
@@ -182,11 +185,13 @@ def _models(scores: Any) -> dict[str, Any]:
         models = dict(scores)
     elif columns_of(scores) is not None:
         names = column_names(scores) or range(len(columns_of(scores) or ()))
+        if len({str(name) for name in names}) < len(list(names)):
+            refuse("columns of a frame of models must have different names", "a repeated one", "Rename them.")
         models = {str(name): column for name, column in zip(names, columns_of(scores) or (), strict=True)}
     else:
         refuse("scores must be a mapping or a frame of models", type(scores).__name__, remedy)
     if not models or not all(isinstance(name, str) for name in models):
-        refuse("scores must name at least one model", plain(list(models)), remedy)
+        refuse("scores must be named by words, at least one model", plain(list(models)), remedy)
     return {name: _unnamed(score) for name, score in models.items()}
 
 

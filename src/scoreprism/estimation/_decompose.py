@@ -8,12 +8,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import overload
 
+import numpy as np
+
 from scoreprism._validation import parse_choice, parse_clip, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
 from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, outside
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._parse import Request, parse
+from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.intervals import FORMS
@@ -188,15 +190,15 @@ def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
 
 def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
     """Fit the laws once, and decompose each loss by them."""
-    choice = calibrate(problem, losses)
+    choice = calibrate(problem, losses, clip)
     lines = fit_levels(problem, choice.winner)
-    notes = (*problem.notes, *_notes(problem, choice))
+    notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
     split = problem.calibration is not None
     results = {}
     for name, loss in losses.items():
         found = decomposed(problem, choice.winner, lines, loss, form, clip, notes)
         results[name] = replace(
-            _guarded(found, own=isinstance(problem.reference, StackedReference)),
+            _guarded(found, problem),
             _alternatives=choice.alternatives[name],
             _resolution=_resolution(problem.sheet, choice.winner, loss, form, clip),
             _resampler=None if split else Resampler(problem, choice.shares, loss, form, clip),
@@ -280,28 +282,45 @@ def _notes(problem: Problem, choice: Choice) -> list[str]:
     return notes
 
 
+def _surprises(problem: Problem, choice: Choice) -> list[str]:
+    """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
+    law, weight = choice.winner.fitted.law, problem.sheet.weight
+    rest = np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1)
+    expected = float(rest.sum() if weight is None else rest[weight > 0].sum())
+    if expected >= FEW_SURPRISES:
+        return []
+    return [
+        f"only about {expected:.1f} outcomes are not what C calls likeliest: intervals and bounds are too optimistic"
+    ]
+
+
 def _folded(problem: Problem) -> str:
     plan = problem.plan
     return f"cross-fitted in {len(plan.trains)} folds" if plan.factor == 1.0 else "fitted on the splits of cv"
 
 
-def _guarded(result: Decomposition, *, own: bool) -> Decomposition:
-    """Warn of a reference law that has learned noise: its models disagree too much with each other."""
-    notes = []
-    for t, name in enumerate(result.level_names):
-        if t < 1:
-            continue
+def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
+    """Say which laws have learned noise, or predict worse than the level before; advice does not build on them."""
+    own = isinstance(problem.reference, StackedReference)
+    doubts = [(0, note) for note in problem.notes if "trained on" in note or "these very rows" in note]
+    fitted = [1, *(2 + i for i, level in enumerate(problem.levels) if isinstance(level, Block))]
+    for t in fitted:
+        name = result.level_names[t]
         spread = result._moments.value({result._levels + t: 1.0})
         loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
         if spread > OVERFIT * loss > 0.0:
-            remedy = "pass more rows" if own else "use a smaller model for reference=, or the default"
-            notes.append(
+            remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
+            note = (
                 f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
                 f"(up to {100 * OVERFIT:.0f} % is normal). Terms that involve it are unreliable; {remedy}."
             )
-    for note in notes:
-        warnings.warn(note, OverfitWarning, stacklevel=outside())
-    return replace(result, notes=(*result.notes, *notes)) if notes else result
+            warnings.warn(note, OverfitWarning, stacklevel=outside())
+            doubts.append((t, note))
+        elif t > 1 and result._inference(result.names[t - 1]).reach(0.95) < 0.0:
+            note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"
+            doubts.append((t, note if own else f"{note}: did a pipeline drop the score, its last column?"))
+    new = tuple(note for _, note in doubts if note not in result.notes)
+    return replace(result, notes=(*result.notes, *new), _doubts=tuple(doubts))
 
 
 def _resolution(sheet: Sheet, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class ForeignMap:
 
     name: str
     estimator: Any
+    seed: int = 0
 
     def shared(self, data: Data) -> ForeignMap:
         """Nothing is shared."""
@@ -49,7 +50,7 @@ class ForeignMap:
 
     def fitted(self, data: Data) -> Map:
         """The classifier fitted on some rows, as a map."""
-        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight)
+        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
         return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
 
 
@@ -57,14 +58,18 @@ def _columns(score: FloatArray) -> FloatArray:
     return score[:, None] if score.ndim == 1 else score
 
 
-def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
-    """A copy of a classifier, fitted on class codes."""
+def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray | None, seed: Sequence[int]) -> Any:
+    """A copy of a classifier, fitted on class codes; whatever is random in it and has no seed gets one."""
     fitted = clone(estimator)
+    open_ = [name for name, value in fitted.get_params().items() if name.endswith("random_state") and value is None]
+    if open_:
+        number = int(np.random.default_rng(seed).integers(2**31))
+        fitted.set_params(**dict.fromkeys(open_, number))
     try:
         return _fit(fitted, table, codes, weight)
-    except ScoreprismError:
+    except (ScoreprismError, MemoryError):
         raise
-    except ValueError as error:
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
         refuse(
             f"{type(estimator).__name__} must be able to learn from these features",
             f"its own error: {error}",
@@ -75,6 +80,8 @@ def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray 
 def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
     if weight is None:
         return fitted.fit(table, codes)
+    if hasattr(fitted, "steps") and has_fit_parameter(fitted.steps[-1][1], "sample_weight"):
+        return fitted.fit(table, codes, **{f"{fitted.steps[-1][0]}__sample_weight": weight})
     if not has_fit_parameter(fitted, "sample_weight"):
         refuse(
             "a classifier must take sample_weight in fit, where there are weights",
@@ -84,13 +91,19 @@ def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) ->
     return fitted.fit(table, codes, sample_weight=weight)
 
 
-def parse_calibrator(calibrator: object, k: int) -> list[OwnMap | ForeignMap]:
+#: A learner of C.
+MapLearner = OwnMap | ForeignMap
+
+
+def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: four by default, one for a calibrator of one's own."""
     if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
         calibrator = SelectedCalibrator()
     if isinstance(calibrator, SelectedCalibrator):
         if calibrator.candidates == "auto":
             chosen = list(BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)
+            if k > MANY_CLASSES:  # K² parameters and more: slow, and never the better map
+                chosen = chosen[:2]
         else:
             several = calibrator.candidates
             chosen = [get_calibrator(c) for c in ([several] if isinstance(several, (str, Calibrator)) else several)]
@@ -104,11 +117,12 @@ def parse_calibrator(calibrator: object, k: int) -> list[OwnMap | ForeignMap]:
         if k > 2 and not one.multiclass:
             remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
             refuse(f"calibrator must take {k} classes", one.name, remedy)
-    return [OwnMap(_called(one), clone(one).set_params(kind="probability")) for one in chosen]
-
-
-def _called(calibrator: Calibrator) -> str:
-    return calibrator.name
+    named: list[MapLearner] = []
+    for one in chosen:
+        twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
+        name = one.name if not twins else f"{one.name} {twins + 1}"
+        named.append(OwnMap(name, clone(one).set_params(kind="probability")))
+    return named
 
 
 def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
@@ -134,10 +148,8 @@ def parse_reference(reference: object) -> Any:
     return _classifier(reference, "reference", {"auto": None, **MEMBERS})
 
 
-#: A map learner.
-MapLearner = OwnMap | ForeignMap
-Score = Callable[[FloatArray], FloatArray]
-
+#: Above this many classes only temperature and vector scaling are candidates.
+MANY_CLASSES = 20
 #: Above this many rows our binary maps are fitted on cells of the score instead of rows.
 CELL_ROWS = 1 << 16
 _CELLS = 1 << 13

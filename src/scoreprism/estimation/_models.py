@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from scoreprism._validation import parse_law, refuse
+from scoreprism.decomposition._rows import outside
+from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
 from scoreprism.simplex import ArrayLike, FloatArray
 
-#: Where estimators keep the rows, or the number of rows, that they were fitted on.
+#: Where estimators keep the rows that they were fitted on.
 _KEPT_ROWS = ("_fit_X", "X_train_", "X_fit_")
-_KEPT_COUNTS = ("n_samples_fit_", "n_samples_", "_n_samples")
 
 
 def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, ...] | None, tuple[str, ...]]:
@@ -37,11 +39,21 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
     try:
         law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
     except NotFittedError as error:
-        refuse("a model as y_proba must be fitted", str(error), "Fit it on other rows first.")
+        refuse("a model as y_proba must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+        refuse(
+            f"{type(model).__name__} must be able to score X", f"its own error: {error}", "Pass what it was fitted on."
+        )
     labels = getattr(model, "classes_", None)
     seen = trained_on(model, X)
-    notes = () if seen is None else (f"{seen}: terms of a model on its own training rows describe nothing",)
-    return law, None if labels is None else tuple(np.asarray(labels).tolist()), notes
+    columns = None if labels is None else tuple(np.asarray(labels).tolist())
+    if seen is None:
+        return law, columns, ()
+    note = f"{seen}: terms of a model on its own training rows describe nothing"
+    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+    return law, columns, (note,)
 
 
 def trained_on(model: Any, X: Any) -> str | None:
@@ -67,15 +79,14 @@ def trained_on(model: Any, X: Any) -> str | None:
     >>> trained_on(KNeighborsClassifier(1).fit(X, [0, 1] * 4), X)
     'KNeighborsClassifier was trained on these rows (it keeps them)'
     """
-    rows = np.shape(X)[0] if hasattr(X, "shape") else len(X)
     for inner in _insides(model):
         name = type(inner).__name__
         for attribute in _KEPT_ROWS:
             kept = getattr(inner, attribute, None)
             if kept is not None and np.shape(kept) == np.shape(X) and np.array_equal(np.asarray(kept), np.asarray(X)):
                 return f"{name} was trained on these rows (it keeps them)"
-        if rows in _counts(inner):
-            return f"{name} was trained on as many rows as there are here ({rows}), perhaps on these"
+        if _fills_leaves(inner, X):
+            return f"{name} was trained on these rows (they fill the leaves of its trees to the last row)"
     return None
 
 
@@ -90,17 +101,21 @@ def _insides(model: Any) -> list[Any]:
     return found
 
 
-def _counts(model: Any) -> set[int]:
-    """Numbers of training rows that a model remembers: by itself, or in the roots of its trees."""
-    found = {int(getattr(model, name)) for name in _KEPT_COUNTS if np.ndim(getattr(model, name, None) or []) == 0}
-    tree = getattr(model, "tree_", None)
-    if tree is not None:
-        found.add(round(float(tree.n_node_samples[0])))
-    trees = getattr(model, "estimators_", None)
-    if trees is not None and getattr(model, "bootstrap", False) is False:
-        found |= {round(float(t.tree_.n_node_samples[0])) for t in np.ravel(trees)[:1] if hasattr(t, "tree_")}
-    elif getattr(model, "estimators_samples_", None) is not None:
-        found.add(len(model.estimators_samples_[0]))
-    for stage in (getattr(model, "_predictors", None) or [])[:1]:  # histogram boosting keeps the count of its root
-        found.add(int(stage[0].nodes["count"][0]))
-    return found - {0, 1}
+def _fills_leaves(model: Any, X: Any) -> bool:
+    """Whether every leaf of a tree holds exactly as many of these rows as it held in training."""
+    members: Any = getattr(model, "estimators_", [model])
+    trees = np.ravel(members)[:3]
+    grown = [tree for tree in trees if hasattr(tree, "tree_") and hasattr(tree, "apply")]
+    if not grown or getattr(model, "bootstrap", False) or getattr(model, "subsample", 1.0) != 1.0:
+        return False
+    for one in grown:
+        leaves = one.tree_.children_left < 0
+        if leaves.sum() < 2:
+            return False
+        try:
+            held = np.bincount(one.apply(np.asarray(X)), minlength=leaves.size)
+        except (ValueError, TypeError):
+            return False
+        if not np.array_equal(held[leaves], one.tree_.n_node_samples[leaves]):
+            return False
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,15 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import GivenLaw, parse_law, parse_random_state, plain, refuse, require_rows
+from scoreprism._validation import (
+    GivenLaw,
+    distinct,
+    parse_labels,
+    parse_law,
+    parse_random_state,
+    plain,
+    refuse,
+    require_rows,
+)
 from scoreprism.calibrators._base import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_crossfit
-from scoreprism.decomposition._rows import Sheet
+from scoreprism.crossfit import make_crossfit, no_crossfit
+from scoreprism.decomposition._rows import Sheet, outside
 from scoreprism.estimation._chain import Block, Given, Problem
 from scoreprism.estimation._learners import parse_calibrator, parse_reference
 from scoreprism.estimation._tables import joined
-from scoreprism.frames import backend_of, column_names
+from scoreprism.exceptions import DoubleUseWarning, InputError, LabelError
+from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.levels import Level
 from scoreprism.references import StackedReference
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
@@ -46,13 +57,22 @@ class Request:
     n_jobs: int | None = None
 
 
+#: Fewer rows than this in a calibration split, or fewer expected surprises in all, get a note.
+FEW_ROWS, FEW_SURPRISES = 50, 10.0
+
 Source = tuple[str, object]  # the name of a level, and a law (GivenLaw) or features
 
 
 def parse(request: Request) -> Problem:
     """A request, parsed: outcomes and laws in one order of classes, features encoded, splits drawn."""
+    _require_jobs(request.n_jobs)
+    by_row = {"y_true": request.y_true, "y_proba": request.y_proba, "X": request.X, "q": request.q}
+    by_row |= {"latent": request.latent, "sample_weight": request.sample_weight, "groups": request.groups}
+    require_aligned(by_row)
     prediction, notes = _prediction(request)
     sources = _sources(request)
+    if request.reference != "auto" and all(isinstance(source, GivenLaw) for _, source in sources):
+        refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
     given = [source for _, source in sources if isinstance(source, GivenLaw)]
     _require_alike(prediction, given)
     sheet = Sheet.of(
@@ -62,18 +82,20 @@ def parse(request: Request) -> Problem:
         groups=request.groups,
         pos_label=request.pos_label,
         classes=request.classes,
-        backend=backend_of(request.y_proba),
+        backend=backend_of(request.y_proba) or backend_of(request.X),
     )
     k = n_classes(sheet.laws[0])
     score = np.ascontiguousarray(as_vector(sheet.laws[0])) if k == 2 else sheet.laws[0]
     data = Data(score, sheet.y, fitting_weights(sheet.weight), k, "probability")
-    calibration = _calibration(request.calibration, sheet, k)
+    calibration = _calibration(request, sheet, k)
     _require_both(data, calibration)
     if sheet.classes is not None and np.unique(data.codes).size > 1:
         warn_of_reversed_scores(data, sheet.classes)
     rng = parse_random_state(request.random_state)
     seed = int(rng.integers(2**62))
-    plan = make_crossfit(request.cv, data, sheet.groups, seed)
+    notes += _split_notes(calibration, data)
+    alone = calibration is not None and not any(not isinstance(source, GivenLaw) for _, source in sources)
+    plan = no_crossfit(data) if alone else make_crossfit(request.cv, data, sheet.groups, seed)
     if not plan.whole:
         share = f"{int(plan.tested.sum())} of {sheet.n}"
         notes += (f"cv tests {share} rows: the terms speak of these, the others have weight 0",)
@@ -94,9 +116,15 @@ def parse(request: Request) -> Problem:
     )
 
 
+def _require_jobs(n_jobs: object) -> None:
+    whole = n_jobs is None or (isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs != 0)
+    if not whole:
+        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
+
+
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
     """
-    Weights as learners should see them: whole numbers are counts of rows, others are scaled to the effective number.
+    Weights as learners should see them: scaled so that their sum is the effective number of rows.
 
     Parameters
     ----------
@@ -106,15 +134,15 @@ def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
     Returns
     -------
     array of shape (n,) or None
-        With the sum (Σw)²/Σw² (Kish) unless they are counts: the scale of weights must not change the terms.
+        With the sum (Σw)²/Σw² (Kish): the scale of weights must not change the terms.
 
     Examples
     --------
-    >>> fitting_weights(np.array([0.1, 0.1])), fitting_weights(np.array([2.0, 3.0]))
-    (array([1., 1.]), array([2., 3.]))
+    >>> fitting_weights(np.array([0.1, 0.1])), fitting_weights(np.array([2000.0, 2000.0]))
+    (array([1., 1.]), array([1., 1.]))
     """
-    if weight is None or not (weight % 1.0).any():
-        return weight
+    if weight is None:
+        return None
     scaled = weight / weight.max()
     return np.asarray(scaled * (scaled.sum() / (scaled @ scaled)))
 
@@ -126,6 +154,10 @@ def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...]]:
     from scoreprism.estimation._models import predicted
 
     law, columns, notes = predicted(request.y_proba, request.X)
+    present = set(distinct(parse_labels(request.y_true, "y_true"), "y_true")[0].tolist())
+    if columns is not None and not present <= set(columns):
+        found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
+        refuse("y_true must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
     return GivenLaw("y_proba", law, None, columns), notes
 
 
@@ -164,10 +196,12 @@ def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     return sources
 
 
-def _column_list(value: object) -> list[object] | None:
+def _column_list(value: object) -> list[str] | None:
     """Names of columns, if that is what this is."""
     if isinstance(value, str):
         return [value]
+    if type(value).__name__ == "Index" or (isinstance(value, np.ndarray) and value.dtype.kind in "UO"):
+        value = list(value)  # type: ignore[call-overload]
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
         return list(value)
     return None
@@ -177,14 +211,26 @@ def _picked(value: object, X: ArrayLike | None, name: str) -> object:
     """Columns of X by name, or features as they are."""
     wanted = _column_list(value)
     known = column_names(X) if X is not None else None
-    if wanted is None or known is None or not set(wanted) & set(known):
+    if value is None:
+        refuse(f"level {name!r} must be columns, features or a Level", "None", "Leave the level out.")
+    if wanted is None or known is None:
+        if isinstance(value, str):
+            refuse(f"level {name!r} must name columns of X", repr(value), "Pass X as a frame that has them.")
         return value  # features of its own: a list of labels, an array, a frame
     missing = [w for w in wanted if w not in known]
+    if missing and len(missing) == len(wanted) and len(wanted) == _rows(X):
+        return value  # a column of words, one per row
     if missing:
         refuse(f"level {name!r} must name columns of X", ", ".join(map(plain, missing)), "Correct the names.")
+    if len(set(known)) < len(known):
+        refuse("columns of X must have different names", "a repeated one", "Rename them, or pass the columns.")
     import narwhals as nw
 
-    return nw.from_native(X, eager_only=True).select(*[str(w) for w in wanted]).to_native()  # type: ignore[call-overload]
+    return nw.from_native(X, eager_only=True).select(*wanted).to_native()  # type: ignore[call-overload]
+
+
+def _rows(X: ArrayLike) -> int:
+    return int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
 
 
 def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
@@ -228,8 +274,9 @@ def _require_both(data: Data, calibration: Data | None) -> None:
         )
 
 
-def _calibration(value: object, sheet: Sheet, k: int) -> Data | None:
-    """The rows of a separate calibration split: scores, outcomes and perhaps weights."""
+def _calibration(request: Request, sheet: Sheet, k: int) -> Data | None:
+    """The rows of a separate calibration split: scores, outcomes and perhaps weights, labels read as those at hand."""
+    value = request.calibration
     if value is None:
         return None
     rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
@@ -239,16 +286,39 @@ def _calibration(value: object, sheet: Sheet, k: int) -> Data | None:
     law = GivenLaw("calibration scores", parse_law(scores, "calibration scores"), None, column_names(scores))
     if n_classes(law.values) != k:
         refuse(rule, f"{n_classes(law.values)} classes beside {k}", "Score both splits by the same model.")
-    positive = None if sheet.classes is None or k > 2 else sheet.classes[1]
-    order = None if sheet.classes is None else list(sheet.classes)
-    columns = None if law.values.ndim == 1 and k == 2 else order
-    held = Sheet.of(
-        y, [law], sample_weight=rest[0] if rest else None, pos_label=positive if columns is None else None,
-        classes=columns if columns is not None else order,
-    )  # fmt: skip
+    positive = request.pos_label
+    if law.values.ndim == 1 and positive is None and sheet.classes is not None:
+        positive = sheet.classes[1]
+    columns = request.classes
+    if columns is None and sheet.classes is not None and law.values.ndim == 2 and k > 2:
+        columns = sheet.classes  # a class may be missing from the split
+    try:
+        held = Sheet.of(y, [law], sample_weight=rest[0] if rest else None, pos_label=positive, classes=columns)
+    except InputError as error:
+        raise InputError(f"calibration=(scores, y): {error}") from None
+    if sheet.classes is not None and held.classes is not None and list(held.classes) != list(sheet.classes):
+        found = f"{list(held.classes)} beside {list(sheet.classes)}"
+        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
     score = np.ascontiguousarray(as_vector(held.laws[0])) if k == 2 else held.laws[0]
     data = Data(score, held.y, fitting_weights(held.weight), k, "probability")
-    return data.part(np.flatnonzero(held.weight)) if held.weight is not None else data
+    data = data.part(np.flatnonzero(held.weight)) if held.weight is not None else data
+    if np.unique(data.codes).size < 2:
+        refuse(
+            "calibration must hold at least two classes", f"one class in {data.codes.size} rows", "Use a larger split."
+        )
+    return data
+
+
+def _split_notes(calibration: Data | None, data: Data) -> tuple[str, ...]:
+    """A calibration split that is these very rows, or hardly there."""
+    if calibration is None:
+        return ()
+    if np.array_equal(calibration.score, data.score) and np.array_equal(calibration.codes, data.codes):
+        note = "calibration= holds these very rows: C was fitted on the outcomes that judge it"
+        warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+        return (note,)
+    rows = calibration.codes.size
+    return () if rows >= FEW_ROWS else (f"C is fitted on only {rows} rows of a calibration split",)
 
 
 def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: bool) -> list[Given | Block]:
@@ -258,6 +328,7 @@ def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: 
     blocks: list[ArrayLike] = []
     parsed: list[list[NDArray[Any]]] = []
     features: Features | None = None
+    held = slice(None) if sheet.weight is None else sheet.weight > 0  # rows without weight are not there
     for name, source in sources:
         if isinstance(source, GivenLaw):
             law, folds = next(laws)
@@ -271,7 +342,7 @@ def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: 
             first = score_columns(score) if features is None else []
             table = [*first, *new]
             if table:
-                encoded = Encoder.fitted(table)(table)
+                encoded = Encoder.fitted([column[held] for column in table])(table)
                 features = encoded if features is None else features.beside(encoded)
         levels.append(Block(name, features if features is not None else joined(blocks, parsed, score)))
     return levels

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._validation import parse_choice, parse_confidence, parse_groups, refuse
+from scoreprism._validation import (
+    GivenLaw,
+    listed,
+    parse_choice,
+    parse_confidence,
+    parse_groups,
+    parse_labels,
+    parse_law,
+    parse_outcomes,
+    plain,
+    refuse,
+    require_rows,
+)
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._table import TermTable
 from scoreprism.estimation._decompose import decompose
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.frames import backend_of, take_rows
-from scoreprism.intervals import TermInference, tail
+from scoreprism.frames import backend_of, column_names, require_aligned, take_rows
+from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, IntArray
+from scoreprism.simplex import ArrayLike, IntArray, n_classes
 
 #: Arguments of `decompose` that hold one entry per row.
 _BY_ROW = ("X", "q", "latent", "sample_weight", "groups")
@@ -62,7 +75,16 @@ class SegmentDecompositions(TermTable):
         return dict(zip(self.names, np.average(lines, axis=0, weights=mass).tolist(), strict=True))
 
     def __getitem__(self, segment: object) -> Decomposition:
+        if segment not in self.decompositions:
+            known = listed(map(plain, self.decompositions))
+            refuse(f"the segment must be one of {known}", plain(segment), "Or it was left out: see skipped.")
         return self.decompositions[segment]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.decompositions)
+
+    def __len__(self) -> int:
+        return len(self.decompositions)
 
     def pvalues(self, term: str = "reliability") -> dict[Any, float]:
         """
@@ -78,7 +100,8 @@ class SegmentDecompositions(TermTable):
         dict
             Segment → adjusted p-value, from the statistic of the term's lower bound.
         """
-        name = parse_choice(term, self.names[:-1], "term")
+        first = next(iter(self.decompositions.values()))
+        name = parse_choice(term, self.names[: first._levels - 1], "term")
         raw = {segment: _evidence(d, name) for segment, d in self.decompositions.items()}
         return dict(zip(raw, holm(list(raw.values())), strict=True))
 
@@ -140,10 +163,11 @@ class SegmentDecompositions(TermTable):
 
 def _evidence(d: Decomposition, name: str) -> float:
     """One-sided p-value of the statistic behind the lower bound."""
-    i = d.names.index(name)
-    shift, error = TermInference(name, d._roles[i], i, 1, len(d.level_names), d._moments).lower_statistic()
-    if not error > 0.0 or not math.isfinite(shift):
-        return 1.0 if not shift > 0.0 else 0.0
+    shift, error = d._inference(name).lower_statistic()
+    if not math.isfinite(shift) or not math.isfinite(error):
+        return math.nan
+    if error == 0.0:
+        return 0.0 if shift > 0.0 else 1.0
     return tail(shift / error)
 
 
@@ -220,17 +244,7 @@ def decompose_by(
     >>> list(decompose_by(np.repeat(["a", "b"], 300), y, p, random_state=0).decompositions)
     ['a', 'b']
     """
-    n = len(y_true)  # type: ignore[arg-type]
-    parsed = parse_groups(segments, n, "segments")
-    if parsed is None:
-        refuse("segments must give the segment of each row", "None", "Pass one label per row.")
-    if options.get("levels") is not None or hasattr(y_proba, "predict_proba"):
-        refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
-    if "cv" in options and not isinstance(options["cv"], int):
-        refuse("cv must be a number of folds", type(options["cv"]).__name__, "Splits of all rows do not fit a segment.")
-    if isinstance(loss, (list, tuple)):
-        refuse("decompose_by takes one loss", f"{len(loss)}", "Call it once for each.")
-    labels, codes = parsed
+    labels, codes = _parse_segments(segments, y_true, {"y_proba": y_proba, "X": X, "loss": loss, **options})
     options = _with_labels(options, y_true, y_proba)
     found: dict[Any, Decomposition] = {}
     skipped: dict[Any, str] = {}
@@ -248,22 +262,41 @@ def decompose_by(
     return SegmentDecompositions(names, backend_of(y_true) or backend_of(y_proba), found, skipped)
 
 
+def _parse_segments(
+    segments: ArrayLike, y_true: ArrayLike, arguments: Mapping[str, Any]
+) -> tuple[NDArray[Any], IntArray]:
+    """Labels of the segments and the segment of each row; everything that cannot be cut to a segment is refused."""
+    n = parse_labels(y_true, "y_true").shape[0]
+    parsed = parse_groups(segments, n, "segments")
+    if parsed is None:
+        refuse("segments must give the segment of each row", "None", "Pass one label per row.")
+    if arguments.get("levels") is not None or hasattr(arguments["y_proba"], "predict_proba"):
+        refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
+    if arguments.get("calibration") is not None:
+        remedy = "Decompose the segments one by one, each with its part of the split."
+        refuse("decompose_by fits laws inside segments", "calibration=", remedy)
+    if not isinstance(arguments.get("cv", 5), (int, np.integer)):
+        found = type(arguments["cv"]).__name__
+        refuse("cv must be a number of folds", found, "Splits of all rows do not fit a segment.")
+    if isinstance(arguments["loss"], (list, tuple)):
+        refuse("decompose_by takes one loss", f"{len(arguments['loss'])}", "Call it once for each.")
+    by_row = {name: arguments[name] for name in ("y_proba", *_BY_ROW) if arguments.get(name) is not None}
+    require_aligned({"segments": segments, "y_true": y_true, **by_row})
+    for name, value in by_row.items():
+        require_rows(int(np.shape(value)[0]) if hasattr(value, "shape") else len(value), n, name, "y_true")
+    return parsed
+
+
 def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLike) -> dict[str, Any]:
     """Options in which the order of classes is that of all rows: a segment may miss some of them."""
-    from scoreprism._validation import GivenLaw, parse_law, parse_outcomes
-    from scoreprism.frames import column_names
-    from scoreprism.simplex import n_classes
-
     law = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
-    if law.columns is not None and law.values.ndim == 2:
-        return dict(options)  # the names speak for themselves
     given = {key: options.get(key) for key in ("pos_label", "classes")}
     outcomes = parse_outcomes(y_true, [law], **given)
     if n_classes(law.values) == 2 and law.values.ndim == 1:
         return {**options, "classes": None, "pos_label": outcomes.classes[1]}
     order = outcomes.orders[0]
     columns = outcomes.classes if order is None else outcomes.classes[np.argsort(order)]
-    return {**options, "classes": columns}
+    return {**options, "classes": columns.tolist()}
 
 
 def _one(

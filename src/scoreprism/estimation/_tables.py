@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import refuse
-from scoreprism.frames import backend_of
+from scoreprism.frames import backend_of, column_names
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 #: How the columns of the score are called in a frame.
@@ -57,11 +57,22 @@ def joined(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], sc
 def _side_by_side(blocks: Sequence[ArrayLike], score: FloatArray) -> Any:
     import narwhals as nw
 
+    for block in blocks:
+        names = column_names(block) or ()
+        if len(set(names)) < len(names):
+            refuse("columns of X must have different names", "a repeated one", "Rename them.")
     whole: Any = nw.from_native(blocks[0], eager_only=True)
     for block in blocks[1:]:
         more: Any = nw.from_native(block, eager_only=True)
-        new = [name for name in more.columns if name not in whole.columns]
-        whole = whole.with_columns(*[more[name] for name in new])
+        for name in more.columns:
+            if name not in whole.columns:
+                whole = whole.with_columns(more[name])
+            elif not (whole[name].to_numpy() == more[name].to_numpy()).all():
+                refuse(
+                    "columns of the same name must be the same in all levels",
+                    f"different values under {name!r}",
+                    "Rename one of them.",
+                )
     columns = score[:, None] if score.ndim == 1 else score
     for j, column in enumerate(columns.T):
         name = SCORE_COLUMN if columns.shape[1] == 1 else f"{SCORE_COLUMN}_{j}"

@@ -85,7 +85,9 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
             "the smallest p-value over weight of several tests, calibrated as such",
             "Monte Carlo",
             {"lr-platt": 1.0, "lr-spline": 0.5, "kuiper": 0.5, "bins": 1.0},
-            dict.fromkeys(("score-vector", "score-polynomial", "kuiper", "bins", "top-label"), 1.0),
+            dict.fromkeys(
+                ("score-temperature", "score-vector", "score-polynomial", "kuiper", "bins", "top-label"), 1.0
+            ),
         ),
         ("spiegelhalter", "mean Brier loss against its expectation", "normal", spiegelhalter, spiegelhalter),
         ("hosmer-lemeshow", "observed against expected events in equal groups", "chi-squared", hosmer_lemeshow),
@@ -94,6 +96,13 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
         ("lr-platt", "likelihood ratio against Platt's map", "Monte Carlo", _binary.lr_platt),
         ("lr-spline", "likelihood ratio against a natural spline in the logit", "Monte Carlo", _binary.lr_spline),
         ("corp", "in-sample isotonic (CORP) miscalibration, log loss", "Monte Carlo", _binary.corp),
+        (
+            "score-temperature",
+            "score statistic against temperature scaling",
+            "Monte Carlo",
+            None,
+            _multiclass.score_temperature,
+        ),
         ("score-vector", "score statistic against vector scaling", "Monte Carlo", None, _multiclass.score_vector),
         (
             "score-polynomial",

@@ -10,19 +10,19 @@ import numpy as np
 
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism.crossfit import run_all
-from scoreprism.estimation._chain import Block, Problem, calibrated_by, fit_levels
+from scoreprism.estimation._chain import Block, Problem, calibrate, fit_levels
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.inference._calibration import TestResult
 from scoreprism.intervals import tail
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, to_eta
-from scoreprism.references._stack import StackedReference
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, one_hot
+from scoreprism.references._stack import StackedReference, hit_rows
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")
-#: Knots of the regressions on the score, at most; and distinct scores up to which each has a mean of its own.
-_KNOTS, _DISTINCT = 12, 20
+#: Distinct scores up to which each has a mean of its own.
+_DISTINCT = 20
 
 _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
 
@@ -90,14 +90,14 @@ def grouping_test(
         refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
     rng = parse_random_state(random_state)
     request = Request(
-        y_true, y_proba, X, calibrator="platt" if chosen == "bootstrap" else "auto",
-        reference=StackedReference(("logistic",)), sample_weight=sample_weight,
+        y_true, y_proba, X, reference=StackedReference(("logistic",)), sample_weight=sample_weight,
         pos_label=pos_label, classes=classes, random_state=int(rng.integers(2**62)),
     )  # fmt: skip
     problem = parse(request)
     count = parse_count(n_resamples, "n_resamples", 19)
     statistic, pvalue, draws = _METHODS[chosen](problem, rng, count, n_jobs)
-    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, problem.sheet.n, draws, about="Grouping")
+    held = problem.sheet.n if problem.data.weight is None else int(np.count_nonzero(problem.data.weight))
+    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, held, draws, about="Grouping")
 
 
 def _features(problem: Problem) -> Features:
@@ -123,9 +123,12 @@ def _projected_covariance(
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])
     outcome = data.codes[judge, None] if data.k == 2 else one_hot(data.codes[judge], data.k)
-    product = weight * (_freed(outcome, basis, weight) * _freed(h, basis, weight)).sum(axis=1)
-    error = float(np.sqrt(((product - product.mean()) ** 2).sum()))
-    z = float(product.sum()) / error if error > 1e-12 * np.abs(product).sum() else 0.0
+    (left, reach), (right, _) = _freed(outcome, basis, weight), _freed(h, basis, weight)
+    if np.abs(right).max() <= 1e-9 * (1.0 + np.abs(h).max()):  # the direction is a function of the score alone
+        return 0.0, 0.5, 0
+    product = weight * (left * right).sum(axis=1)
+    error = float(np.sqrt(((product / np.maximum(1.0 - reach, 0.1)) ** 2).sum()))  # HC3: residuals are too small
+    z = float(product.sum()) / error if error > 0.0 else 0.0
     return z, tail(z), 0
 
 
@@ -164,38 +167,42 @@ def score_basis(score: FloatArray) -> FloatArray:
     >>> score_basis(np.array([0.1, 0.4, 0.1])).tolist()
     [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
-    columns = [to_eta(score)] if score.ndim == 1 else list(to_eta(score).T[1:] - to_eta(score).T[0])
-    parts: list[FloatArray] = []
-    for x in columns:
-        values, inverse = np.unique(x, return_inverse=True)
-        if values.size <= _DISTINCT:
-            part = np.eye(values.size)[inverse]
-        else:
-            knots = int(min(_KNOTS, max(4, x.size ** (1.0 / 3.0)))) if score.ndim == 1 else 4
-            part = _cubic(x, knots)
-        parts.append(part if not parts else part[:, 1:])
-    if score.ndim == 2:
-        z = np.column_stack(columns)
-        z = (z - z.mean(axis=0)) / np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
-        parts += [z[:, [i]] * z[:, j:] for i in range(min(z.shape[1], 6)) for j in [i + 1] if j < z.shape[1]]
-    return np.column_stack(parts)
+    if score.ndim == 1:
+        return _curves(score, int(2.0 * np.sqrt(score.size)))
+    n, k = score.shape
+    if n < 10 * k:
+        found = f"{n} rows for {k} classes"
+        refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
+    eta = to_eta(score)
+    knots = int(min(np.sqrt(n), (n / 10 - 1) / (k - 1) - 3))  # a tenth of the rows in all
+    columns = list(eta.T[1:] - eta.T[0])
+    if knots < 1:
+        return np.column_stack([np.ones(n), *columns])
+    first, *others = (_curves(x, knots) for x in columns)
+    return np.column_stack([first, *(part[:, 1:] for part in others)])
 
 
-def _cubic(x: FloatArray, knots: int) -> FloatArray:
-    """Cubic B-splines on quantiles, linear in effect where there is little data."""
+def _curves(x: FloatArray, knots: int) -> FloatArray:
+    """Means of few values; cubic B-splines in the ranks of many: a map may bend anywhere."""
     from scipy.interpolate import BSpline
+    from scipy.stats import rankdata
 
-    inner = np.unique(np.quantile(x, np.linspace(0.0, 1.0, knots + 1)))
-    low, high = inner[0], inner[-1]
-    t = np.concatenate([[low] * 3, inner, [high] * 3])
-    return np.asarray(BSpline.design_matrix(np.clip(x, low, high), t, 3).toarray())
+    values, inverse = np.unique(x, return_inverse=True)
+    if values.size <= max(_DISTINCT, knots):
+        return np.eye(values.size)[inverse]
+    rank = (rankdata(x) - 0.5) / x.size
+    t = np.concatenate([[0.0] * 3, np.linspace(0.0, 1.0, knots + 1), [1.0] * 3])
+    basis = BSpline.design_matrix(rank, t, 3).toarray()
+    return np.asarray(basis[:, basis.any(axis=0)])
 
 
-def _freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
-    """Residuals of a weighted regression on the basis."""
+def _freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Residuals of a weighted regression on the basis, and the leverage of every row."""
     root = np.sqrt(weight)[:, None]
-    beta = np.linalg.lstsq(basis * root, values * root, rcond=None)[0]
-    return np.asarray(values - basis @ beta)
+    frame, size, _ = np.linalg.svd(basis * root, full_matrices=False)
+    frame = frame[:, size > 1e-10 * size[0]]
+    left = values * root - frame @ (frame.T @ (values * root))
+    return np.asarray(left / root), np.asarray((frame**2).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -205,34 +212,26 @@ class _Gain:
     problem: Problem
 
     def __call__(self, codes: IntArray) -> float:
-        problem = self.problem
-        again = replace(problem, data=replace(problem.data, codes=codes))
-        fitted = calibrated_by(again, problem.maps[0])
+        again = replace(self.problem, data=replace(self.problem.data, codes=codes))
+        again = replace(again, sheet=replace(again.sheet, y=codes))
+        fitted = calibrate(again, {}).winner
         law = fit_levels(again, fitted)[0][1]
-        gain = _log_hit(law, codes) - _log_hit(fitted.fitted.law, codes)
-        return float(np.average(gain, weights=problem.data.weight))
-
-
-def _log_hit(law: FloatArray, codes: IntArray) -> FloatArray:
-    p = np.where(codes == 1, law, 1.0 - law) if law.ndim == 1 else law[np.arange(codes.size), codes]
-    return np.log(np.maximum(p, 1e-300))
+        gain = np.log(hit_rows([law], codes)[0] / hit_rows([fitted.fitted.law], codes)[0])
+        return float(np.average(gain, weights=self.problem.data.weight))
 
 
 def _bootstrap(problem: Problem, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
     """Outcomes drawn from Ĉ(S), to which features add nothing."""
-    law = problem.maps[0].fitted(problem.data)(problem.data.score)
+    data, share = problem.data, calibrate(problem, {}).shares.mean(axis=0)
+    law = as_matrix(mixed([one.fitted(data)(data.score) for one in problem.maps], share))
     gain = _Gain(problem)
     seeds = rng.spawn(count)
 
     def draw(number: int) -> float:
-        u = seeds[number].random(problem.data.codes.size)
-        if law.ndim == 1:
-            codes = (u < law).astype(np.intp)
-        else:
-            codes = np.minimum((u[:, None] > law.cumsum(axis=1)).sum(axis=1), problem.data.k - 1)
-        return gain(codes)
+        u = seeds[number].random(data.codes.size)
+        return gain(np.minimum((u[:, None] > law.cumsum(axis=1)).sum(axis=1), data.k - 1))
 
-    observed = gain(problem.data.codes)
+    observed = gain(data.codes)
     drawn = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))
     return observed, float(1 + (drawn >= observed).sum()) / (count + 1), count
 

@@ -36,8 +36,8 @@ class ScoreTest:
     root: list[FloatArray]
 
     @classmethod
-    def of(cls, data: Scored, features: list[FloatArray]) -> ScoreTest:
-        """Prepare features, one table per class, with their variance under the hypothesis."""
+    def of(cls, data: Scored, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
+        """Prepare features, one table per class, and their variance under the hypothesis (`tied`: one slope for all)."""
         law = data.law
         weighed = [column * data.weight[:, None] for column in features]
         mean = np.concatenate([w * law[:, [k]] for k, w in enumerate(weighed)], axis=1)
@@ -47,7 +47,11 @@ class ScoreTest:
             own = slice(start, start + w.shape[1])
             variance[own, own] += (w.T * law[:, k]) @ w
             start = own.stop
-        root = _inverse_root(variance)
+        if tied:
+            total = float(variance.sum())
+            root = np.full((variance.shape[0], 1), 1.0 / np.sqrt(total) if total > 0.0 else 0.0)
+        else:
+            root = _inverse_root(variance)
         split = np.cumsum([w.shape[1] for w in weighed])[:-1]
         return cls(weighed, [w.T @ law[:, k] for k, w in enumerate(weighed)], np.split(root, split, axis=0))
 
@@ -72,6 +76,12 @@ def score_vector(data: Scored) -> ScoreTest:
     """Against vector scaling softmax(a_k z_k + b_k)."""
     z = _log_ratios(data.law)
     return ScoreTest.of(data, [np.column_stack([np.ones(data.n), z[:, k]]) for k in range(data.k)])
+
+
+def score_temperature(data: Scored) -> ScoreTest:
+    """Against temperature scaling softmax(a z): over- and underconfidence alone."""
+    z = _log_ratios(data.law)
+    return ScoreTest.of(data, [z[:, [k]] for k in range(data.k)], tied=True)
 
 
 def score_polynomial(data: Scored) -> ScoreTest:

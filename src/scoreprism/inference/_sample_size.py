@@ -300,6 +300,6 @@ def _from_pilot(
             "Take more rows, or pass y_proba.",
         )
     target = estimate if reliability is None else _parse_reliability(reliability)
-    sd = error * math.sqrt(pilot.n) * math.sqrt(target / estimate)
-    note = f"rows vary as in the pilot, whose reliability is {estimate:.4g} ± {error:.2g} from {pilot.n} rows"
+    sd = error * math.sqrt(pilot.n_units) * math.sqrt(target / estimate)
+    note = f"rows vary as in the pilot, whose reliability is {estimate:.4g} ± {error:.2g} from {pilot.n_units} rows"
     return target, sd, str(pilot.loss), (note,)

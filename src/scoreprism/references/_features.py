@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -99,12 +101,14 @@ class Categorical:
     """A column without an order: the levels that are frequent enough to be told apart, most frequent first."""
 
     levels: tuple[Any, ...]
+    contrast: bool  # two levels and nothing else are one contrast
 
     @staticmethod
     def fitted(values: NDArray[Any]) -> Categorical:
         found, counts = np.unique(values, return_counts=True)
         frequent = np.argsort(-counts, kind="stable")[:BINS]
-        return Categorical(tuple(found[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20))))
+        levels = tuple(found[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20)))
+        return Categorical(levels, len(levels) == found.size == 2)
 
     def codes(self, values: NDArray[Any]) -> Codes:
         table = {level: code for code, level in enumerate(self.levels, start=1)}
@@ -113,8 +117,8 @@ class Categorical:
 
     def design(self, values: NDArray[Any]) -> list[FloatArray]:
         codes = self.codes(values)
-        if len(self.levels) == 2 and not (codes == 0).any():  # two levels are one contrast
-            return [(codes == 1) - 0.5]
+        if self.contrast:
+            return [np.choose(codes, [0.0, 0.5, -0.5])]
         return [(codes == code).astype(np.float64) for code in range(1, len(self.levels) + 1)]
 
 
@@ -159,6 +163,9 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
     if not columns:
         refuse(f"{name} must have at least one column", "none", "Pass the features, or leave it out.")
     parsed = [_column(np.asarray(c), f"column {label} of {name}") for c, label in zip(columns, names, strict=True)]
+    nested = [label for column, label in zip(parsed, names, strict=True) if column.ndim != 1]
+    if nested:
+        refuse(f"columns of {name} must hold one value per row", f"nested values in {nested[0]}", "Unnest or drop it.")
     require_rows(parsed[0].shape[0], n, name, "y_true")
     return parsed
 
@@ -200,13 +207,24 @@ def _objects(values: NDArray[Any], name: str) -> NDArray[Any]:
     if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
         odd = [kind.__name__ for kind in kinds]
         refuse(f"{name} must hold one value per row", f"objects of type {listed(odd)}", "Convert or drop it.")
-    if not kinds or all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in kinds):
-        numbers = np.full(values.shape[0], np.nan)
+    numbers = np.full(values.shape[0], np.nan)
+    if not kinds or all(issubclass(kind, (int, float, Decimal, np.number, np.bool_)) for kind in kinds):
         numbers[~gone] = values[~gone].astype(np.float64)
+        return numbers
+    if all(issubclass(kind, date) or kind.__name__ == "Period" for kind in kinds):
+        moments = [v.to_timestamp() if hasattr(v, "to_timestamp") else v for v in values[~gone]]
+        numbers[~gone] = [_seconds(moment) for moment in moments]
         return numbers
     text = np.array([str(v) for v in values], dtype=str)
     text[gone] = ""
     return text
+
+
+def _seconds(moment: Any) -> float:
+    """Seconds since 1970 of a date or a time, as it reads on the clock."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - clocks, not instants
+    return float((moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
 
 
 def _is_gone(value: object) -> bool:

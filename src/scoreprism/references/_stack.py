@@ -120,9 +120,11 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             refuse("y must hold at least two classes", "one", "Fit on rows in which each class occurs.")
         table = parse_features(X, codes.size)
         weight = parse_weights(sample_weight, codes.size, "y")
+        weight = None if weight is None else weight * (weight.sum() / (weight @ weight))  # as many as they are worth
         share = np.bincount(codes, weight, minlength=k) / (codes.size if weight is None else weight.sum())
         self._share = share[1] if k == 2 else share
         base = self._base(y_proba, codes.size)
+        self._given = y_proba is not None
         self._encoder = Encoder.fitted(self._table(table, base, given=y_proba is not None))
         features = self._encoder(self._table(table, base, given=y_proba is not None))
         whole = Task(features, base, codes, weight, k)
@@ -164,6 +166,9 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Probabilities, columns as in ``classes_``.
         """
         check_is_fitted(self, "weights_")
+        if (y_proba is not None) != self._given:
+            rule = "predict_proba must get y_proba" if self._given else "predict_proba must not get y_proba"
+            refuse(f"{rule}, as fit did", "the opposite", "Call both the same way.")
         rows = getattr(X, "shape", (len(X),))[0]  # type: ignore[arg-type]
         table = parse_features(X, rows)
         if len(table) != self.n_features_in_:
@@ -220,10 +225,13 @@ def _out_of_fold(
 def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
     """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
     law = np.asarray(estimator.predict_proba(table), dtype=np.float64)
+    name = type(estimator).__name__
+    if law.ndim != 2 or law.shape[1] != len(estimator.classes_):
+        found = f"shape {law.shape} for {len(estimator.classes_)} classes"
+        refuse(f"{name}.predict_proba must give a column for each class", found, "Use another classifier.")
     full = np.zeros((law.shape[0], k))
     full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
     if not np.isfinite(full).all():
-        name = type(estimator).__name__
         refuse(f"{name}.predict_proba must give finite numbers", "NaN or infinities", "Use another classifier.")
     kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
     return kept[:, 1] if k == 2 else kept
