@@ -448,7 +448,7 @@ def test_result():
     )
     assert json.loads(json.dumps(result.to_dict()))["components"]["kuiper"]["pvalue"] == 0.02
     assert list(result.to_dict()) == [
-        "statistic", "pvalue", "method", "hypothesis", "n", "n_resamples", "components", "notes"
+        "statistic", "pvalue", "method", "hypothesis", "n", "n_resamples", "components", "notes", "about"
     ]  # fmt: skip
     assert TestResult(math.inf, 0.0, "spiegelhalter", "", 1, 0).to_dict()["statistic"] == "inf"
     assert TestResult.__test__ is False
@@ -464,7 +464,7 @@ def test_result():
             InputError,
             (
                 "method must be one of min-p, spiegelhalter, hosmer-lemeshow, kuiper, bins, lr-platt, lr-spline, corp, "
-                "score-vector, score-polynomial, top-label; got 'hosmer'. Did you mean 'hosmer-lemeshow'?"
+                "score-temperature, score-vector, score-polynomial, top-label; got 'hosmer'. Did you mean 'hosmer-lemeshow'?"
             ),
         ),
         (

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +24,14 @@ from scoreprism.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism.datasets import CopulaLaw
 from scoreprism.estimation._decompose import chain_terms
 from scoreprism.estimation._parse import fitting_weights
-from scoreprism.exceptions import InputError, OverfitWarning, ScoreOrderWarning, UnavailableError
+from scoreprism.exceptions import (
+    DoubleUseWarning,
+    InputError,
+    LabelError,
+    OverfitWarning,
+    ScoreOrderWarning,
+    UnavailableError,
+)
 from scoreprism.intervals import bca
 from scoreprism.losses import LOSSES, get_loss
 from scoreprism.simplex import sigmoid
@@ -139,19 +147,56 @@ def test_debiased_reliability_is_the_difference_plus_the_spread():
     assert interval.low == pytest.approx(max(0, difference - z * se), abs=1e-12)
 
 
-def test_the_best_map_by_out_of_fold_loss_is_chosen():
+def test_maps_are_mixed_by_the_likelihood_of_the_other_folds():
+    """The maps of fold k in proportion to exp Σ log p(y) of the other folds, each predicted out of fold."""
     _, y, s, _ = example()
     folds = splits(400)
+    made = [by_hand(y, s, folds, make) for make in (PlattCalibrator, IsotonicCalibrator)]
+    hits = [np.log(np.where(y == 1, law, 1 - law)) for law, _ in made]
+    expected = np.empty(400)
+    shares = []
+    for model, (train, test) in enumerate(folds):
+        logs = np.array([hit[train].sum() for hit in hits])
+        share = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+        expected[test] = sum(w * laws[model][test] for w, (_, laws) in zip(share, made, strict=True))
+        shares.append(share)
     chosen = SelectedCalibrator(candidates=["platt", "isotonic"])
-    for loss in ("log", "brier"):
-        losses_ = {}
-        for name, make in (("platt", PlattCalibrator), ("isotonic", IsotonicCalibrator)):
-            law, _ = by_hand(y, s, folds, make)
-            losses_[name] = get_loss(loss).loss(law, y).mean()
-        d = decompose(y, s, loss=loss, calibrator=chosen, cv=folds)
-        best = min(losses_, key=losses_.get)
-        assert d.notes[0].startswith(f"C is {best}, best of platt, isotonic by out-of-fold {loss} loss")
-        assert {other.name: other.loss for other in d._alternatives} == pytest.approx(losses_, abs=1e-12)
+    d = decompose(y, s, loss="brier", calibrator=chosen, cv=folds)
+    assert d.level_losses[:, 1] == pytest.approx((expected - y) ** 2, abs=1e-12)
+    platt = 100 * np.mean(shares, axis=0)[0]
+    assert d.notes[0].startswith("C = P(Y | S) mixes ")
+    assert f"platt {platt:.0f} %" in d.notes[0]
+    # the spread sees weights that are drawn towards their mean by the root of a half
+    mean = np.mean(shares, axis=0)
+    damped = [mean + np.sqrt(0.5) * (share - mean) for share in shares]
+    laws = np.stack([sum(w * one[1][k] for w, one in zip(damped[k], made, strict=True)) for k in range(4)])
+    spread = ((laws - laws.mean(axis=0)) ** 2).sum(axis=0)
+    assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
+    assert {other.name: other.loss for other in d._alternatives} == pytest.approx(
+        {name: np.mean((law - y) ** 2) for name, (law, _) in zip(("platt", "isotonic"), made, strict=True)}, abs=1e-12
+    )
+
+
+def test_a_map_that_has_learned_noise_is_left_out():
+    """1-nearest-neighbour bins: the spread of 200 bins on 200 rows is far above 5 % of the loss."""
+    from scoreprism.calibrators import BinningCalibrator
+
+    _, y, s, _ = example(200)
+    chosen = SelectedCalibrator(candidates=[PlattCalibrator(), BinningCalibrator(n_bins=100)])
+    d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
+    assert d.notes[0].startswith("C = P(Y | S) mixes platt 100 % by")
+    with pytest.warns(OverfitWarning, match="the law C overfits"):
+        decompose(y, s, loss="brier", calibrator=BinningCalibrator(n_bins=100), random_state=0)
+
+
+def test_twins_among_candidates_are_told_apart():
+    from scoreprism.calibrators import KernelCalibrator
+
+    _, y, s, _ = example(300)
+    chosen = SelectedCalibrator(candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)])
+    d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
+    assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
+    assert d._resampler.term(0, np.ones(300)) == pytest.approx(d.terms["reliability"], abs=1e-9)
 
 
 def test_calibration_split_by_hand():
@@ -168,7 +213,28 @@ def test_calibration_split_by_hand():
     refits = np.stack([PlattCalibrator().fit(s[held][i], y[held][i]).calibrate(s[rows]) for i in kept])
     spread = (REFITS - 1) / REFITS * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
     assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
-    assert d.notes[0] == "C is platt, as asked for, fitted on the calibration split"
+    assert d.notes[0] == "C = P(Y | S) is platt, fitted on the calibration split"
+
+
+def test_calibration_split_needs_no_folds():
+    """One class here, both in the split; four rows here."""
+    _, y, s, _ = example(300)
+    d = decompose(np.zeros(100, dtype=int), s[:100], calibration=(s[100:], y[100:]), loss="brier")
+    assert total(d) == pytest.approx(np.mean(s[:100] ** 2), abs=1e-12)
+    assert decompose(y[:4], s[:4], calibration=(s[100:], y[100:]), loss="brier").n == 4
+    with pytest.raises(InputError, match="calibration must hold at least two classes; got one class in 50 rows."):
+        decompose(y[:100], s[:100], calibration=(s[:50], np.ones(50, dtype=int)))
+
+
+def test_two_columns_of_a_calibration_split_go_by_the_labels_too():
+    _, y, s, _ = example(400)
+    label, wide = np.where(y == 1, "a", "b"), np.column_stack([s, 1 - s])  # sorted labels: a is the event
+    here, there = slice(0, 200), slice(200, None)
+    plain = decompose(y[here], s[here], calibration=(s[there], y[there]), random_state=0).terms
+    for scores in (wide, s):
+        for split in (wide, s):
+            options = {"pos_label": "a", "calibration": (split[there], label[there]), "random_state": 0}
+            assert decompose(label[here], scores[here], **options).terms == pytest.approx(plain, abs=1e-12)
 
 
 def test_calibration_split_speaks_the_labels_of_the_rows():
@@ -209,7 +275,7 @@ def test_several_losses_share_their_laws_with_one():
 
 
 def test_the_same_for_every_n_jobs_and_seed():
-    X, y, s, _ = example(300)
+    X, y, s, _ = example(400)
     found = [decompose(y, s, X, random_state=3, n_jobs=n_jobs, loss="brier").terms for n_jobs in (None, 1, 2)]
     assert found[0] == found[1] == found[2]
     assert decompose(y, s, X, random_state=4, loss="brier").terms != found[0]
@@ -258,7 +324,7 @@ def test_terms_do_not_depend_on_the_scale_of_weights():
     assert ones == pytest.approx(decompose(y, s, random_state=0).terms, abs=1e-9)
 
 
-def test_whole_weights_are_counts():
+def test_whole_weights_are_repeated_rows_for_a_map_without_an_n():
     """A row of weight 2 in the same fold as its twin: the same as the row twice."""
     _, y, s, _ = example(120)
     weight = np.random.default_rng(2).integers(1, 4, 120)
@@ -268,6 +334,16 @@ def test_whole_weights_are_counts():
     once = decompose(y, s, sample_weight=weight, cv=folds, calibrator="platt")
     repeated = decompose(y[twice], s[twice], cv=long, calibrator="platt")
     assert once.terms == pytest.approx(repeated.terms, abs=1e-9)
+
+
+def test_weights_in_the_thousands_leave_shrinkage_alone():
+    """Survey weights, whole or not: isotonic blocks are shrunken by the effective number of rows."""
+    _, y, s, _ = example(200)
+    weight = np.random.default_rng(0).lognormal(size=200)
+    options = {"calibrator": "isotonic", "random_state": 0}
+    small = decompose(y, s, sample_weight=weight, **options).terms
+    large = decompose(y, s, sample_weight=np.round(1e6 * weight), **options).terms
+    assert large == pytest.approx(small, abs=1e-5)
 
 
 def test_kish():
@@ -326,6 +402,23 @@ def test_temporal_splits():
 
 
 MESSAGES = {
+    "jobs": ({"n_jobs": 0}, "n_jobs must be a number of processes, −1 for all cores, or None; got 0."),
+    "reference alone": (
+        {"reference": "logistic"},
+        "reference must come with features to learn from; got no X and no levels. Pass X, or leave it out.",
+    ),
+    "group splitter": (
+        {"cv": GroupKFold(5)},
+        "cv must be a number of folds, a splitter or pairs of row numbers; got ",
+    ),
+    "level columns": (
+        {"X": pd.DataFrame({"a": np.zeros(100)}), "levels": {"b": ["z"]}},
+        "level 'b' must name columns of X; got 'z'. Correct the names.",
+    ),
+    "level word": (
+        {"levels": {"b": "z"}},
+        "level 'b' must name columns of X; got 'z'. Pass X as a frame that has them.",
+    ),
     "cv=1": ({"cv": 1}, "cv must be a whole number of at least 2; got 1. Pass an integer."),
     "shuffle": ({"cv": ShuffleSplit(4, random_state=0)}, "cv must test each row at most once; got "),
     "overlap": (
@@ -479,7 +572,7 @@ def test_mixed_features_of_any_frame():
     for d in found[1:]:
         assert d.terms == pytest.approx(found[0].terms, abs=1e-12)
     assert found[0].lower_bound("grouping").value > 0.01  # the job is worth about 0.03
-    assert type(found[0].to_frame()).__module__.startswith("pandas") is False  # y came as an array
+    assert type(found[0].to_frame()).__module__.startswith("pandas")  # X came so
     assert type(found[1].to_frame()).__module__.startswith("polars")
 
 
@@ -496,7 +589,7 @@ def test_any_classifier_as_reference_and_calibrator(reference):
     X, y, s, _ = example(300)
     d = decompose(y, s, X, reference=reference, calibrator=LogisticRegression(), loss="brier", random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
-    assert f"Q fitted by {type(reference).__name__}, cross-fitted in 5 folds" in d.notes
+    assert f"Q = P(Y | S, X) fitted by {type(reference).__name__}, cross-fitted in 5 folds" in d.notes
     framed = decompose(y, s, pd.DataFrame(X, columns=["a", "b"]), reference=reference, loss="brier", random_state=0)
     assert framed.terms["grouping"] == pytest.approx(
         decompose(y, s, X, reference=reference, loss="brier", random_state=0).terms["grouping"], abs=1e-9
@@ -545,15 +638,60 @@ def test_a_model_in_place_of_scores():
 
 
 def test_double_use_is_said():
-    X, y, _, _ = example(300)
+    X, y, s, _ = example(300)
     forest = ExtraTreesClassifier(20, min_samples_leaf=20, random_state=0).fit(X, y)
-    note = "ExtraTreesClassifier was trained on as many rows as there are here (300), perhaps on these: "
-    assert any(line.startswith(note) for line in decompose(y, forest, X, random_state=0).notes)
+    note = "ExtraTreesClassifier was trained on these rows (they fill the leaves of its trees to the last row): "
+    with pytest.warns(DoubleUseWarning, match=re.escape(note)):
+        d = decompose(y, forest, X, random_state=0)
+    assert d.summary().advice[0].startswith("Do not act on these terms: ExtraTreesClassifier was trained on these rows")
     near = make_pipeline(KNeighborsClassifier(50)).fit(X, y)
-    notes = decompose(y, near, X, loss="brier", random_state=0).notes
-    assert any(line.startswith("KNeighborsClassifier was trained on these rows (it keeps them)") for line in notes)
-    fresh, outcome, _, _ = example(200, seed=1)
+    with pytest.warns(
+        DoubleUseWarning, match=re.escape("KNeighborsClassifier was trained on these rows (it keeps them)")
+    ):
+        decompose(y, near, X, loss="brier", random_state=0)
+    with pytest.warns(DoubleUseWarning, match="calibration= holds these very rows"):
+        decompose(y, s, calibration=(s, y), random_state=0)
+    fresh, outcome, _, _ = example(300, seed=1)  # as many rows, but others
     assert not any("trained on" in line for line in decompose(outcome, forest, fresh, random_state=0).notes)
+
+
+def test_a_reference_that_knows_less_is_said():
+    X, y, s, _ = example(600)
+    d = decompose(y, s, X, reference=DummyClassifier(), loss="brier", random_state=0)
+    assert "level Q predicts worse than C, beyond chance: did a pipeline drop the score, its last column?" in d.notes
+    advice = d.summary().advice
+    assert any(line.startswith("Nothing is said of grouping: level Q predicts worse") for line in advice)
+
+
+def test_random_parts_of_other_makers_get_seeds():
+    X, y, s, _ = example(300)
+    forest = make_pipeline(ExtraTreesClassifier(10, min_samples_leaf=30))
+    pair = [
+        decompose(y, s, X, reference=forest, calibrator=forest, loss="brier", random_state=3).terms for _ in range(2)
+    ]
+    assert pair[0] == pair[1]
+
+
+def test_pipelines_take_weights():
+    X, y, s, _ = example(300)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    weight = np.random.default_rng(0).random(300)
+    d = decompose(y, s, X, reference=pipeline, sample_weight=weight, loss="brier", random_state=0)
+    assert total(d) == pytest.approx(d.risk, abs=1e-12)
+
+
+def test_labels_of_a_model_must_be_those_of_the_outcomes():
+    X, y, _, _ = example(100)
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(LabelError, match=re.escape("y_true must hold labels the model was fitted on; got ['a', 'b']")):
+        decompose(np.where(y == 1, "b", "a"), model, X)
+
+
+def test_rows_in_another_order_are_refused():
+    _, y, s, _ = example(100)
+    shuffled = pd.Series(s).sample(frac=1, random_state=0)
+    with pytest.raises(InputError, match="y_true and y_proba must have their rows in the same order"):
+        decompose(pd.Series(y), shuffled)
 
 
 # ── intervals ───────────────────────────────────────────────────────────────────────────────────────────
@@ -592,9 +730,9 @@ def test_bca_refits_with_the_folds_of_the_rows():
     interval = d.interval("reliability", method="bca", n_resamples=99)
     assert interval == d.interval("reliability", method="bca", n_resamples=99)
     assert interval.low < d.terms["reliability"] < interval.high
-    assert d._resampler.terms(np.ones(200)) == pytest.approx(list(d.terms.values()), abs=1e-12)
-    double = d._resampler.terms(np.full(200, 2.0))  # every row twice, in its fold: the same maps, as Platt's has no n
-    assert double == pytest.approx(list(d.terms.values()), abs=1e-9)
+    for counts in (np.ones(200), np.full(200, 2.0)):  # every row twice, in its fold: the same map, as Platt's has no n
+        again = [d._resampler.term(i, counts) for i in (0, 1)]
+        assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
     split = decompose(y[:100], s[:100], calibration=(s[100:], y[100:]), loss="brier")
     with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
         split.interval("reliability", method="bca")

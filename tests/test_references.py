@@ -68,6 +68,33 @@ def test_rare_categories_are_other():
     assert features_of(np.arange(200).astype(str)[:, None]).design.shape[0] == 0  # names of rows say nothing
 
 
+def test_numbers_and_times_in_disguise():
+    from datetime import date
+    from decimal import Decimal
+
+    frame = pd.DataFrame(
+        {
+            "decimal": [Decimal("0.1"), Decimal("0.2")],
+            "day": [date(2020, 1, 1), date(2020, 1, 2)],
+            "month": pd.period_range("2020-01", periods=2, freq="M"),
+        }
+    )
+    decimal, day, month = parse_features(frame, 2)
+    assert decimal.tolist() == [0.1, 0.2]
+    assert day.tolist() == [1577836800.0, 1577923200.0]
+    assert month.tolist() == [1577836800.0, 1580515200.0]  # January and February 2020, from 1970
+
+
+def test_codes_of_new_rows_keep_their_columns():
+    """Two categories in fit are one contrast; a third one later is 0, and the columns stay."""
+    table = parse_features(np.array(["a", "b"] * 20, dtype=object)[:, None], 40)
+    encoder = Encoder.fitted(table)
+    assert encoder(table).design[0, :2].tolist() == [0.5, -0.5]
+    assert encoder([np.array(["c"])]).design.tolist() == [[0.0]]
+    fitted = StackedReference(("logistic",)).fit(np.array(["a", "b"] * 50)[:, None], np.arange(100) % 3 % 2)
+    assert fitted.predict_proba(np.array([["c"]])).shape == (1, 2)
+
+
 def test_outliers_do_not_lead():
     x = np.r_[np.linspace(0, 1, 99), 1e12]
     assert np.abs(features_of(x[:, None]).design).max() == 4.0
@@ -229,6 +256,10 @@ def test_stack_learns_and_remembers():
         (lambda X, y: StackedReference(()).fit(X, y), "members must name at least one learner; got none."),
         (lambda X, y: StackedReference().fit(X, y * 0), "y must hold at least two classes; got one."),
         (lambda X, y: StackedReference().fit(X, y).predict_proba(X[:, :1]), "X must have 2 columns, as in fit; got 1."),
+        (
+            lambda X, y: StackedReference(("logistic",)).fit(X, y, y_proba=np.full(100, 0.5)).predict_proba(X),
+            "predict_proba must get y_proba, as fit did; got the opposite.",
+        ),
         (
             lambda X, y: StackedReference().fit(X, y, y_proba=np.full((100, 3), 1 / 3)),
             "y_proba must have a column for each label; got 3 classes beside 2 labels.",

@@ -114,6 +114,9 @@ def test_labels_are_those_of_all_rows():
     ("options", "text"),
     [
         ({"levels": {"g": np.zeros(60)}}, "decompose_by takes scores and X; got levels or a model."),
+        ({"calibration": ([0.5], [1])}, "decompose_by fits laws inside segments; got calibration=."),
+        ({"sample_weight": np.ones(61)}, "sample_weight and y_true must have the same number of rows; got 61 and 60."),
+        ({"X": np.ones((10, 1))}, "X and y_true must have the same number of rows; got 10 and 60."),
         ({"cv": [([0], [1])]}, "cv must be a number of folds; got list. Splits of all rows do not fit a segment."),
         ({"loss": ("log", "brier")}, "decompose_by takes one loss; got 2. Call it once for each."),
     ],
@@ -166,6 +169,21 @@ def test_fitted_estimators_with_features():
     assert compare(models, y[200:], X[200:, :1], random_state=0)["one"].n == 400
 
 
+def test_results_are_collections():
+    _, y, s, q = example(200)
+    found = compare({"a": s, "b": q}, y, loss="brier", random_state=0)
+    assert list(found) == ["a", "b"]
+    assert len(found) == 2
+    with pytest.raises(InputError, match="model must be one of a, b; got 'c'"):
+        found["c"]
+    by = decompose_by(np.arange(200) % 2, y, s, loss="brier", random_state=0)
+    assert list(by) == [0, 1]
+    with pytest.raises(InputError, match="the segment must be one of 0, 1; got 7"):
+        by[7]
+    with pytest.raises(InputError, match="columns of a frame of models must have different names"):
+        compare(pd.DataFrame(np.column_stack([s, q]), columns=["a", "a"]), y)
+
+
 @pytest.mark.parametrize("scores", [[0.1, 0.2], {}, {1: [0.5]}])
 def test_models_must_have_names(scores):
     with pytest.raises(InputError, match="scores must"):
@@ -187,12 +205,19 @@ def test_advice_follows_bounds():
     assert third.startswith(f"A loss of {d.upper_bound('irreducible').value:.3g} or less can be reached")
 
 
+def test_a_loss_that_is_reached_already_is_no_promise():
+    """The best of the upper bounds of all levels, and only where it is below the loss of the score."""
+    X, y, _, q = example(300)
+    advice = decompose(y, q, X, loss="brier", random_state=0, reference="logistic").summary().advice
+    assert advice[-1] == "That a lower loss can be reached with what is known here is not shown."
+
+
 def test_nothing_to_conclude():
     rng = np.random.default_rng(3)
     p = rng.random(60)
     y = (rng.random(60) < p).astype(int)
     advice = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic").summary().advice
-    assert advice[0] == "Nothing can be concluded at this n (60 rows)."
+    assert advice[0] == "Nothing can be concluded at this n (60 rows): no term is shown to be above 0."
     assert advice[1].startswith("No miscalibration is shown: recalibration gains at most ")
 
 
@@ -201,7 +226,7 @@ def test_rows_needed():
     _, y, s, _ = example(600, seed=2)
     d = decompose(y, s, loss="brier", random_state=0)
     needed = 600 * ((1.6448536 + 0.8416212) * d.std_error["reliability"] / d.terms["reliability"]) ** 2
-    told = re.search(r"about ([0-9,]+) rows would show", d.summary().advice[0])
+    told = re.search(r"were the estimate true, about ([0-9,]+) rows would show it", d.summary().advice[0])
     assert told is not None
     assert int(told[1].replace(",", "")) == pytest.approx(needed, rel=0.1)
 

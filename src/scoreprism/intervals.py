@@ -433,7 +433,7 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
     >>> draws = np.random.default_rng(0).normal(size=4001)
     >>> interval = bca(float(np.median(draws)), draws, np.array([-1.0, 0.0, 1.0]), 0.95)
     >>> round(interval.low, 1), round(interval.high, 1)
-    (-2.0, 1.9)
+    (-1.9, 2.0)
     """
     normal, size = NormalDist(), replicates.size
     share = float((replicates < estimate).sum() + 0.5 * (replicates == estimate).sum()) / size

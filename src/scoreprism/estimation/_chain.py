@@ -110,7 +110,7 @@ class Choice:
     """The law C, a mixture of candidate maps; and what each candidate alone says of the reliability, by loss."""
 
     winner: Calibrated
-    shares: FloatArray  # (models, candidates)
+    shares: FloatArray  # (models, candidates); one line for a calibration split
     alternatives: dict[str, tuple[Alternative, ...]]
 
     @property
@@ -137,7 +137,7 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | Non
     sober = _sober(problem, candidates)
     if problem.calibration is not None:
         share = _likelihood_shares(_split_hits(problem, problem.calibration), problem.calibration.weight, sober)
-        shares = np.tile(share, (len(problem.plan.trains), 1))
+        shares = share[None]
     else:
         shares = _fold_shares(problem, candidates, sober)
     return Choice(blended(problem, candidates, shares), shares, alternatives)

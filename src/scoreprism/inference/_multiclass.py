@@ -37,7 +37,7 @@ class ScoreTest:
 
     @classmethod
     def of(cls, data: Scored, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
-        """Prepare features, one table per class, and their variance under the hypothesis (`tied`: one slope for all)."""
+        """Prepare features, one table per class and their variance under the hypothesis (`tied`: one slope for all)."""
         law = data.law
         weighed = [column * data.weight[:, None] for column in features]
         mean = np.concatenate([w * law[:, [k]] for k, w in enumerate(weighed)], axis=1)
