@@ -479,8 +479,8 @@ def test_result():
             {"method": "corp", "y_proba": np.full((4, 3), 1 / 3), "classes": [0, 1, 2]},
             InputError,
             (
-                "method must be one for more than two classes (min-p, spiegelhalter, kuiper, bins, score-vector, "
-                "score-polynomial, top-label); got 'corp' beside 3 classes. Use 'min-p', the default."
+                "method must be one for more than two classes (min-p, spiegelhalter, kuiper, bins, "
+                "score-temperature, score-vector, score-polynomial, top-label); got 'corp' beside 3 classes. Use 'min-p', the default."
             ),
         ),
         (

@@ -102,8 +102,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     if isinstance(calibrator, SelectedCalibrator):
         if calibrator.candidates == "auto":
             chosen = list(BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)
-            if k > MANY_CLASSES:  # K² parameters and more: slow, and never the better map
-                chosen = chosen[:2]
+            chosen = chosen[: 2 if k > MANY_CLASSES else 3 if k > SEVERAL_CLASSES else 4]
         else:
             several = calibrator.candidates
             chosen = [get_calibrator(c) for c in ([several] if isinstance(several, (str, Calibrator)) else several)]
@@ -148,8 +147,8 @@ def parse_reference(reference: object) -> Any:
     return _classifier(reference, "reference", {"auto": None, **MEMBERS})
 
 
-#: Above this many classes only temperature and vector scaling are candidates.
-MANY_CLASSES = 20
+#: Above so many classes polynomial maps, and above so many matrix scaling, are no candidates: slow, and too many weights.
+SEVERAL_CLASSES, MANY_CLASSES = 8, 20
 #: Above this many rows our binary maps are fitted on cells of the score instead of rows.
 CELL_ROWS = 1 << 16
 _CELLS = 1 << 13
