@@ -849,7 +849,7 @@ def test_selection_by_default_excludes_the_identity():
         "platt",
         "natural-spline",
         "isotonic",
-        "bin-effects",
+        "kernel",
     }
     p, z = three_classes(300)
     assert set(SelectedCalibrator(random_state=0).fit(p, z).losses_) == {
@@ -864,7 +864,7 @@ def test_selection_finds_the_map_of_the_law():
     rng = np.random.default_rng(0)
     s = rng.random(4000)
     bump = np.where(np.abs(s - 0.5) < 0.1, 0.9, s)
-    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < bump).selected_ == "bin-effects"
+    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < bump).selected_ == "kernel"
     curved = expit(0.5 * logit(s) + 0.2 * logit(s) ** 2)
     assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < curved).selected_ == "natural-spline"
 

@@ -147,7 +147,7 @@ def parse_reference(reference: object) -> Any:
     return _classifier(reference, "reference", {"auto": None, **MEMBERS})
 
 
-#: Above so many classes polynomial maps, and above so many matrix scaling, are no candidates: slow, and too many weights.
+#: Above so many classes polynomial maps, and above so many matrix scaling, are no candidates: too many weights.
 SEVERAL_CLASSES, MANY_CLASSES = 8, 20
 #: Above this many rows our binary maps are fitted on cells of the score instead of rows.
 CELL_ROWS = 1 << 16

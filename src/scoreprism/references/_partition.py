@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from scoreprism.references._features import Encoder, parse_features
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PartitionBound:
     """
     What a partition of the features shows of the grouping loss.
@@ -62,10 +62,27 @@ class PartitionBound:
     n_regions: int
     n: int
 
+    def __repr__(self) -> str:
+        bound = self.lower_bound()
+        parts = f"explained {self.explained:.5f} − bias {self.bias:.5f} − induced {self.induced:.5f}"
+        where = f"{self.n_regions} regions of {self.n} rows"
+        return f"grouping {self.estimate:.5f}, at least {bound.value:.5f} (95 %): {parts}; {where}"
+
     @property
     def estimate(self) -> float:
         """Grouping loss that the partition explains: explained − bias − induced. The whole of it is no less."""
         return self.explained - self.bias - self.induced
+
+    def to_dict(self) -> dict[str, float]:
+        """
+        All numbers as plain values.
+
+        Returns
+        -------
+        dict
+            With the estimate.
+        """
+        return {"estimate": self.estimate, **asdict(self)}
 
     def lower_bound(self, level: float = 0.95) -> Bound:
         """
