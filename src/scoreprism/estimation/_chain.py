@@ -136,8 +136,8 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | Non
     }
     sober = _sober(problem, candidates)
     if problem.calibration is not None:
-        share = _likelihood_shares(_split_hits(problem, problem.calibration), problem.calibration.weight, sober)
-        shares = share[None]
+        rows = problem.calibration
+        shares = _likelihood_shares(np.log(_split_hits(problem, rows)), rows.weight, sober)[None]
     else:
         shares = _fold_shares(problem, candidates, sober)
     return Choice(blended(problem, candidates, shares), shares, alternatives)
@@ -157,19 +157,26 @@ def _sober(problem: Problem, candidates: Sequence[Calibrated]) -> NDArray[np.boo
 def _fold_shares(problem: Problem, candidates: Sequence[Calibrated], sober: NDArray[np.bool_]) -> FloatArray:
     """The weights of every model, from rows it was trained on and what the other models say of them."""
     data, plan = problem.data, problem.plan
-    hits = np.stack([hit_rows(list(candidate.models), data.codes) for candidate in candidates])
+    logs = np.stack([_log_hits(problem, candidate) for candidate in candidates])
     shares = []
     for rows, models in plan.mixing:
         weight = None if data.weight is None else data.weight[rows]
-        shares.append(_likelihood_shares(hits[:, models, rows], weight, sober))
+        found = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
+        shares.append(_likelihood_shares(found, weight, sober))
     return np.stack(shares)
 
 
-def _likelihood_shares(hits: FloatArray, weight: FloatArray | None, sober: NDArray[np.bool_]) -> FloatArray:
-    """Weights in proportion to the likelihood; `hits` holds what each law gave to what happened, (laws, rows)."""
-    logs = np.log(hits).sum(axis=1) if weight is None else np.log(hits) @ weight
-    logs[~sober] = -np.inf
-    share = np.exp(logs - logs.max())
+def _log_hits(problem: Problem, candidate: Calibrated) -> FloatArray:
+    """Log of what models gave to what happened, (models, n); in a K-fold only that of the model without the row."""
+    laws = [candidate.fitted.law] if problem.plan.factor == 1.0 else list(candidate.models)
+    return np.log(hit_rows(laws, problem.data.codes))
+
+
+def _likelihood_shares(logs: FloatArray, weight: FloatArray | None, sober: NDArray[np.bool_]) -> FloatArray:
+    """Weights in proportion to the likelihood, from log-probabilities of what happened, (laws, rows)."""
+    totals = logs.sum(axis=1) if weight is None else logs @ weight
+    totals[~sober] = -np.inf
+    share = np.exp(totals - totals.max())
     return np.asarray(share / share.sum())
 
 
