@@ -74,6 +74,13 @@ class CrossFit:
     mixing : tuple of pairs of integer arrays
         For each model the rows that weights of a stack may be learned on, and the models that predict these rows
         without having seen them.
+
+    Examples
+    --------
+    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
+    >>> plan = make_crossfit(4, data, None, 0)
+    >>> plan.gather(np.tile(data.score, (4, 1))).folds.shape, plan.whole
+    ((4, 20), True)
     """
 
     trains: tuple[IntArray, ...]

@@ -43,10 +43,12 @@ class Summary(TermTable):
     ----------
     names : tuple of str
         Terms in order.
-    advice : tuple of str
-        What to do, from the bounds.
+    result : Decomposition
+        What is summarised.
     level : float
         Confidence level of intervals and bounds.
+    advice : tuple of str
+        What to do, from the bounds.
 
     Examples
     --------
