@@ -289,9 +289,8 @@ def _surprises(problem: Problem, choice: Choice) -> list[str]:
     expected = float(rest.sum() if weight is None else rest[weight > 0].sum())
     if expected >= FEW_SURPRISES:
         return []
-    return [
-        f"only about {expected:.1f} outcomes are not what C calls likeliest: intervals and bounds are too optimistic"
-    ]
+    what = "outcomes are expected to be other than what C calls likeliest"
+    return [f"only about {expected:.1f} {what}: intervals and bounds are too optimistic"]
 
 
 def _folded(problem: Problem) -> str:
