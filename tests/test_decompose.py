@@ -823,3 +823,13 @@ def test_interrupted_work_leaves_nothing_behind():
     with pytest.raises(KeyboardInterrupt):
         decompose(y, s, X, reference=Slow())
     assert decompose(y, s, random_state=0).n == 100
+
+
+def test_nearly_certain_outcomes_are_pointed_out():
+    """600 of 600 as predicted: rows do not vary, so that no normal interval can be trusted."""
+    y = np.repeat([0, 1], 300)
+    d = decompose(y, np.where(y == 1, 0.99, 0.01), random_state=0)
+    note = r"only about [0-9.]+ outcomes are expected to be other than what C calls likeliest: intervals and bounds"
+    assert any(re.match(note, line) for line in d.notes)
+    _, y, s, _ = example(300)
+    assert not any("likeliest" in line for line in decompose(y, s, random_state=0).notes)
