@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scoreprism import (
         calibrators,
         crossfit,
+        curves,
         datasets,
         decomposition,
         estimation,
@@ -73,6 +74,7 @@ __all__ = [
     "corp_bootstrap",
     "corp_decomposition",
     "crossfit",
+    "curves",
     "datasets",
     "decompose",
     "decompose_by",
@@ -126,7 +128,17 @@ _HOME = {
     ),
 }
 _MODULES = frozenset(
-    {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "inference"}
+    {
+        "calibrators",
+        "crossfit",
+        "curves",
+        "datasets",
+        "decomposition",
+        "estimation",
+        "exceptions",
+        "finite",
+        "inference",
+    }
     | {"intervals", "levels", "losses", "references", "simplex"}
 )
 

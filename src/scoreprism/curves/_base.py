@@ -1,0 +1,195 @@
+"""What every curve is: named columns of numbers, a frame, a figure; and the rows that curves are made from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._registry import draw
+from scoreprism._validation import GivenLaw, parse_law, refuse
+from scoreprism.decomposition._rows import Sheet
+from scoreprism.frames import backend_of, column_names, make_frame
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Curve(ABC):
+    """
+    The numbers behind a figure.
+
+    Attributes
+    ----------
+    name : str or None
+        The model.
+    n : int
+        Number of rows with weight.
+    """
+
+    name: str | None = None
+    n: int
+    _backend: str | None = None
+
+    @abstractmethod
+    def _columns(self) -> dict[str, FloatArray]:
+        """The points, column by column."""
+
+    @abstractmethod
+    def _about(self) -> str:
+        """What there is to know beside the points, in a few words."""
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The points as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per point.
+        """
+        return make_frame(self._columns(), backend or self._backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The points as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Name of the model, number of rows, and a list per column.
+        """
+        lists = {key: column.tolist() for key, column in self._columns().items()}
+        return {"curve": type(self).__name__, "name": self.name, "n": self.n, "points": lists}
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What the ``plot`` of its display takes.
+
+        Returns
+        -------
+        display
+            With its axes and artists.
+        """
+        return draw(self, ax=ax, **options)
+
+    def __repr__(self) -> str:
+        columns = self._columns()
+        size = len(next(iter(columns.values())))
+        who = f" of {self.name}" if self.name else ""
+        points = f"{size} point{'s' * (size != 1)} ({', '.join(columns)})"
+        return f"{type(self).__name__}{who}: {self._about()}; {points} from {self.n} rows"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """
+    Parsed rows of two classes that have weight, in the order they came.
+
+    Attributes
+    ----------
+    score : array of shape (n,)
+        Probability of the positive class.
+    y : array of shape (n,)
+        Outcomes 0.0 or 1.0.
+    weight : array of shape (n,) or None
+        Positive weights.
+    backend : str or None
+        Dataframe library the data came in.
+
+    Examples
+    --------
+    >>> rows = parse_binary([0, 1, 1], [0.2, 0.7, 0.9], [1, 1, 0])
+    >>> rows.score, rows.total
+    (array([0.2, 0.7]), 2.0)
+    """
+
+    score: FloatArray
+    y: FloatArray
+    weight: FloatArray | None = None
+    backend: str | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.score.shape[0])
+
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.n) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights, ones where none were given."""
+        return np.ones(self.n) if self.weight is None else self.weight
+
+    @property
+    def rate(self) -> float:
+        """Share of events."""
+        return float(np.average(self.y, weights=self.weight))
+
+
+def parse_binary(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Binary:
+    """
+    Parse outcomes and predictions of two classes; rows of weight zero are absent.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (2,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Binary
+        Rows.
+    """
+    if isinstance(y_proba, Mapping):
+        refuse(
+            "y_proba must be the probabilities of one model", "a mapping", "Call it once per model, or use a display."
+        )
+    law = parse_law(y_proba, "y_proba")
+    if n_classes(law) != 2:
+        refuse(
+            "a curve over one probability must have two classes",
+            f"{n_classes(law)}",
+            "For class k against the rest pass y == k and y_proba[:, k].",
+        )
+    given = GivenLaw("y_proba", law, None, column_names(y_proba))
+    backend = backend_of(y_proba)
+    sheet = Sheet.of(
+        y_true, [given], sample_weight=sample_weight, pos_label=pos_label, classes=classes, backend=backend
+    )
+    score, y, weight = as_vector(sheet.laws[0]), sheet.y.astype(np.float64), sheet.weight
+    if weight is not None and not weight.all():
+        held = weight > 0
+        score, y, weight = score[held], y[held], weight[held]
+    return Binary(score, y, weight, sheet.backend)
