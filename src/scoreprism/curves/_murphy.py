@@ -1,0 +1,223 @@
+"""Murphy diagrams: the mean elementary loss at every decision threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreprism._validation import parse_numbers, refuse
+from scoreprism.curves._base import Binary, Curve, parse_binary
+from scoreprism.curves._elementary import BrokenLine, mean_losses
+from scoreprism.isotonic import locate
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray, frozen
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MurphyCurve(Curve):
+    r"""
+    Mean elementary loss of a model as a function of the decision threshold θ.
+
+    Made by `murphy_curve`. At θ the loss counts θ for a false alarm (p > θ and nothing happened) and 1 − θ for a miss.
+    Every proper loss of two classes is a mixture of these, so a curve that lies below another everywhere
+    belongs to a model that is better under all of them.
+
+    Attributes
+    ----------
+    theta : array of shape (m,)
+        Thresholds, ascending. Without thresholds of your own, all points where the curve jumps or bends, each
+        twice: before the jump and after it.
+    loss : array of shape (m,)
+        Mean elementary loss.
+    std_error : array of shape (m,)
+        Its standard error.
+
+    Examples
+    --------
+    >>> curve = murphy_curve([0, 0, 1], [0.2, 0.6, 0.7])
+    >>> curve.at([0.5]).round(4), round(curve.integrate("brier"), 4)
+    (array([0.1667]), 0.1633)
+    """
+
+    theta: FloatArray
+    loss: FloatArray
+    std_error: FloatArray
+    _line: BrokenLine | None = None
+    _rate: float = 0.0
+
+    def at(self, theta: ArrayLike) -> FloatArray:
+        """
+        Mean elementary loss at any thresholds, exactly.
+
+        Parameters
+        ----------
+        theta : array-like
+            Thresholds between 0 and 1.
+
+        Returns
+        -------
+        array
+            Losses.
+        """
+        return self._exact()(parse_thresholds(theta))
+
+    def integrate(self, loss: str | ProperLoss) -> float:
+        """
+        The mean of a proper loss, as the mixture of elementary losses that it is.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            A loss of two classes.
+
+        Returns
+        -------
+        float
+            What the loss itself gives on these rows.
+        """
+        chosen = get_loss(loss)
+        return self._exact().integrate(chosen) + of_certainty(chosen, self._rate)
+
+    def _exact(self) -> BrokenLine:
+        if self._line is None:
+            rule = "only a curve that knows every jump has values elsewhere"
+            refuse(rule, "a curve made with thresholds=", "Make it with thresholds=None.")
+        return self._line
+
+    def _columns(self) -> dict[str, FloatArray]:
+        return {"theta": self.theta, "loss": self.loss, "std_error": self.std_error}
+
+    def _about(self) -> str:
+        return "mean elementary loss at every threshold" if self._line is not None else "mean elementary loss"
+
+
+def parse_thresholds(theta: ArrayLike) -> FloatArray:
+    """
+    Thresholds between 0 and 1, as a column of numbers.
+
+    Parameters
+    ----------
+    theta : array-like
+        Thresholds.
+
+    Returns
+    -------
+    array of shape (m,)
+        As they came.
+    """
+    numbers = np.atleast_1d(parse_numbers(theta, "thresholds"))
+    if numbers.ndim != 1 or not numbers.size or numbers.min() < 0.0 or numbers.max() > 1.0:
+        rule = "thresholds must be a column of numbers between 0 and 1"
+        shape = f"shape {numbers.shape}"
+        got = shape if numbers.ndim != 1 or not numbers.size else f"{numbers.min():g} to {numbers.max():g}"
+        refuse(rule, got, "For example np.arange(1, 100) / 100.")
+    return numbers
+
+
+def of_certainty(loss: ProperLoss, rate: float) -> float:
+    """
+    What a loss charges for predictions that are certain and correct: elementary losses charge nothing.
+
+    Parameters
+    ----------
+    loss : ProperLoss
+        A loss of two classes.
+    rate : float
+        Share of events.
+
+    Returns
+    -------
+    float
+        0 for most losses.
+    """
+    miss, alarm = (float(loss.loss(np.array([p]), np.array([y]))[0]) for p, y in ((1.0, 1), (0.0, 0)))
+    return rate * miss + (1.0 - rate) * alarm
+
+
+def murphy_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    thresholds: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    name: str | None = None,
+) -> MurphyCurve:
+    """
+    Mean elementary loss at every decision threshold (Murphy diagram), exact at every jump.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities.
+    thresholds : array-like of shape (m,), optional
+        Where to evaluate it. By default at all points where it jumps or bends, which takes one sort; given
+        thresholds take none.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (2,), optional
+        Labels in column order.
+    name : str, optional
+        The model.
+
+    Returns
+    -------
+    MurphyCurve
+        Thresholds, losses and standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = murphy_curve([0, 1, 1, 0], [0.1, 0.4, 0.8, 0.3], thresholds=[0.25, 0.5])
+    >>> curve.loss
+    array([0.0625, 0.125 ])
+    """
+    rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
+    share = rows.weights / rows.total
+    line = None
+    if thresholds is None:
+        line = mean_losses(rows.score, rows.y, share)
+        theta = np.repeat(np.unique(np.append(line.at, 1.0)), 2)
+        sides = _jumps(line)
+        squares = _jumps(mean_losses(rows.score, rows.y, share**2)) if rows.weight is not None else sides / rows.n
+    else:
+        theta = np.unique(parse_thresholds(thresholds))
+        sides = _binned(rows, theta, share)
+        squares = _binned(rows, theta, share**2) if rows.weight is not None else sides / rows.n
+    miss, alarm = 1.0 - theta, theta
+    loss = sides[0] * miss + sides[1] * alarm
+    first, second = squares[0] * miss + squares[1] * alarm, squares[0] * miss**2 + squares[1] * alarm**2
+    variance = second - 2.0 * loss * first + loss**2 * float((share**2).sum())
+    error = np.sqrt(np.maximum(variance, 0.0)) if rows.n > 1 else np.full(theta.shape, np.nan)
+    return MurphyCurve(
+        name=name, n=rows.n, _backend=rows.backend, theta=frozen(theta), loss=frozen(loss), std_error=frozen(error),
+        _line=line, _rate=rows.rate,
+    )  # fmt: skip
+
+
+def _jumps(line: BrokenLine) -> FloatArray:
+    """Both coefficients before and after every point of the line, and at 1."""
+    u, v = line.u, line.v
+    at_end = line.at[-1] == 1.0
+    parts = []
+    for side in (u, v):
+        before = np.append(side[0], side[:-1] if at_end else side)
+        after = side if at_end else np.append(side, side[-1])
+        parts.append(np.stack([before, after], axis=1).ravel())
+    return np.stack(parts)
+
+
+def _binned(rows: Binary, theta: FloatArray, share: FloatArray) -> FloatArray:
+    """Mass of events at or below each threshold and of non-events above it; no sort."""
+    cell = locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
+    size = theta.shape[0] + 1
+    mass = np.bincount(cell, share, size)
+    events = np.bincount(cell, share * rows.y, size)
+    others = mass - events
+    return np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]])

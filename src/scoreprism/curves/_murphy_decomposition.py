@@ -1,0 +1,274 @@
+"""The Murphy decomposition: reliability, grouping and irreducible loss at every decision threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, parse_confidence, refuse
+from scoreprism.curves._base import Curve
+from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses
+from scoreprism.curves._murphy import of_certainty, parse_thresholds
+from scoreprism.decomposition._rows import Plan, Sheet, mean_loss
+from scoreprism.estimation._decompose import fitted_chain
+from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
+from scoreprism.levels import Chain
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses._threshold import Elementary
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
+
+#: Where intervals are given unless other thresholds are asked for.
+_THRESHOLDS = np.arange(1, 100) / 100
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MurphyDecomposition(Curve):
+    """
+    Terms of a decomposition as functions of the decision threshold θ.
+
+    Made by `murphy_decomposition`. The laws are the same at every θ, so integrating a term with the weight of a
+    loss gives that term of the loss.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order.
+    theta : array of shape (m,)
+        Thresholds at which values and intervals are given.
+    values : array of shape (m, terms)
+        Terms of the elementary loss.
+    low, high : array of shape (m, terms)
+        Ends of the interval of each term at each threshold by itself.
+    level : float
+        Confidence level of the intervals.
+    form : str
+        How rows are filled.
+    notes : tuple of str
+        Where the laws came from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(500)
+    >>> y = rng.random(500) < s**2
+    >>> curve = murphy_decomposition(y, s, random_state=1)
+    >>> direct = decompose(y, s, loss="brier", random_state=1)
+    >>> bool(abs(curve.integrate("brier")["reliability"] - direct.terms["reliability"]) < 1e-12)
+    True
+    """
+
+    names: tuple[str, ...]
+    theta: FloatArray
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    form: str
+    notes: tuple[str, ...] = ()
+    _lines: tuple[BrokenLine, ...] = ()
+    _rate: float = 0.0
+
+    def at(self, theta: ArrayLike) -> FloatArray:
+        """
+        Terms at any thresholds, exactly.
+
+        Parameters
+        ----------
+        theta : array-like of shape (m,)
+            Thresholds between 0 and 1.
+
+        Returns
+        -------
+        array of shape (m, terms)
+            Terms of the elementary losses.
+        """
+        points = parse_thresholds(theta)
+        return self._combined(np.stack([line(points) for line in self._lines], axis=1))
+
+    def integrate(self, loss: str | ProperLoss) -> dict[str, float]:
+        """
+        Terms of a proper loss, as mixtures of those of elementary losses.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            A loss of two classes.
+
+        Returns
+        -------
+        dict of str to float
+            What `decompose` gives for the loss with the same laws.
+        """
+        chosen = get_loss(loss)
+        found = np.array([line.integrate(chosen) for line in self._lines])
+        terms = self._combined(found[None])[0]
+        terms[-1] += of_certainty(chosen, self._rate)
+        return dict(zip(self.names, terms.tolist(), strict=True))
+
+    def _combined(self, components: FloatArray) -> FloatArray:
+        """Terms from the means of losses, spreads and divergences, a line per threshold."""
+        levels = len(self.names)
+        steps = components.copy()
+        steps[:, : levels - 1] -= components[:, 1:levels]
+        terms = [coefficients(self.form, t, levels) for t in range(levels)]
+        return np.stack([sum(c * steps[:, i] for i, c in term.items()) for term in terms], axis=1)
+
+    def _columns(self) -> dict[str, FloatArray]:
+        columns = {"theta": self.theta}
+        for t, name in enumerate(self.names):
+            columns |= {name: self.values[:, t], f"{name}_low": self.low[:, t], f"{name}_high": self.high[:, t]}
+        return columns
+
+    def _about(self) -> str:
+        return f"{', '.join(self.names)} of the elementary loss, form {self.form}"
+
+    @classmethod
+    def from_chain(
+        cls,
+        chain: Chain,
+        *,
+        thresholds: ArrayLike | None = None,
+        form: str = "debiased",
+        level: float = 0.95,
+        name: str | None = None,
+    ) -> MurphyDecomposition:
+        """
+        From laws of your own.
+
+        Parameters
+        ----------
+        chain : Chain
+            Outcomes and laws of two classes.
+        thresholds : array-like of shape (m,), optional
+            Where to give values and intervals; 0.01, …, 0.99 by default.
+        form : {"debiased", "difference", "plugin"}, default="debiased"
+            How rows are filled.
+        level : float, default=0.95
+            Confidence level.
+        name : str, optional
+            The model.
+
+        Returns
+        -------
+        MurphyDecomposition
+            Terms as functions of θ.
+        """
+        return _by_threshold(chain._sheet, chain._plan, thresholds, form, level, name)
+
+
+def murphy_decomposition(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    thresholds: ArrayLike | None = None,
+    form: str = "debiased",
+    level: float = 0.95,
+    name: str | None = None,
+    **options: Any,
+) -> MurphyDecomposition:
+    """
+    Reliability, grouping and irreducible loss as functions of the decision threshold: at which decisions is it lost?
+
+    Every proper loss of two classes is a mixture of elementary losses, and the laws C and Q do not depend on the loss.
+    So the terms of any loss are integrals of these curves, which `MurphyDecomposition.integrate` computes exactly.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
+        Predicted probabilities, or a model that is applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features. Without them: reliability and refinement.
+    thresholds : array-like of shape (m,), optional
+        Where to give values and intervals; 0.01, …, 0.99 by default.
+    form : {"debiased", "difference", "plugin"}, default="debiased"
+        How rows are filled; see `Chain.decompose`.
+    level : float, default=0.95
+        Confidence level of the interval of each term at each threshold.
+    name : str, optional
+        The model.
+    **options : object
+        How laws are fitted, as in `decompose`: ``calibrator``, ``reference``, ``calibration``, ``q``, ``latent``,
+        ``levels``, ``cv``, ``sample_weight``, ``groups``, ``pos_label``, ``classes``, ``random_state``, ``n_jobs``.
+
+    Returns
+    -------
+    MurphyDecomposition
+        Values, intervals, and the exact curves behind them.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(1000, random_state=0)
+    >>> curve = murphy_decomposition(y, 0.1 + 0.8 * X[:, 0], q=q, random_state=0)
+    >>> curve.names
+    ('reliability', 'grouping', 'irreducible')
+    """
+    sheet, plan = fitted_chain(y_true, y_proba, X, options)
+    return _by_threshold(sheet, plan, thresholds, form, level, name)
+
+
+def _by_threshold(
+    sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
+) -> MurphyDecomposition:
+    """Exact lines of every component, and intervals at some thresholds."""
+    if n_classes(sheet.laws[0]) != 2:
+        rule = "decision thresholds must be of two classes"
+        refuse(rule, f"{n_classes(sheet.laws[0])}", "For class k against the rest pass y == k and y_proba[:, k].")
+    form = parse_choice(form, FORMS, "form")
+    theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
+    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    curve = MurphyDecomposition(
+        name=name, n=int((weight > 0).sum()), _backend=sheet.backend, names=plan.names, theta=frozen(theta),
+        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=parse_confidence(level), form=form,
+        notes=plan.notes, _lines=tuple(_components(sheet, form, weight / weight.sum())),
+        _rate=mean_loss(sheet.y.astype(np.float64), sheet.weight),
+    )  # fmt: skip
+    ends = np.array([_intervals(sheet, plan, curve, point) for point in theta])
+    return replace(curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]))
+
+
+def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
+    """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
+    laws = [as_vector(law) for law in sheet.laws]
+    lines = [mean_losses(law, sheet.y, share) for law in laws]
+    for t, folds in enumerate(sheet.folds):
+        lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
+    if form == "plugin":
+        lines += [mean_divergences(coarse, fine, share) for coarse, fine in pairwise(laws)]
+        lines.append(mean_entropies(laws[-1], share))
+    return lines
+
+
+def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> BrokenLine:
+    """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)``."""
+    if folds is None:
+        return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
+    flat = np.stack([as_vector(fold) for fold in folds])
+    centre = np.broadcast_to(flat.mean(axis=0), flat.shape)
+    return mean_divergences(flat.ravel(), centre.ravel(), np.tile(factor * share, flat.shape[0]))
+
+
+def _intervals(sheet: Sheet, plan: Plan, curve: MurphyDecomposition, theta: float) -> list[tuple[float, float]]:
+    """The interval of every term at one threshold, from the rows of the elementary loss."""
+    levels = len(plan.names)
+    if not 0.0 < theta < 1.0:  # nobody decides there: every loss is zero
+        return [(0.0, 0.0)] * levels
+    losses = np.stack([Elementary(theta).evaluate(law, sheet.y) for law in sheet.laws])
+    rows = Moments.of(losses, np.empty((0, sheet.n)), sheet.weight, sheet.groups, population=sheet.population)
+    spreads = np.array([float(line(np.array([theta]))[0]) for line in curve._lines[levels : 2 * levels]])
+    covariance = np.zeros((2 * levels, 2 * levels))
+    covariance[:levels, :levels] = rows.covariance
+    moments = Moments(np.concatenate([rows.mean, spreads]), covariance)
+    found = [
+        TermInference(term, role, t, 1, levels, moments).bracket(curve.level)
+        for t, (term, role) in enumerate(zip(plan.names, plan.roles, strict=True))
+    ]
+    return [(interval.low, interval.high) for interval in found]
