@@ -184,14 +184,14 @@ def murphy_curve(
     if thresholds is None:
         line = mean_losses(rows.score, rows.y, share)
         theta = np.repeat(np.unique(np.append(line.at, 1.0)), 2)
-        sides = _jumps(line)
-        squares = _jumps(mean_losses(rows.score, rows.y, share**2)) if rows.weight is not None else sides / rows.n
+        mass = _jumps(line)
+        squares = _jumps(mean_losses(rows.score, rows.y, share**2)) if rows.weight is not None else mass / rows.n
     else:
         theta = np.unique(parse_thresholds(thresholds))
-        sides = _binned(rows, theta, share)
-        squares = _binned(rows, theta, share**2) if rows.weight is not None else sides / rows.n
+        mass = sides(rows, theta, share)
+        squares = sides(rows, theta, share**2) if rows.weight is not None else mass / rows.n
     miss, alarm = 1.0 - theta, theta
-    loss = sides[0] * miss + sides[1] * alarm
+    loss = mass[0] * miss + mass[1] * alarm
     first, second = squares[0] * miss + squares[1] * alarm, squares[0] * miss**2 + squares[1] * alarm**2
     variance = second - 2.0 * loss * first + loss**2 * float((share**2).sum())
     error = np.sqrt(np.maximum(variance, 0.0)) if rows.n > 1 else np.full(theta.shape, np.nan)
@@ -213,8 +213,30 @@ def _jumps(line: BrokenLine) -> FloatArray:
     return np.stack(parts)
 
 
-def _binned(rows: Binary, theta: FloatArray, share: FloatArray) -> FloatArray:
-    """Mass of events at or below each threshold and of non-events above it; no sort."""
+def sides(rows: Binary, theta: FloatArray, share: FloatArray) -> FloatArray:
+    """
+    Mass of events at or below each threshold and of non-events above it; no sort.
+
+    Parameters
+    ----------
+    rows : Binary
+        Rows.
+    theta : array of shape (m,)
+        Ascending thresholds.
+    share : array of shape (n,)
+        Mass of each row.
+
+    Returns
+    -------
+    array of shape (2, m)
+        Misses, then false alarms.
+
+    Examples
+    --------
+    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))
+    array([[0. , 0.5],
+           [0. , 0. ]])
+    """
     cell = locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     size = theta.shape[0] + 1
     mass = np.bincount(cell, share, size)
