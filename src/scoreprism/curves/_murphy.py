@@ -32,6 +32,8 @@ class MurphyCurve(Curve):
         Mean elementary loss.
     std_error : array of shape (m,)
         Its standard error.
+    rate : float
+        Share of events.
 
     Examples
     --------
@@ -43,8 +45,8 @@ class MurphyCurve(Curve):
     theta: FloatArray
     loss: FloatArray
     std_error: FloatArray
+    rate: float
     _line: BrokenLine | None = None
-    _rate: float = 0.0
 
     def at(self, theta: ArrayLike) -> FloatArray:
         """
@@ -77,7 +79,7 @@ class MurphyCurve(Curve):
             What the loss itself gives on these rows.
         """
         chosen = get_loss(loss)
-        return self._exact().integrate(chosen) + of_certainty(chosen, self._rate)
+        return self._exact().integrate(chosen) + of_certainty(chosen, self.rate)
 
     def _exact(self) -> BrokenLine:
         if self._line is None:
@@ -197,7 +199,7 @@ def murphy_curve(
     error = np.sqrt(np.maximum(variance, 0.0)) if rows.n > 1 else np.full(theta.shape, np.nan)
     return MurphyCurve(
         name=name, n=rows.n, _backend=rows.backend, theta=frozen(theta), loss=frozen(loss), std_error=frozen(error),
-        _line=line, _rate=rows.rate,
+        _line=line, rate=rows.rate,
     )  # fmt: skip
 
 

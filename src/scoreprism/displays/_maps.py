@@ -1,0 +1,81 @@
+"""Recalibration maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from scoreprism.calibrators import Calibrator
+from scoreprism.curves import CalibrationMap, calibration_map
+from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._labels import legend
+
+
+class CalibrationMapDisplay(Display[CalibrationMap]):
+    """
+    What calibrators make of a score: g(s) against s.
+
+    Beyond the scores of the data, where a map extrapolates, it is drawn thin.
+
+    Parameters
+    ----------
+    curves : CalibrationMap or sequence of CalibrationMap
+        One per calibrator or model.
+
+    Attributes
+    ----------
+    curves : tuple of CalibrationMap
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The map of each calibrator or model, where there are data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> display = CalibrationMapDisplay.from_predictions(rng.random(300) < s**2, s, calibrator=["platt", "isotonic"])
+    >>> display.names
+    ['platt', 'isotonic']
+    """
+
+    figsize = (4.2, 4.2)
+
+    @classmethod
+    def _kind(cls) -> type[CalibrationMap]:
+        return CalibrationMap
+
+    @classmethod
+    def _curve(cls, part: Part) -> CalibrationMap:
+        return calibration_map(part.y_true, part.y_proba, name=part.name, **part.options)
+
+    @classmethod
+    def _made(cls, parts: Sequence[Part]) -> Self:
+        curves = []
+        for part in parts:
+            options = dict(part.options)
+            asked = options.pop("calibrator", ("platt", "isotonic", "monotone-spline") if len(parts) == 1 else "monotone-spline")
+            each = [asked] if isinstance(asked, (str, Calibrator)) else list(asked)
+            for one in each:
+                name = part.name if len(each) == 1 else None
+                if len(parts) > 1 and len(each) > 1:
+                    name = f"{part.name}, {one if isinstance(one, str) else one.name}"
+                curves.append(cls._curve(part._replace(name=name, options=options | {"calibrator": one})))
+        return cls(curves)
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            axes.plot([0, 1], [0, 1], color=inks.quiet, linewidth=0.9, zorder=1)
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                low, high = curve.support
+                inside = (curve.x >= low) & (curve.x <= high)
+                axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
+                self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | style))
+            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="recalibrated score", aspect="equal")
+            legend(axes, inks, self.line_, self.names)
+        return self
+
+
+enters(CalibrationMapDisplay)

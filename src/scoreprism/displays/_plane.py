@@ -1,0 +1,116 @@
+"""The resolution plane: models as points between lines of equal loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scoreprism.curves import ResolutionPlane, resolution_plane
+from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._labels import place_labels, wrapped
+from scoreprism.displays._style import MARKERS, brushes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from scoreprism.displays._style import Inks
+
+
+class ResolutionPlaneDisplay(Display[ResolutionPlane]):
+    """
+    Discrimination against miscalibration, a point per model, with lines of equal loss.
+
+    Up is more discrimination, right is more miscalibration: the best models lie in the upper left.
+
+    Parameters
+    ----------
+    curves : ResolutionPlane
+        The points.
+
+    Attributes
+    ----------
+    curves : tuple of ResolutionPlane
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The marker of each model.
+    label_ : list of Text
+        Its name.
+    iso_ : list of Line2D
+        Lines of equal loss.
+
+    Examples
+    --------
+    >>> models = {"a": [0.1, 0.4, 0.3, 0.9], "b": [0.4, 0.4, 0.6, 0.6]}
+    >>> ResolutionPlaneDisplay.from_predictions([0, 0, 1, 1], models, loss="brier").names
+    ['a', 'b']
+    """
+
+    figsize = (5.0, 4.2)
+    pools_folds = True
+
+    @classmethod
+    def _kind(cls) -> type[ResolutionPlane]:
+        return ResolutionPlane
+
+    @classmethod
+    def _curve(cls, part: Part) -> ResolutionPlane:
+        return resolution_plane(part.y_true, part.y_proba, **part.options)
+
+    @classmethod
+    def _made(cls, parts: Sequence[Part]) -> Self:
+        models = {part.name or "model": part.y_proba for part in parts}
+        return cls(cls._curve(parts[0]._replace(y_proba=models)))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models."""
+        return [model for plane in self.curves for model in plane.models]
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        with self._canvas(ax, None) as (axes, inks, _):
+            plane = self.curves[0]
+            styles = brushes(len(plane.models), inks, curve_kwargs)
+            x, y = plane.miscalibration, plane.discrimination
+            for i, style in enumerate(styles):
+                dot = {"marker": MARKERS[i // 5 % len(MARKERS)], "markersize": 6} | style | {"linestyle": "none"}
+                self.line_ += axes.plot(x[i : i + 1], y[i : i + 1], zorder=3, clip_on=False, **dot)
+            _frame(axes, x, y)
+            self._iso_lines(axes, inks, plane)
+            axes.set(xlabel="miscalibration", ylabel="discrimination")
+            axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink)
+            words = [wrapped(name, 20) for name in plane.models]
+            self.label_ = place_labels(axes, x, y, words, inks)
+        return self
+
+    def _iso_lines(self, axes: Axes, inks: Inks, plane: ResolutionPlane) -> None:
+        """Lines of slope 1, each labelled with the loss that all models on it have."""
+        from matplotlib.ticker import MaxNLocator
+
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        least, most = plane.uncertainty + left - high, plane.uncertainty + right - low
+        self.iso_ = []
+        for loss in MaxNLocator(7).tick_values(least, most):
+            shift = plane.uncertainty - loss  # discrimination − miscalibration
+            self.iso_ += axes.plot([left, right], [left + shift, right + shift], color=inks.faint, linewidth=0.8, zorder=0)
+            if low < right + shift < high:
+                axes.annotate(
+                    f"{loss:.4g}", (right, right + shift), (3, 0), textcoords="offset points", va="center",
+                    fontsize=7, color=inks.quiet, annotation_clip=False,
+                )  # fmt: skip
+        axes.set(xlim=(left, right), ylim=(low, high))
+
+
+def _frame(axes: Axes, x: Any, y: Any) -> None:
+    """Room around the points, and no miscalibration below zero unless there is one."""
+    width, height = float(np.ptp(x)), float(np.ptp(y))
+    room = max(width, height, 0.05 * float(np.abs(np.append(x, y)).max()), 1e-9)
+    left = min(0.0, float(x.min()) - 0.1 * room) if x.min() < 0.5 * room else float(x.min()) - 0.2 * room
+    axes.set_xlim(left, float(x.max()) + 0.35 * room)
+    axes.set_ylim(float(y.min()) - 0.25 * room, float(y.max()) + 0.25 * room)
+
+
+enters(ResolutionPlaneDisplay)
