@@ -295,7 +295,7 @@ class MonotoneSplineCalibrator(Calibrator):
         self.bandwidth_ = options.bandwidth
         gap = 1e-3 / (options.k - 1) if self.strict else 0.0
         ramp = gap * np.arange(options.k)
-        problem = SplineProblem(options, data, lambda basis, low, high: _rising(basis, low, high, gap))
+        problem = SplineProblem(options, data, lambda basis, low, high: rising(basis, low, high, gap))
         return _fitted(self, problem, lambda beta: np.maximum.accumulate(beta - ramp) + ramp)
 
 
@@ -314,6 +314,12 @@ def _fitted(
     return problem.map(settle(fit.beta))
 
 
+def monotone_problem(data: Data) -> SplineProblem:
+    """What `MonotoneSplineCalibrator` fits with its default choices."""
+    options = SplineOptions.of(MonotoneSplineCalibrator().get_params(deep=False), data)
+    return SplineProblem(options, data, lambda basis, low, high: rising(basis, low, high, 0.0))
+
+
 def _anything(basis: Basis, _low: float, _high: float) -> Constraint:
     """No constraint: least squares as it is; the map cuts what leaves its bounds."""
     return Constraint(np.zeros((0, basis.k)), np.zeros(0))
@@ -325,7 +331,7 @@ def _boxed(basis: Basis, low: float, high: float) -> Constraint:
     return Constraint(np.vstack([one, -one]), np.repeat([low, -high], basis.k))
 
 
-def _rising(basis: Basis, low: float, high: float, gap: float) -> Constraint:
+def rising(basis: Basis, low: float, high: float, gap: float) -> Constraint:
     """Coefficients that do not fall (or rise by a gap), with the values at the outer knots between two bounds."""
     first, last = basis.design(np.array([basis.left, basis.right]))
     rows = np.vstack([np.diff(np.eye(basis.k), axis=0), first, -last])

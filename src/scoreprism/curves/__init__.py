@@ -8,6 +8,7 @@ from scoreprism.curves._maps import CalibrationMap, calibration_map
 from scoreprism.curves._murphy import MurphyCurve, murphy_curve
 from scoreprism.curves._murphy_decomposition import MurphyDecomposition, murphy_decomposition
 from scoreprism.curves._plane import ResolutionPlane, resolution_plane
+from scoreprism.curves._reliability import ReliabilityCurve, reliability_curve
 from scoreprism.curves._roc import RocCurve, roc_curve
 from scoreprism.curves._stagewise import StagewiseCurve, stagewise_curve
 
@@ -18,6 +19,7 @@ __all__ = [
     "MurphyCurve",
     "MurphyDecomposition",
     "NetBenefit",
+    "ReliabilityCurve",
     "ResolutionPlane",
     "RocCurve",
     "ScoreDistribution",
@@ -27,6 +29,7 @@ __all__ = [
     "murphy_curve",
     "murphy_decomposition",
     "net_benefit",
+    "reliability_curve",
     "resolution_plane",
     "roc_curve",
     "score_distribution",

@@ -201,7 +201,7 @@ def corp_bootstrap(
     ranked = _ranked(sheet, asked)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
     make = _fast.compiled_sums if compiled else _sums
-    replicates = _replicates(partial(_some, ranked, asked, make, entropy), count, n_jobs)
+    replicates = replicated(partial(_some, ranked, asked, make, entropy), count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
 
 
@@ -217,7 +217,7 @@ def _sums(ranked: Ranked) -> Kernel:
     return partial(sums_of_draws, ranked)
 
 
-def _replicates(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
+def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
     """Replicates 0, …, count − 1, on one thread or several."""
     if n_jobs is None or n_jobs == 1:
         return some(range(count))

@@ -1,0 +1,94 @@
+"""Event rates in bins of scores, with binomial intervals that also hold in small and pure bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, parse_count, refuse
+from scoreprism.calibrators._bins import equal_mass_cuts
+from scoreprism.curves._bands import Ask, Band, pointwise_band
+from scoreprism.curves._base import Binary
+from scoreprism.curves._binomial import rate_interval, sum_interval
+from scoreprism.inference._ranked import Stream
+from scoreprism.simplex import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """
+    Rows sorted into bins.
+
+    Attributes
+    ----------
+    rows : Binary
+        The rows, in order of their bin.
+    first : integer array of shape (b,)
+        First row of each bin.
+    """
+
+    rows: Binary
+    first: IntArray
+
+    @classmethod
+    def of(cls, rows: Binary, n_bins: int, strategy: str) -> Bins:
+        """Bins of equal mass (equal scores stay together) or equal width; those without rows are left out."""
+        count = parse_count(n_bins, "n_bins", 1)
+        kind = parse_choice(strategy, ("quantile", "uniform"), "strategy")
+        if count > rows.n:
+            refuse("n_bins must be at most the number of rows", f"{count} bins for {rows.n} rows", "Use fewer bins.")
+        even = np.linspace(0.0, 1.0, count + 1)[1:-1]
+        cuts = equal_mass_cuts(rows.score, rows.weight, count) if kind == "quantile" else even
+        index = np.searchsorted(cuts, rows.score, side="right")
+        order = np.argsort(index, kind="stable")
+        weight = None if rows.weight is None else rows.weight[order]
+        index = index[order]
+        first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
+        return cls(Binary(rows.score[order], rows.y[order], weight, rows.backend), first)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the rows of each bin."""
+        return np.add.reduceat(values, self.first)
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each bin."""
+        return self.sums(self.rows.weights)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Weighted mean of each bin."""
+        return self.sums(self.rows.weights * values) / self.weight
+
+    @property
+    def size(self) -> FloatArray:
+        """Rows in each bin, (Σw)²/Σw² under weights (Kish)."""
+        return self.weight**2 / self.sums(self.rows.weights**2)
+
+
+def bin_points(bins: Bins) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean score, event rate and share of mass of each bin."""
+    return bins.mean(bins.rows.score), bins.mean(bins.rows.y), bins.weight / bins.weight.sum()
+
+
+def bin_band(bins: Bins, ask: Ask) -> Band:
+    """
+    Intervals of the bins.
+
+    Bins are independent given the scores, so that b intervals of level^(1/b) hold at once with probability `level` (Šidák).
+    """
+    x, rate, _ = bin_points(bins)
+    level = ask.level ** (1.0 / x.size) if ask.uniform else ask.level
+    if ask.kind == "confidence":
+        size = bins.size
+        return Band(x, *rate_interval(rate * size, size, level, ask.interval))
+    if bins.rows.weight is None:
+        laws = np.split(bins.rows.score, bins.first[1:])
+        ends = np.array([sum_interval(law, level, ask.interval) for law in laws])
+        return Band(x, *(ends / bins.size[:, None]).T)
+
+    def redrawn(stream: Stream) -> FloatArray:
+        event = np.random.Generator(stream).random(bins.rows.n) < bins.rows.score
+        return bins.mean(event.astype(np.float64))
+
+    return Band(x, *pointwise_band(ask.draws(redrawn), level))

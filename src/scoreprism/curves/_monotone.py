@@ -1,0 +1,137 @@
+"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band: outcomes redrawn from the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._base import Binary
+from scoreprism.curves._likelihood import likelihood_band
+from scoreprism.curves._multiscale import multiscale_band
+from scoreprism.inference._ranked import Stream
+from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
+_POINTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """
+    Rows in order of score.
+
+    Attributes
+    ----------
+    score, y : array of shape (n,)
+        Scores, increasing, and outcomes.
+    weight : array of shape (n,) or None
+        Weights.
+    first : integer array of shape (m,)
+        Where each distinct score begins.
+    """
+
+    score: FloatArray
+    y: FloatArray
+    weight: FloatArray | None
+    first: IntArray
+
+    @classmethod
+    def of(cls, rows: Binary) -> Sorted:
+        """Sort the rows."""
+        order = np.argsort(rows.score, kind="stable")
+        score = rows.score[order]
+        first = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        return cls(score, rows.y[order], None if rows.weight is None else rows.weight[order], first)
+
+    @property
+    def tied(self) -> bool:
+        """Whether some score occurs twice."""
+        return self.first.shape[0] < self.score.shape[0]
+
+    def grid(self) -> IntArray:
+        """Which of the distinct scores a band is given at."""
+        count = self.first.shape[0]
+        if count <= _POINTS:
+            return np.arange(count)
+        distinct = self.score[self.first]
+        by_rank = np.linspace(0.0, count - 1.0, _POINTS // 2).round().astype(np.intp)
+        by_score = np.searchsorted(distinct, np.linspace(distinct[0], distinct[-1], _POINTS // 2 + 2)[1:-1])
+        return np.unique(np.concatenate([by_rank, by_score]))
+
+    def sums(self, event: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """Weight and events of every distinct score."""
+        weight = np.ones(event.shape[0]) if self.weight is None else self.weight
+        return np.add.reduceat(weight, self.first), np.add.reduceat(weight * event, self.first)
+
+    def stretches(self, event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
+        """
+        First distinct score, weight and events of stretches on which the share of events nowhere rises.
+
+        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV need
+        see. Without ties a stretch is some events, then some non-events.
+        """
+        if self.tied:
+            weight, events = self.sums(event)
+            rate = events / weight
+            start = np.flatnonzero(np.concatenate([[True], rate[1:] > rate[:-1]]))
+            return start, np.add.reduceat(weight, start), np.add.reduceat(events, start)
+        n = event.shape[0]
+        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        held = (
+            np.diff(segment, append=n).astype(np.float64)
+            if self.weight is None
+            else np.add.reduceat(self.weight, segment)
+        )
+        lead = int(not event[0])  # the first stretch then has no events
+        pairs = np.zeros(((lead + segment.shape[0] + 1) // 2, 2))
+        pairs.reshape(-1)[lead : lead + segment.shape[0]] = held
+        start = segment[lead::2]
+        return np.concatenate([[0], start]) if lead else start, pairs.sum(axis=1), pairs[:, 0].copy()
+
+    def fit(self, event: NDArray[np.bool_]) -> Blocks:
+        """The isotonic fit, its blocks in terms of distinct scores."""
+        start, weight, events = self.stretches(event)
+        blocks = isotonic_blocks(weight, events)
+        edge = np.append(start, self.first.shape[0])
+        return Blocks(edge[blocks.start], edge[blocks.stop], blocks.weight, blocks.events)
+
+    def fitted(self, event: NDArray[np.bool_], at: IntArray) -> FloatArray:
+        """The isotonic fit at some distinct scores."""
+        blocks = self.fit(event)
+        value: FloatArray = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
+        return value
+
+
+def isotonic_points(rows: Binary) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """First and last score of every block (once where they are the same), the rate and the share of mass there."""
+    ladder = isotonic_ladder(rows.score, rows.y, rows.weight)
+    ends = np.column_stack([ladder.first, ladder.last]).ravel()
+    held = np.column_stack([np.ones(ladder.first.size, dtype=bool), ladder.last > ladder.first]).ravel()
+    share = ladder.weight / ladder.weight.sum()
+    return ends[held], np.repeat(ladder.value, 2)[held], np.repeat(share, 2)[held]
+
+
+def isotonic_band(rows: Binary, ask: Ask) -> Band:
+    """The band of the isotonic curve."""
+    ranked = Sorted.of(rows)
+    at = ranked.grid()
+    x = ranked.score[ranked.first[at]]
+    if ask.kind == "consistency":
+
+        def redrawn(stream: Stream) -> FloatArray:
+            return ranked.fitted(np.random.Generator(stream).random(ranked.score.shape[0]) < ranked.score, at)
+
+        return Band(x, *ask.around(ask.draws(redrawn)))
+    event = ranked.y > 0.5
+    weight, events = ranked.sums(event)
+    # rows of unequal weight tell as much as fewer rows of equal weight (Kish)
+    per = 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
+    fit = ranked.fit(event)
+    if not ask.uniform:
+        low, high = likelihood_band(per * weight, per * events, fit, at, ask.level)
+        return Band(x, low, high)
+    return multiscale_band(ranked.score[ranked.first], per * weight, per * events, fit, ask)

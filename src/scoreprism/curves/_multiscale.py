@@ -1,0 +1,165 @@
+"""A confidence band that holds an increasing curve everywhere: every mean over an interval bounds the curve beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from scoreprism.curves._bands import Ask, Band
+from scoreprism.inference._ranked import Stream
+from scoreprism.isotonic import Blocks
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Cells of about equal mass that intervals are made of, and how often the threshold is halved to its end.
+_CELLS, _HALVINGS = 250, 50
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """
+    Intervals of cells: from every cell on, of 1, 2, 3, 4, 6, 8, 12, 16, … cells.
+
+    Attributes
+    ----------
+    first, last : integer array of shape (m,)
+        First cell and one past the last.
+    weight : array of shape (m,)
+        (Effective) rows.
+    """
+
+    cells: FloatArray
+    first: IntArray
+    last: IntArray
+
+    @classmethod
+    def of(cls, cells: FloatArray) -> Intervals:
+        """All intervals of these lengths; `cells` are their (effective) rows."""
+        count = cells.shape[0]
+        doubled = [2**i * j // 2 for i in range(12) for j in (2, 3)]
+        lengths = sorted({1, count, *(length for length in doubled if length <= count)})
+        first = np.concatenate([np.arange(count - length + 1) for length in lengths])
+        last = first + np.repeat(lengths, [count - length + 1 for length in lengths])
+        return cls(cells, first, last)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Rows of each."""
+        return self.sums(self.cells)
+
+    @cached_property
+    def price(self) -> FloatArray:
+        """What short intervals pay for being many (Dümbgen and Spokoiny 2001)."""
+        return 2.0 * np.log(self.cells.sum() / self.weight)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums of cells."""
+        upto = np.concatenate([[0.0], np.cumsum(values)])
+        return upto[self.last] - upto[self.first]
+
+
+def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, fit: Blocks, ask: Ask) -> Band:
+    """
+    The band from intervals that all hold the mean of the curve over them with the probability asked for.
+
+    Parameters
+    ----------
+    score, weight, events : array of shape (m,)
+        Distinct scores, (effective) rows and events there.
+    fit : Blocks
+        Their isotonic fit.
+    ask : Ask
+        Level and draws.
+
+    Returns
+    -------
+    Band
+        At the first and last score of every cell.
+
+    Notes
+    -----
+    An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
+    means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile of
+    the largest excess over all intervals when outcomes are redrawn from the fit (drawn in from 0 and 1 by half a row).
+    """
+    edge = _edges(weight)
+    held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
+    family = Intervals.of(held)
+    rate = np.repeat((fit.events + 0.5) / (fit.weight + 1.0), fit.stop - fit.start)
+    mean = np.add.reduceat(weight * rate, edge[:-1]) / held
+    kappa = _threshold(family, mean, ask)
+    low, high = _mean_bounds(family, family.sums(happened), kappa)
+    return _joined(score, edge, family, low, high, _fit_at(fit, edge))
+
+
+def _edges(weight: FloatArray) -> IntArray:
+    """Where cells of about equal mass begin, and the end; every score its own cell if there are few."""
+    count = weight.shape[0]
+    if count <= _CELLS:
+        return np.arange(count + 1)
+    upto = np.cumsum(weight)
+    inner = np.searchsorted(upto, upto[-1] * np.arange(1, _CELLS) / _CELLS, side="right")
+    return np.unique(np.concatenate([[0], inner, [count]]))
+
+
+def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArray:
+    """2·rows·KL(rate, mean)."""
+    from scipy.special import rel_entr
+
+    divergence: FloatArray = rel_entr(rate, mean) + rel_entr(1.0 - rate, 1.0 - mean)
+    return 2.0 * weight * divergence
+
+
+def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
+    """κ: the quantile of the largest excess when each cell is a binomial draw."""
+    size = np.maximum(np.rint(family.cells), 1.0)
+    truth = np.clip(family.sums(mean * family.cells) / family.weight, 1e-12, 1.0 - 1e-12)
+
+    def largest(stream: Stream) -> FloatArray:
+        share = np.random.Generator(stream).binomial(size.astype(np.int64), mean) / size
+        rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
+        return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
+
+    worst = np.sort(ask.draws(largest)[:, 0])
+    return float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+
+
+def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest mean of every interval whose excess stays within the threshold."""
+    rate = np.clip(events / family.weight, 0.0, 1.0)
+    limit = np.maximum(kappa + family.price, 0.0)
+    ends = []
+    for far in (0.0, 1.0):
+        inside, outside = rate.copy(), np.full(rate.shape, far)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (inside + outside)
+            fits = _excess(rate, middle, family.weight) <= limit
+            inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
+        ends.append(outside)
+    return ends[0], ends[1]
+
+
+def _fit_at(fit: Blocks, edge: IntArray) -> FloatArray:
+    """The fitted value at the first and last score of every cell."""
+    ends = np.column_stack([edge[:-1], edge[1:] - 1]).ravel()
+    found: FloatArray = fit.value[np.searchsorted(fit.start, ends, side="right") - 1]
+    return found
+
+
+def _joined(
+    score: FloatArray, edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, value: FloatArray
+) -> Band:
+    """The best bound at the first and last score of every cell; where the data fall, the fit stays inside."""
+    count = edge.shape[0] - 1
+    upper, lower = np.ones(count + 1), np.zeros(count + 1)
+    np.minimum.at(upper, family.first, high)
+    np.maximum.at(lower, family.last, low)
+    upper, lower = np.minimum.accumulate(upper[::-1])[::-1], np.maximum.accumulate(lower)
+    single = np.diff(edge) == 1
+    ends = np.column_stack([edge[:-1], edge[1:] - 1]).ravel()
+    # from cell c on: all scores are at or above its first; up to c: at or below its last
+    above = np.column_stack([upper[:-1], np.where(single, upper[:-1], upper[1:])]).ravel()
+    below = np.column_stack([np.where(single, lower[1:], lower[:-1]), lower[1:]]).ravel()
+    kept = np.column_stack([np.ones(count, dtype=bool), ~single]).ravel()
+    return Band(score[ends][kept], np.minimum(below, value)[kept], np.maximum(above, value)[kept])

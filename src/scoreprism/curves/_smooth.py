@@ -1,0 +1,256 @@
+"""Smooth reliability curves, a monotone spline and a kernel estimate, with pointwise and uniform bands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from scoreprism.calibrators._data import Data
+from scoreprism.calibrators._kernel import KERNELS, rule_of_thumb
+from scoreprism.calibrators._numerics import rising_sigmoid
+from scoreprism.calibrators._problem import SplineProblem
+from scoreprism.calibrators._smooth import monotone_problem, rising
+from scoreprism.calibrators._splines import Cells, fit_penalised, local_problem
+from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._base import Binary
+from scoreprism.curves._binomial import rate_interval
+from scoreprism.inference._ranked import Stream
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Points of a smooth curve, half even on the axis, half even among the rows.
+_POINTS = 200
+#: Cells of adjacent scores that many rows are brought to before they are redrawn.
+_CELLS = 512
+
+
+def smooth_grid(score: FloatArray) -> FloatArray:
+    """Where smooth curves are given."""
+    even = np.linspace(score.min(), score.max(), _POINTS // 2)
+    return np.unique(np.concatenate([even, np.quantile(score, np.linspace(0.0, 1.0, _POINTS // 2))]))
+
+
+def kish(rows: Binary) -> float:
+    """Effective rows per unit of weight, Σw/Σw²."""
+    return 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """
+    Rows in order of score, brought to at most a few hundred cells of adjacent scores.
+
+    Attributes
+    ----------
+    rows : Binary
+        Rows in order.
+    first : integer array of shape (c,)
+        First row of each cell.
+    """
+
+    rows: Binary
+    first: IntArray
+
+    @classmethod
+    def of(cls, rows: Binary, most: int = _CELLS) -> Pools:
+        """Cells of about equally many rows, none of which splits a tie."""
+        order = np.argsort(rows.score, kind="stable")
+        score = rows.score[order]
+        new = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        if new.shape[0] > most:
+            goals = np.arange(most) * (rows.n / most)
+            new = np.unique(new[np.searchsorted(new, goals)])
+        weight = None if rows.weight is None else rows.weight[order]
+        return cls(Binary(score, rows.y[order], weight, rows.backend), new)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Weight of each cell."""
+        return np.add.reduceat(self.rows.weights, self.first)
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Sum of squared weights of each cell."""
+        return np.add.reduceat(self.rows.weights**2, self.first)
+
+    def events(self, outcome: FloatArray) -> FloatArray:
+        """Weighted events of each cell."""
+        return np.add.reduceat(self.rows.weights * outcome, self.first)
+
+    def redrawn(self, stream: Stream) -> FloatArray:
+        """Weighted events of each cell when outcomes are drawn from the scores."""
+        return self.events((np.random.Generator(stream).random(self.rows.n) < self.rows.score).astype(np.float64))
+
+
+def _critical(process: FloatArray, ask: Ask) -> float:
+    """The factor of standard errors: normal at each score, or the quantile of the largest of a standardised process."""
+    from scipy.special import ndtri
+
+    if not ask.uniform:
+        return float(ndtri(0.5 + ask.level / 2.0))
+    worst = np.sort(np.abs(process).max(axis=1))
+    return float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+
+
+# ── spline ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class SplineCurve:
+    """The monotone spline of `MonotoneSplineCalibrator` with its default choices."""
+
+    rows: Binary
+    x: FloatArray
+
+    @cached_property
+    def problem(self) -> SplineProblem:
+        """What is fitted."""
+        return monotone_problem(Data(self.rows.score, self.rows.y.astype(np.intp), self.rows.weight, 2, "probability"))
+
+    @cached_property
+    def fit(self) -> tuple[FloatArray, float]:
+        """Coefficients and λ."""
+        fit = self.problem.fit()
+        return np.maximum.accumulate(fit.beta), fit.penalty
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """The curve."""
+        if self.problem.constant:
+            return np.full(self.x.size, self.rows.rate)
+        return self.problem.map(self.fit[0])(self.x)
+
+    @cached_property
+    def design(self) -> FloatArray:
+        """The basis at the points of the curve."""
+        return self.problem.basis.design(self.problem.chart(self.x))
+
+    def band(self, ask: Ask) -> Band:
+        """The band."""
+        if ask.kind == "consistency":
+            return Band(self.x, *ask.around(ask.draws(self._redraw())))
+        if self.problem.constant:
+            size = np.full(self.x.size, kish(self.rows) * self.rows.total)
+            return Band(self.x, *rate_interval(size * self.y, size, ask.level))
+        return self._confidence(ask)
+
+    def _confidence(self, ask: Ask) -> Band:
+        """
+        Delta method on the logit scale with the Bayesian covariance (H + λP)⁻¹ of the penalised fit.
+
+        It holds the bias of the penalty as well as the noise, and so covers on average over scores (Nychka 1988; Marra and
+        Wood 2012).
+        """
+        beta, smoothing = self.fit
+        problem = self.problem
+        curvature = local_problem(problem.cells, beta, "logit").curvature
+        ridge = 1e-10 * float(np.trace(curvature)) / beta.size * np.eye(beta.size)
+        precision = kish(self.rows) * (curvature + smoothing * problem.basis.penalty + ridge)
+        root = np.linalg.solve(np.linalg.cholesky(precision), self.design.T)  # its columns have the variances as norms
+        error = np.sqrt((root**2).sum(axis=0))
+
+        def path(stream: Stream) -> FloatArray:
+            return (np.random.Generator(stream).standard_normal(beta.size) @ root) / error
+
+        c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
+        eta = self.design @ beta
+        return Band(self.x, rising_sigmoid(eta - c * error), rising_sigmoid(eta + c * error))
+
+    def _redraw(self) -> Callable[[Stream], FloatArray]:
+        """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
+        pools, problem = Pools.of(self.rows), self.problem
+        if problem.constant:
+            return lambda stream: np.full(self.x.size, pools.redrawn(stream).sum() / self.rows.total)
+        at = pools.events(problem.chart(pools.rows.score)) / pools.weight
+        basis = problem.basis
+        design = basis.design(at)
+        far = max(float(np.log(2.0 * self.rows.total)), float(np.abs(basis.greville).max()))
+        constraint = rising(basis, -far, far, 0.0)
+
+        def curve(stream: Stream) -> FloatArray:
+            events = pools.redrawn(stream)
+            cells = Cells(design, pools.weight, events, float(events.sum()), self.rows.total)
+            # the scores are the truth here, and their spline, the straight line of the Greville points, is near
+            beta = fit_penalised(cells, basis.penalty, "reml", "logit", constraint, basis.greville).beta
+            return rising_sigmoid(self.design @ beta)
+
+        return curve
+
+
+# ── kernel ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCurve:
+    """Nadaraya–Watson with the bandwidth of `KernelCalibrator(bandwidth="under")`, at points that rows reach."""
+
+    rows: Binary
+    wanted: FloatArray
+
+    @cached_property
+    def pools(self) -> Pools:
+        """The rows."""
+        return Pools.of(self.rows, most=2048)
+
+    @cached_property
+    def _smoother(self) -> tuple[FloatArray, FloatArray]:
+        """Points with rows in reach, and the share of each cell in the estimate there."""
+        kernel = KERNELS["triweight"]
+        rule = rule_of_thumb(self.rows.score, self.rows.weight, kernel)
+        bandwidth = _UNDER * rule if rule > 1e-12 else 1.0
+        at = self.pools.events(self.pools.rows.score) / self.pools.weight
+        mass = kernel((self.wanted[:, None] - at) / bandwidth) * self.pools.weight
+        total = mass.sum(axis=1)
+        reached = total > 1e-9 * total.max()
+        return self.wanted[reached], mass[reached] / total[reached, None]
+
+    @property
+    def x(self) -> FloatArray:
+        """Points."""
+        return self._smoother[0]
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """The curve."""
+        return self._of(self.pools.events(self.pools.rows.y))
+
+    def _of(self, events: FloatArray) -> FloatArray:
+        """The estimate from weighted events of the cells."""
+        return np.clip(self._smoother[1] @ (events / self.pools.weight), 0.0, 1.0)
+
+    def band(self, ask: Ask) -> Band:
+        """The band."""
+        if ask.kind == "consistency":
+            return Band(self.x, *ask.around(ask.draws(lambda stream: self._of(self.pools.redrawn(stream)))))
+        return self._confidence(ask)
+
+    def _confidence(self, ask: Ask) -> Band:
+        """
+        Binomial intervals with the rows that count in each window, around the estimate less its bias.
+
+        The bias is what the kernel does to a pilot, the monotone spline: Σ share·pilot(row) − pilot(x).
+        """
+        share, pools = self._smoother[1], self.pools
+        spread = pools.squares / pools.weight**2  # of a cell's mean, per unit of variance of an outcome
+        size = 1.0 / (share**2 @ spread)
+        at = pools.events(pools.rows.score) / pools.weight
+        pilot = SplineCurve(self.rows, np.concatenate([self.x, at])).y
+        bias = share @ pilot[self.x.size :] - pilot[: self.x.size]
+        rate = np.clip(self.y - bias, 0.0, 1.0)
+        noise = share * np.sqrt(spread * np.maximum(pilot[self.x.size :] * (1.0 - pilot[self.x.size :]), 1e-12))
+        error = np.sqrt((noise**2).sum(axis=1))
+
+        def path(stream: Stream) -> FloatArray:
+            return (noise @ np.random.Generator(stream).standard_normal(at.size)) / error
+
+        from scipy.special import ndtr
+
+        c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
+        low, high = rate_interval(rate * size, size, float(2.0 * ndtr(c) - 1.0))
+        return Band(self.x, low, high)
+
+
+#: Share of the rule-of-thumb bandwidth.
+_UNDER = 0.5
