@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._validation import parse_count
-from scoreprism.curves._base import Curve, parse_binary
+from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 
@@ -88,11 +88,31 @@ def score_distribution(
     array([0.25, 0.25, 0.25, 0.25])
     """
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
-    count = parse_count(n_bins, "n_bins", 1)
+    return histogram(rows, parse_count(n_bins, "n_bins", 1), name)
+
+
+def histogram(rows: Binary, count: int, name: str | None = None) -> ScoreDistribution:
+    """
+    Histogram of parsed rows.
+
+    Parameters
+    ----------
+    rows : Binary
+        Rows.
+    count : int
+        Number of bins.
+    name : str, optional
+        The model.
+
+    Returns
+    -------
+    ScoreDistribution
+        Shares of the weight.
+    """
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
     share = rows.weights / rows.total
-    events = np.bincount(cell, share * rows.y, count)
-    others = np.bincount(cell, share * (1.0 - rows.y), count)
+    events: FloatArray = np.bincount(cell, share * rows.y, count)
+    others: FloatArray = np.bincount(cell, share * (1.0 - rows.y), count)
     edges = np.linspace(0.0, 1.0, count + 1)
     return ScoreDistribution(
         name=name, n=rows.n, _backend=rows.backend, edges=frozen(edges), events=frozen(events), others=frozen(others)

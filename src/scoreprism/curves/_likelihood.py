@@ -138,7 +138,9 @@ def _cutoff(share: FloatArray, level: float) -> FloatArray:
     return limit + (square - limit) * share
 
 
-def _inverted(theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _inverted(
+    theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff."""
     chart = np.arcsin(np.sqrt(theta))
     middle = np.arcsin(np.sqrt(value))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Curve)
 
+#: The legend of more models than this stands beside the axes.
+_BESIDE = 4
 #: Options that belong to rows, and are split with them.
 _BY_ROW = ("sample_weight", "groups", "q", "latent")
 
@@ -280,8 +282,9 @@ class Display(ABC, Generic[C]):
         return plt.subplots(figsize=self._size(), layout="constrained")[1]
 
     def _size(self) -> tuple[float, float]:
-        """Width and height of a new figure."""
-        return self.figsize
+        """Width and height of a new figure; a legend of many models needs room beside the axes."""
+        beside = 1.6 if len(self.curves) > _BESIDE else 0.0
+        return self.figsize[0] + beside, self.figsize[1]
 
     @property
     def names(self) -> list[str]:

@@ -16,6 +16,7 @@ from scoreprism.displays._recalibrated import recalibrated
 from scoreprism.displays._style import Inks
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 from scoreprism.frames import make_frame
+from scoreprism.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,9 @@ class DecompositionDisplay(Display[Any]):
         given = {"": decompositions} if isinstance(decompositions, Decomposition) else decompositions
         if not isinstance(given, Mapping) or not given or not all(isinstance(d, Decomposition) for d in given.values()):
             remedy = "Use decompose(y_true, y_proba), or from_predictions."
-            refuse("decompositions must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy)
+            refuse(
+                "decompositions must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
+            )
         kinds = {(d.names, str(d.loss)) for d in given.values()}
         if len(kinds) > 1:
             shown = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
@@ -91,7 +94,9 @@ class DecompositionDisplay(Display[Any]):
             mine = part._replace(options=options)
             found[part.name or ""] = cls._curve(mine)
             if calibrator is not None:
-                found[f"{part.name}, recalibrated" if part.name else "recalibrated"] = cls._curve(recalibrated(mine, calibrator))
+                found[f"{part.name}, recalibrated" if part.name else "recalibrated"] = cls._curve(
+                    recalibrated(mine, calibrator)
+                )
         if "" in found and len(found) > 1:
             found = {name or "as it is": d for name, d in found.items()}
         return cls(found)
@@ -162,7 +167,7 @@ class DecompositionDisplay(Display[Any]):
             self._whisker(axes, inks, row, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             right = np.nanmax([position, following, *ends])
-            self._write(axes, inks, row, right, f"{value:.4f}")
+            self._write(axes, inks, row, right, _words(value, interval))
             position = following
             edges += [right, following]
         axes.set_xlim(min(0.0, *edges), 1.16 * max(edges))
@@ -180,7 +185,7 @@ class DecompositionDisplay(Display[Any]):
         """One bar per model, what cannot be removed at the left, what recalibration removes at the right."""
         terms = self.curves[0].names
         for row, result in enumerate(self.curves):
-            position = 0.0
+            position, reached = 0.0, result.risk
             for number, name in enumerate(reversed(terms)):
                 value = result._signs[terms.index(name)] * result.terms[name]
                 fill = {"color": inks.term(name, terms), "height": 0.62, **style}
@@ -188,9 +193,11 @@ class DecompositionDisplay(Display[Any]):
                 interval = result._shown_interval(name, level)
                 sign = result._signs[terms.index(name)]
                 place = row + 0.16 * (number - (len(terms) - 1) / 2)
-                self._whisker(axes, inks, place, [position + sign * end for end in (interval.low, interval.high)])
+                ends = [position + sign * end for end in (interval.low, interval.high)]
+                self._whisker(axes, inks, place, ends)
                 position += value
-            self._write(axes, inks, row, max(position, result.risk), f"{result.risk:.4f}")
+                reached = float(np.nanmax([reached, position, *ends]))
+            self._write(axes, inks, row, reached, f"{result.risk:.4f}")
         axes.set_yticks(range(len(self.names)), [wrapped(name, 22) for name in self.names])
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.set_xlim(0, 1.14 * max(d.risk for d in self.curves))
@@ -228,6 +235,12 @@ class DecompositionDisplay(Display[Any]):
             for key, values in table.items():
                 columns.setdefault(key, []).extend(values)
         return make_frame(columns, backend or self.curves[0]._backend)
+
+
+def _words(value: float, interval: Interval) -> str:
+    """An estimate and its interval, where there is one."""
+    known = np.isfinite([interval.low, interval.high]).all()
+    return f"{value:.4f}  [{interval.low:.4f}, {interval.high:.4f}]" if known else f"{value:.4f}"
 
 
 def _unit(result: Decomposition) -> str:

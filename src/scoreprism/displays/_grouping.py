@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -59,6 +60,12 @@ class GroupingDisplay(Display[GroupingCurve]):
     def _curve(cls, part: Part) -> GroupingCurve:
         return grouping_curve(part.y_true, part.y_proba, name=part.name, **part.options)
 
+    @classmethod
+    def _made(cls, parts: Sequence[Part]) -> Self:
+        """Several models are compared in fewer bins: each bin has its noise."""
+        few = {} if len(parts) == 1 else {"n_bins": 5}
+        return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
+
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             self.band_: list[Any] = []
@@ -80,7 +87,7 @@ class GroupingDisplay(Display[GroupingCurve]):
         line = {"color": inks.term("reliability"), "linewidth": 1.6} | {k: v for k, v in style.items() if k != "color"}
         self.line_ = axes.plot(curve.x, curve.calibrated, zorder=3, **line)
         self.band_ = [wide, thick, middle]
-        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="P(Y = 1 | X)", aspect="equal")
+        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="P(Y = 1 | X)", box_aspect=1)
         legend(axes, inks, [wide, thick, self.line_[0]], ["5–95 %", "25–75 %", "mean"])
 
     def _spreads(self, axes: Axes, inks: Inks, styles: list[dict[str, Any]]) -> None:

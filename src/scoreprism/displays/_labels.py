@@ -101,14 +101,15 @@ def legend(ax: Axes, inks: Inks, handles: Sequence[Any], labels: Sequence[str], 
         Part of the axes.
     """
     words = [wrapped(label) for label in labels]
-    few = len(words) <= 3 and not beside
-    short = few and sum(len(word) + 6 for word in words) <= 44 and not any("\n" in w for w in words)
-    if short:
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.02), "ncols": len(words)}
-    elif few:
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.02), "ncols": 1}
+    letters = 15 * ax.get_position().width * ax.figure.get_figwidth()  # that fit above the axes, at about 8 points
+    widest = max(len(line) for word in words for line in word.split("\n")) + 7
+    columns = min(len(words), max(int(letters / widest), 1))
+    rows = -(-len(words) // columns)
+    if beside or rows > 3:
+        ax.set_box_aspect(None)  # the layout cannot hold both a square and what stands beside it
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "ncols": 1}
     else:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "ncols": 1}
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.02), "ncols": -(-len(words) // rows)}
     return ax.legend(handles, words, labelcolor=inks.ink, **place)
 
 
@@ -174,8 +175,16 @@ def place_labels(ax: Axes, x: FloatArray, y: FloatArray, words: Sequence[str], i
         line = {"arrowstyle": "-", "color": inks.quiet, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
         texts.append(
             ax.annotate(
-                word, (x[index], y[index]), offset, textcoords="offset points", ha=ha, va=va, fontsize=8,
-                color=inks.ink, annotation_clip=False, arrowprops=line if reach > 16 else None,
+                word,
+                (x[index], y[index]),
+                offset,
+                textcoords="offset points",
+                ha=ha,
+                va=va,
+                fontsize=8,
+                color=inks.ink,
+                annotation_clip=False,
+                arrowprops=line if reach > 16 else None,
             )  # fmt: skip
         )
     return texts

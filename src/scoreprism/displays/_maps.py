@@ -56,7 +56,9 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
         curves = []
         for part in parts:
             options = dict(part.options)
-            asked = options.pop("calibrator", ("platt", "isotonic", "monotone-spline") if len(parts) == 1 else "monotone-spline")
+            asked = options.pop(
+                "calibrator", ("platt", "isotonic", "monotone-spline") if len(parts) == 1 else "monotone-spline"
+            )
             each = [asked] if isinstance(asked, (str, Calibrator)) else list(asked)
             for one in each:
                 name = part.name if len(each) == 1 else None
@@ -73,7 +75,7 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
                 inside = (curve.x >= low) & (curve.x <= high)
                 axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
                 self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | style))
-            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="recalibrated score", aspect="equal")
+            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="recalibrated score", box_aspect=1)
             legend(axes, inks, self.line_, self.names)
         return self
 

@@ -11,7 +11,7 @@ from scoreprism._validation import parse_choice
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import legend, thinned
-from scoreprism.displays._panels import split_axes
+from scoreprism.displays._panels import shared_legend, split_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,14 +67,16 @@ class MurphyDisplay(Display[MurphyCurve]):
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             rate = self.curves[0].rate
             corner = {"color": inks.quiet, "linewidth": 0.9, "zorder": 1}
-            (self.constant_,) = axes.plot([0, rate, 1], [0, rate * (1 - rate), 0], label="constant prediction", **corner)
+            (self.constant_,) = axes.plot(
+                [0, rate, 1], [0, rate * (1 - rate), 0], label="constant prediction", **corner
+            )
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 x, y = thinned(curve.theta, curve.loss)
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
             axes.set(xlim=(0, 1), xlabel=_THETA, ylabel="mean elementary loss")
             axes.set_ylim(bottom=0)
-            if self._named:
-                legend(axes, inks, [*self.line_, self.constant_], [*self.names, "constant"])
+            names = self.names if self._named else ["model"]
+            legend(axes, inks, [*self.line_, self.constant_], [*names, "constant"])
         return self
 
 
@@ -153,13 +155,13 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
                 (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
                 axes.set(xlim=(0, 1), xlabel=_THETA, ylabel="mean elementary loss")
             else:
-                self.axes_ = split_axes(axes, len(names))
-                self._panels(inks, styles, names)
+                self.axes_, place = split_axes(axes, len(names), self.names)
+                self._panels(inks, styles, names, place)
         return self
 
     def _size(self) -> tuple[float, float]:
         panels = 1 if len(self.curves) == 1 else len(self.curves[0].names)
-        return (self.figsize[0], self.figsize[1]) if panels == 1 else (3.1 * panels, 3.4)
+        return (self.figsize[0], self.figsize[1]) if panels == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.4)
 
     def _stacked(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:
         """Areas on top of each other, the last term at the bottom; the loss itself is their upper edge."""
@@ -187,7 +189,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         axes.axhline(0, color=inks.quiet, linewidth=0.6)
         legend(axes, inks, self.line_, curve.names)
 
-    def _panels(self, inks: Inks, styles: list[dict[str, Any]], names: Sequence[str]) -> None:
+    def _panels(self, inks: Inks, styles: list[dict[str, Any]], names: Sequence[str], place: Any) -> None:
         """A panel per term, a line per model."""
         for t, (axes, term) in enumerate(zip(self.axes_, names, strict=True)):
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
@@ -197,7 +199,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             inks.dress(axes)
         self.axes_[0].set_ylabel("mean elementary loss")
         count = len(self.curves)
-        legend(self.axes_[-1], inks, self.line_[-count:], self.names, beside=True)
+        shared_legend(place, inks, self.line_[-count:], self.names)
 
 
 enters(MurphyDisplay)

@@ -81,7 +81,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             _frame(axes, x, y)
             self._iso_lines(axes, inks, plane)
             axes.set(xlabel="miscalibration", ylabel="discrimination")
-            axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink)
+            axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
             words = [wrapped(name, 20) for name in plane.models]
             self.label_ = place_labels(axes, x, y, words, inks)
         return self
@@ -95,22 +95,33 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         self.iso_ = []
         for loss in MaxNLocator(7).tick_values(least, most):
             shift = plane.uncertainty - loss  # discrimination − miscalibration
-            self.iso_ += axes.plot([left, right], [left + shift, right + shift], color=inks.faint, linewidth=0.8, zorder=0)
-            if low < right + shift < high:
-                axes.annotate(
-                    f"{loss:.4g}", (right, right + shift), (3, 0), textcoords="offset points", va="center",
-                    fontsize=7, color=inks.quiet, annotation_clip=False,
-                )  # fmt: skip
+            self.iso_ += axes.plot(
+                [left, right], [left + shift, right + shift], color=inks.faint, linewidth=0.8, zorder=0
+            )
+            place = _exit((left, right), (low, high), shift)
+            if place is not None:
+                point, offset, align = place
+                word = {"fontsize": 7, "color": inks.quiet, "textcoords": "offset points", "annotation_clip": False}
+                axes.annotate(f"{loss:.4g}", point, offset, **align, **word)
         axes.set(xlim=(left, right), ylim=(low, high))
 
 
+def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
+    """Where a line y = x + shift leaves the axes, at the right or at the top, and how its label stands there."""
+    if y[0] + 0.02 * (y[1] - y[0]) < x[1] + shift <= y[1]:
+        return (x[1], x[1] + shift), (3, 0), {"va": "center", "ha": "left"}
+    if x[0] + 0.02 * (x[1] - x[0]) < y[1] - shift < x[1] - 0.06 * (x[1] - x[0]):
+        return (y[1] - shift, y[1]), (0, 2), {"va": "bottom", "ha": "center"}
+    return None
+
+
 def _frame(axes: Axes, x: Any, y: Any) -> None:
-    """Room around the points, and no miscalibration below zero unless there is one."""
-    width, height = float(np.ptp(x)), float(np.ptp(y))
-    room = max(width, height, 0.05 * float(np.abs(np.append(x, y)).max()), 1e-9)
-    left = min(0.0, float(x.min()) - 0.1 * room) if x.min() < 0.5 * room else float(x.min()) - 0.2 * room
-    axes.set_xlim(left, float(x.max()) + 0.35 * room)
-    axes.set_ylim(float(y.min()) - 0.25 * room, float(y.max()) + 0.25 * room)
+    """Room around the points; the axis of miscalibration begins at 0 where that is not far."""
+    least = 0.05 * float(np.abs(np.append(x, y)).max()) or 1.0
+    across, up = (max(float(np.ptp(values)), least) for values in (x, y))
+    low = float(x.min())
+    axes.set_xlim(0.0 if 0.0 <= low < across else low - 0.15 * across, float(x.max()) + 0.35 * across)
+    axes.set_ylim(float(y.min()) - 0.25 * up, float(y.max()) + 0.25 * up)
 
 
 enters(ResolutionPlaneDisplay)

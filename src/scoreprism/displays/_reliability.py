@@ -70,7 +70,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             for curve, style in zip(self.curves, styles, strict=True):
                 self._band(axes, curve, style)
                 self.line_.append(_line(axes, curve, style))
-            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="event rate", aspect="equal")
+            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="event rate", box_aspect=1)
             if self._named:
                 legend(axes, inks, self.line_, self.names)
         return self

@@ -60,7 +60,7 @@ class RocDisplay(Display[RocCurve]):
                     self.hull_ += axes.plot(*thinned(curve.hull_fpr, curve.hull_tpr), **thin)
                 x, y = thinned(curve.fpr, curve.tpr)
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
-            axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+            axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
             axes.set(xlabel="false positive rate", ylabel="true positive rate")
             areas = [f"{name}, {curve.auc:.3f}" for name, curve in zip(self.names, self.curves, strict=True)]
             if self._named:
@@ -171,10 +171,9 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
                 axes.stairs(-curve.others, curve.edges, **lower)
                 self.line_.append(upper)
             axes.axhline(0, color=inks.quiet, linewidth=0.8)
-            axes.set(xlim=(0, 1), xlabel="predicted probability", ylabel="share of rows")
+            axes.set(xlim=(0, 1), xlabel="predicted probability")
             axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
-            axes.text(0.99, 0.97, "events", transform=axes.transAxes, ha="right", va="top", color=inks.ink)
-            axes.text(0.99, 0.03, "non-events", transform=axes.transAxes, ha="right", va="bottom", color=inks.ink)
+            axes.set_ylabel("non-events      events")
             if self._named:
                 legend(axes, inks, self.line_, self.names)
         return self

@@ -95,6 +95,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
             else:
                 self._lines(axes, inks, styles)
             axes.set(xlabel="stage", ylabel=f"{self.curves[0].loss!s} loss")
+            axes.xaxis.get_major_locator().set_params(integer=True)
         return self
 
     def _areas(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:

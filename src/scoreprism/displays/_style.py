@@ -209,9 +209,11 @@ class Inks:
         """
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(self.quiet)
-        ax.tick_params(colors=self.ink, which="both", color=self.quiet)
-        for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
-            text.set_color(self.ink)
+        from matplotlib import rcParams
+
+        ax.tick_params(labelcolor=self.ink, color=self.quiet, labelsize=rcParams["xtick.labelsize"])
+        for text in (ax.xaxis.label, ax.yaxis.label):
+            text.set(color=self.ink, fontsize=rcParams["axes.labelsize"])
 
 
 def brushes(count: int, inks: Inks, curve_kwargs: object) -> list[dict[str, Any]]:

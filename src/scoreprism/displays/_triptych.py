@@ -10,7 +10,7 @@ from scoreprism.curves import Curve
 from scoreprism.displays._base import Display, Part
 from scoreprism.displays._labels import legend
 from scoreprism.displays._murphy import MurphyDisplay
-from scoreprism.displays._panels import split_axes
+from scoreprism.displays._panels import shared_legend, split_axes
 from scoreprism.displays._reliability import ReliabilityDisplay
 from scoreprism.displays._simple import RocDisplay
 from scoreprism.displays._style import Inks, house_style
@@ -98,7 +98,7 @@ class TriptychDisplay(Display[Curve]):
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
         with house_style():
-            self.axes_ = self._three(ax)
+            self.axes_, place = self._three(ax)
             self.ax_ = self.axes_[0]
             self.figure_ = self.ax_.figure  # type: ignore[assignment]
             self.line_ = []
@@ -111,25 +111,27 @@ class TriptychDisplay(Display[Curve]):
                 axes.set_title(title, color=Inks.of(axes).ink)
                 axes.set_box_aspect(1)
                 self.line_ += panel.line_
-            self._explain(Inks.of(self.ax_))
+            handles = self.line_[-len(self.names) :]
+            if place is not None:
+                shared_legend(place, Inks.of(self.ax_), handles, self._keys)
+            elif self._keys:
+                legend(self.axes_[-1], Inks.of(self.ax_), handles, self._keys, beside=True)
         return self
 
-    def _explain(self, inks: Inks) -> None:
-        """One legend for all panels, with the areas under the ROC curves."""
-        count = len(self.names)
-        areas = [f"{name}, AUC {curve.auc:.3f}" for name, curve in zip(self.names, self.roc.curves, strict=True)]
-        if self.murphy._named:
-            legend(self.axes_[-1], inks, self.line_[-count:], areas, beside=True)
+    @property
+    def _keys(self) -> list[str]:
+        """What the legend says; nothing of one model without a name."""
+        pairs = zip(self.names, self.roc.curves, strict=True)
+        return [f"{name}, AUC {curve.auc:.3f}" for name, curve in pairs] if self.murphy._named else []
 
-    def _three(self, ax: Any) -> list[Axes]:
-        if ax is None:
-            return split_axes(self._new_axes(), 3)
-        if hasattr(ax, "get_subplotspec"):
-            return split_axes(ax, 3)
+    def _three(self, ax: Any) -> tuple[list[Axes], Axes | None]:
+        """Three panels, and where their legend goes."""
+        if ax is None or hasattr(ax, "get_subplotspec"):
+            return split_axes(self._new_axes() if ax is None else ax, 3, self._keys)
         found = list(getattr(ax, "flat", ax))
         if len(found) != 3:
             refuse("ax must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
-        return found
+        return found, None
 
     def frame(self, backend: str | None = None) -> Any:
         """
