@@ -111,8 +111,8 @@ def histogram(rows: Binary, count: int, name: str | None = None) -> ScoreDistrib
     """
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
     share = rows.weights / rows.total
-    events: FloatArray = np.bincount(cell, share * rows.y, count)
-    others: FloatArray = np.bincount(cell, share * (1.0 - rows.y), count)
+    events = np.bincount(cell, share * rows.y, count).astype(np.float64)
+    others = np.bincount(cell, share * (1.0 - rows.y), count).astype(np.float64)
     edges = np.linspace(0.0, 1.0, count + 1)
     return ScoreDistribution(
         name=name, n=rows.n, _backend=rows.backend, edges=frozen(edges), events=frozen(events), others=frozen(others)

@@ -13,12 +13,11 @@ import numpy as np
 from scoreprism._registry import draws
 from scoreprism._validation import parse_random_state, refuse
 from scoreprism.curves import Curve
-from scoreprism.displays._style import Inks, brushes, house_style
+from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 from scoreprism.estimation._models import predicted
 from scoreprism.frames import make_frame, take_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 C = TypeVar("C", bound=Curve)
@@ -66,7 +65,7 @@ class Display(ABC, Generic[C]):
     #: Whether models need to be judged on the same rows, so that folds become one model out of fold.
     pools_folds: ClassVar[bool] = False
 
-    ax_: Axes
+    ax_: Canvas
     figure_: Figure
     line_: list[Any]
 
@@ -183,7 +182,7 @@ class Display(ABC, Generic[C]):
         return cls._from_scores(scores, X, y, options)
 
     @classmethod
-    def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, Sequence[Any] | None]:
+    def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, Sequence[Any] | None]:  # noqa: ARG003
         """What a fitted classifier says of X, and its classes; `options` that are for this alone are taken out."""
         law, labels, _ = predicted(estimator, X)
         return law, labels
@@ -266,17 +265,17 @@ class Display(ABC, Generic[C]):
         """
 
     @contextmanager
-    def _canvas(self, ax: Any, curve_kwargs: Any) -> Iterator[tuple[Axes, Inks, list[dict[str, Any]]]]:
+    def _canvas(self, ax: Any, curve_kwargs: Any) -> Iterator[tuple[Canvas, Inks, list[dict[str, Any]]]]:
         """Axes in the house style, the inks for them, and how each model is drawn."""
         with house_style():
             self.ax_ = self._new_axes() if ax is None else _axes(ax)
-            self.figure_ = self.ax_.figure  # type: ignore[assignment]
+            self.figure_ = self.ax_.figure
             inks = Inks.of(self.ax_)
             self.line_ = []
             yield self.ax_, inks, brushes(len(self.curves), inks, curve_kwargs)
             inks.dress(self.ax_)
 
-    def _new_axes(self) -> Axes:
+    def _new_axes(self) -> Canvas:
         import matplotlib.pyplot as plt
 
         return plt.subplots(figsize=self._size(), layout="constrained")[1]
@@ -365,7 +364,7 @@ def enters(display: type[Display[Any]]) -> Callable[..., Any]:
     return drawn
 
 
-def _axes(ax: Any) -> Axes:
+def _axes(ax: Any) -> Canvas:
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,13 +13,10 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.displays._base import Display, Part
 from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._recalibrated import recalibrated
-from scoreprism.displays._style import Inks
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class DecompositionDisplay(Display[Any]):
@@ -82,7 +79,8 @@ class DecompositionDisplay(Display[Any]):
 
     @classmethod
     def _curve(cls, part: Part) -> Decomposition:
-        return decompose(part.y_true, part.y_proba, **part.options)
+        found: Decomposition = decompose(part.y_true, part.y_proba, **part.options)
+        return found
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:
@@ -148,7 +146,7 @@ class DecompositionDisplay(Display[Any]):
             return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
         return self.figsize[0], 1.2 + 0.38 * rows
 
-    def _waterfall(self, axes: Axes, inks: Inks, level: float, style: dict[str, Any]) -> None:
+    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
         """From the loss down to what is left; a subtracted term goes up."""
         result = self.curves[0]
         base = {"height": 0.62, **style}
@@ -181,7 +179,7 @@ class DecompositionDisplay(Display[Any]):
         (name,) = self.decompositions
         return name
 
-    def _bars(self, axes: Axes, inks: Inks, level: float, style: dict[str, Any]) -> None:
+    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
         """One bar per model, what cannot be removed at the left, what recalibration removes at the right."""
         terms = self.curves[0].names
         for row, result in enumerate(self.curves):
@@ -205,12 +203,12 @@ class DecompositionDisplay(Display[Any]):
         keys = [self.bar_[len(terms) - 1 - t] for t in range(len(terms))]
         legend(axes, inks, keys[::-1], terms[::-1])
 
-    def _whisker(self, axes: Axes, inks: Inks, row: float, ends: Sequence[float]) -> None:
+    def _whisker(self, axes: Canvas, inks: Inks, row: float, ends: Sequence[float]) -> None:
         if np.isfinite(ends).all():
             line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
             self.interval_ += axes.plot(ends, [row, row], **line)
 
-    def _write(self, axes: Axes, inks: Inks, row: float, x: float, text: str) -> None:
+    def _write(self, axes: Canvas, inks: Inks, row: float, x: float, text: str) -> None:
         word = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": inks.ink}
         self.label_.append(axes.annotate(text, (x, row), (5, 0), **word))
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from scoreprism.curves import GroupingCurve, grouping_curve
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
+from scoreprism.displays._style import Canvas, Inks
 
 
 class GroupingDisplay(Display[GroupingCurve]):
@@ -75,7 +71,7 @@ class GroupingDisplay(Display[GroupingCurve]):
                 self._spreads(axes, inks, styles)
         return self
 
-    def _quantiles(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:
+    def _quantiles(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Bars from the 5 to the 95 % quantile, thick from 25 to 75, and the calibrated score across them."""
         curve = self.curves[0]
         q05, q25, q50, q75, q95 = curve.quantiles.T
@@ -90,7 +86,7 @@ class GroupingDisplay(Display[GroupingCurve]):
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="P(Y = 1 | X)", box_aspect=1)
         legend(axes, inks, [wide, thick, self.line_[0]], ["5–95 %", "25–75 %", "mean"])
 
-    def _spreads(self, axes: Axes, inks: Inks, styles: list[dict[str, Any]]) -> None:
+    def _spreads(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
         """Debiased standard deviations; intervals of up to three models."""
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= 3:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.simplex import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
 
 #: Points of a path that a figure keeps for each column of a fine grid: first, last, lowest, highest.
 _COLUMNS = 400
@@ -78,7 +74,7 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
     return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)
 
 
-def legend(ax: Axes, inks: Inks, handles: Sequence[Any], labels: Sequence[str], *, beside: bool = False) -> Any:
+def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str], *, beside: bool = False) -> Any:
     """
     A legend outside the axes: above them if it is short, beside them if it is long.
 
@@ -113,6 +109,9 @@ def legend(ax: Axes, inks: Inks, handles: Sequence[Any], labels: Sequence[str], 
     return ax.legend(handles, words, labelcolor=inks.ink, **place)
 
 
+#: How far from its point a label may stand, in points; beyond `_FAR` a line leads back.
+_REACHES = (7.0, 16.0, 28.0, 42.0, 58.0)
+_FAR = 16.0
 #: Where a label may stand relative to its point: direction, then alignment.
 _SEATS = (
     (1, 0, "left", "center"),
@@ -126,7 +125,19 @@ _SEATS = (
 )
 
 
-def place_labels(ax: Axes, x: FloatArray, y: FloatArray, words: Sequence[str], inks: Inks) -> list[Any]:
+Box = tuple[float, float, float, float]
+
+
+class Seat(NamedTuple):
+    """Where a label stands: how far from its point, in points, how aligned, and which pixels it takes."""
+
+    offset: tuple[float, float]
+    align: dict[str, str]
+    box: Box
+    cost: float
+
+
+def place_labels(ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], inks: Inks) -> list[Any]:
     """
     Write a name next to each point, so that names cover neither each other nor a point.
 
@@ -146,51 +157,39 @@ def place_labels(ax: Axes, x: FloatArray, y: FloatArray, words: Sequence[str], i
     list of Text
         One per point; further away, with a thin line to its point, where it is crowded.
     """
-    figure = ax.figure
-    figure.draw_without_rendering()  # the layout decides how large the axes are
+    ax.figure.draw_without_rendering()  # the layout decides how large the axes are
     points = ax.transData.transform(np.column_stack([x, y]))
-    taken = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+    taken: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
     texts = []
-    for (px, py), word in zip(points, words, strict=True):
-        best: tuple[float, Any, Any] | None = None
-        for reach in (7, 16, 28, 42, 58):
-            for dx, dy, ha, va in _SEATS:
-                offset = (dx * reach * (1.0 if dy == 0 else 0.7), dy * reach * (1.0 if dx == 0 else 0.7))
-                text = ax.annotate(
-                    word, (px, py), offset, xycoords="figure pixels", textcoords="offset points", ha=ha, va=va,
-                    fontsize=8, color=inks.ink, annotation_clip=False,
-                )  # fmt: skip
-                box = text.get_window_extent()
-                frame = (box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1)
-                cost = sum(_overlap(frame, other) for other in taken) + _outside(frame, ax.bbox.extents)
-                text.remove()
-                if best is None or cost < best[0] - 1e-9:
-                    best = (cost, (offset, ha, va, reach), frame)
-            if best is not None and best[0] == 0.0:
-                break
-        assert best is not None
-        offset, ha, va, reach = best[1]
-        taken.append(best[2])
-        index = len(texts)
-        line = {"arrowstyle": "-", "color": inks.quiet, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
-        texts.append(
-            ax.annotate(
-                word,
-                (x[index], y[index]),
-                offset,
-                textcoords="offset points",
-                ha=ha,
-                va=va,
-                fontsize=8,
-                color=inks.ink,
-                annotation_clip=False,
-                arrowprops=line if reach > 16 else None,
-            )  # fmt: skip
-        )
+    for i, word in enumerate(words):
+        text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=inks.ink)
+        text.set_annotation_clip(False)
+        seat = _best_seat(ax, text, taken)
+        text.set(position=seat.offset, **seat.align)
+        taken.append(seat.box)
+        if max(map(abs, seat.offset)) > _FAR:
+            line = {"arrowstyle": "-", "color": inks.quiet, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
+            ax.annotate("", (x[i], y[i]), seat.offset, textcoords="offset points", arrowprops=line)
+        texts.append(text)
     return texts
 
 
-Box = tuple[float, float, float, float]
+def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box]) -> Seat:
+    """The nearest seat that covers nothing, or the one that covers least."""
+    best: Seat | None = None
+    for reach in _REACHES:
+        for dx, dy, ha, va in _SEATS:
+            shrink = 1.0 if dx == 0 or dy == 0 else 0.7
+            offset, align = (dx * reach * shrink, dy * reach * shrink), {"ha": ha, "va": va}
+            text.set(position=offset, **align)
+            extent = text.get_window_extent()
+            box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
+            cost = sum(_overlap(box, other) for other in taken) + _outside(box, ax.bbox.extents)
+            if best is None or cost < best.cost:
+                best = Seat(offset, align, box, cost)
+        if best is not None and best.cost == 0.0:
+            return best
+    return best  # type: ignore[return-value]
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,11 +12,7 @@ from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, mu
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import legend, thinned
 from scoreprism.displays._panels import shared_legend, split_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
+from scoreprism.displays._style import Canvas, Inks
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
 _MANY = 20_000
@@ -118,7 +114,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     figsize = (5.2, 3.6)
     features = True
 
-    axes_: list[Axes]
+    axes_: list[Canvas]
 
     @classmethod
     def _kind(cls) -> type[MurphyDecomposition]:
@@ -163,7 +159,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         panels = 1 if len(self.curves) == 1 else len(self.curves[0].names)
         return (self.figsize[0], self.figsize[1]) if panels == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.4)
 
-    def _stacked(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:
+    def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Areas on top of each other, the last term at the bottom; the loss itself is their upper edge."""
         curve = self.curves[0]
         values = curve.at(_GRID)
@@ -178,7 +174,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         axes.set_ylim(bottom=0)
         legend(axes, inks, self.band_[::-1], curve.names)
 
-    def _lines(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:
+    def _lines(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Each term with its interval."""
         curve = self.curves[0]
         for t, name in enumerate(curve.names):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scoreprism._validation import refuse
 from scoreprism.displays._labels import wrapped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
+from scoreprism.displays._style import Canvas, Inks
 
 #: A shared legend of more names than this stands beside the panels.
 _ABOVE = 6
 
 
-def split_axes(ax: Axes, count: int, names: Sequence[str] = ()) -> tuple[list[Axes], Axes | None]:
+def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[Canvas], Canvas | None]:
     """
     Put panels side by side where axes were; these stay as an invisible frame.
 
@@ -77,7 +73,7 @@ def _columns(names: Sequence[str], width: float) -> int:
     return min(len(names), max(int(width / (0.55 + 0.068 * widest)), 1))
 
 
-def shared_legend(place: Axes, inks: Inks, handles: Sequence[Any], names: Sequence[str]) -> Any:
+def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequence[str]) -> Any:
     """
     The legend of all panels, in its place.
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import place_labels, wrapped
-from scoreprism.displays._style import MARKERS, brushes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
+from scoreprism.displays._style import MARKERS, Canvas, Inks, brushes
 
 
 class ResolutionPlaneDisplay(Display[ResolutionPlane]):
@@ -86,7 +81,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             self.label_ = place_labels(axes, x, y, words, inks)
         return self
 
-    def _iso_lines(self, axes: Axes, inks: Inks, plane: ResolutionPlane) -> None:
+    def _iso_lines(self, axes: Canvas, inks: Inks, plane: ResolutionPlane) -> None:
         """Lines of slope 1, each labelled with the loss that all models on it have."""
         from matplotlib.ticker import MaxNLocator
 
@@ -115,7 +110,7 @@ def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
     return None
 
 
-def _frame(axes: Axes, x: Any, y: Any) -> None:
+def _frame(axes: Canvas, x: Any, y: Any) -> None:
     """Room around the points; the axis of miscalibration begins at 0 where that is not far."""
     least = 0.05 * float(np.abs(np.append(x, y)).max()) or 1.0
     across, up = (max(float(np.ptp(values)), least) for values in (x, y))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import legend, thinned
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from scoreprism.displays._style import Canvas
 
 #: Share of the height of the axes that the histogram of scores may take.
 _FLOOR = 0.12
@@ -65,7 +63,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             (self.diagonal_,) = axes.plot([0, 1], [0, 1], color=inks.quiet, linewidth=0.9, zorder=1)
-            self.band_ = []
+            self.band_: list[Any] = []
             self._histograms(axes, styles)
             for curve, style in zip(self.curves, styles, strict=True):
                 self._band(axes, curve, style)
@@ -75,7 +73,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
                 legend(axes, inks, self.line_, self.names)
         return self
 
-    def _band(self, axes: Axes, curve: ReliabilityCurve, style: dict[str, Any]) -> None:
+    def _band(self, axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> None:
         """Fill between the ends of the band; bars for bins."""
         if curve.band_x is None or curve.low is None or curve.high is None or len(self.curves) > _MOST_BANDS:
             return
@@ -86,7 +84,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
         self.band_.append(artist)
 
-    def _histograms(self, axes: Axes, styles: list[dict[str, Any]]) -> None:
+    def _histograms(self, axes: Canvas, styles: list[dict[str, Any]]) -> None:
         """Distributions of scores along the bottom, all to the same scale."""
         if len(self.curves) > _MOST_BANDS:
             return
@@ -98,7 +96,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             axes.stairs(height, curve.distribution.edges, fill=True, zorder=0.5, **shade)
 
 
-def _line(axes: Axes, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
+def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
     """The curve; bins are points."""
     if curve.method == "bins":
         dots = {"marker": "o", "markersize": 4, "linewidth": 0.9} | style

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,12 +11,8 @@ from scoreprism._validation import refuse
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import legend
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.estimation._models import predicted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from scoreprism.displays._style import Inks
 
 #: Stages that a boosted model is looked at, unless others are asked for.
 _STAGES = 20
@@ -98,7 +94,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
             axes.xaxis.get_major_locator().set_params(integer=True)
         return self
 
-    def _areas(self, axes: Axes, inks: Inks, style: dict[str, Any]) -> None:
+    def _areas(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """From the loss down: an area for each term but the last, which is everything below."""
         curve = self.curves[0]
         top = curve.risk
@@ -113,7 +109,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         axes.set_ylim(low - 0.15 * (high - low), high + 0.08 * (high - low))
         legend(axes, inks, [*self.line_, *self.band_, *last], ["loss", *curve.names])
 
-    def _lines(self, axes: Axes, inks: Inks, styles: list[dict[str, Any]]) -> None:
+    def _lines(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
         """The loss of each model, and thin what recalibration would leave of it."""
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             thin = {"color": style["color"], "linewidth": 0.9, "linestyle": (0, (2, 1.5))}

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from scoreprism._validation import refuse
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+#: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
+Canvas: TypeAlias = Any
 
 #: Colours of models on light and on dark paper. Told apart by all kinds of colour vision: the simulated colours of any
 #: two differ by at least 14 in CIELAB, and each has a contrast of 3 or more (tests/test_displays.py).
@@ -118,7 +118,7 @@ class Inks:
         return cls("dark", "#EEEEEE", "#A8ADB5", "#4A4F57")
 
     @classmethod
-    def of(cls, ax: Axes) -> Inks:
+    def of(cls, ax: Canvas) -> Inks:
         """
         Inks for the background of axes; where that is transparent, of the figure.
 
@@ -198,7 +198,7 @@ class Inks:
         light = _luminance(fill)
         return "#222222" if (light + 0.05) / 0.066 > 1.05 / (light + 0.05) else "#FFFFFF"
 
-    def dress(self, ax: Axes) -> None:
+    def dress(self, ax: Canvas) -> None:
         """
         Give axes the inks of their paper, and no frame.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from scoreprism._validation import refuse
 from scoreprism.curves import Curve
@@ -13,11 +13,8 @@ from scoreprism.displays._murphy import MurphyDisplay
 from scoreprism.displays._panels import shared_legend, split_axes
 from scoreprism.displays._reliability import ReliabilityDisplay
 from scoreprism.displays._simple import RocDisplay
-from scoreprism.displays._style import Inks, house_style
+from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.frames import make_frame
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Options that all three panels take.
 _SHARED = ("sample_weight", "pos_label", "classes")
@@ -57,7 +54,7 @@ class TriptychDisplay(Display[Curve]):
     """
 
     figsize = (9.6, 3.5)
-    axes_: list[Axes]
+    axes_: list[Canvas]
 
     def __init__(self, murphy: MurphyDisplay, reliability: ReliabilityDisplay, roc: RocDisplay) -> None:
         self.murphy, self.reliability, self.roc = murphy, reliability, roc
@@ -100,7 +97,7 @@ class TriptychDisplay(Display[Curve]):
         with house_style():
             self.axes_, place = self._three(ax)
             self.ax_ = self.axes_[0]
-            self.figure_ = self.ax_.figure  # type: ignore[assignment]
+            self.figure_ = self.ax_.figure
             self.line_ = []
             titles = ("Performance", "Calibration", "Discrimination")
             panels: tuple[Display[Any], ...] = (self.murphy, self.reliability, self.roc)
@@ -124,7 +121,7 @@ class TriptychDisplay(Display[Curve]):
         pairs = zip(self.names, self.roc.curves, strict=True)
         return [f"{name}, AUC {curve.auc:.3f}" for name, curve in pairs] if self.murphy._named else []
 
-    def _three(self, ax: Any) -> tuple[list[Axes], Axes | None]:
+    def _three(self, ax: Any) -> tuple[list[Canvas], Canvas | None]:
         """Three panels, and where their legend goes."""
         if ax is None or hasattr(ax, "get_subplotspec"):
             return split_axes(self._new_axes() if ax is None else ax, 3, self._keys)
