@@ -68,7 +68,7 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
 
     Examples
     --------
-    >>> wrapped("a gradient boosting classifier with calibration").count(chr(10))
+    >>> wrapped("a gradient boosting classifier, calibrated").count(chr(10))
     1
     """
     return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)

@@ -49,7 +49,7 @@ class TriptychDisplay(Display[Curve]):
     Examples
     --------
     >>> display = TriptychDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9], band=None)
-    >>> [ax.get_title() for ax in display.axes_]
+    >>> [ax.get_title("left") for ax in display.axes_]
     ['Performance', 'Calibration', 'Discrimination']
     """
 
