@@ -3,9 +3,6 @@
 from itertools import combinations
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -42,12 +39,6 @@ RESAMPLED = {"reliability", "triptych"}
 @pytest.fixture(scope="module")
 def law():
     return CopulaLaw(rho=0.0).sample(400, random_state=0)
-
-
-@pytest.fixture(autouse=True)
-def _no_figure_is_left():
-    yield
-    plt.close("all")
 
 
 def score(X, i):
@@ -120,3 +111,329 @@ def test_no_word_covers_another_at_four_by_three_inches(kind, count, law):
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_no_word_covers_another_at_its_own_size(kind, count, law):
     assert collisions(drawn(kind, law, count).figure_) == ([], [])
+
+
+# ── data and artists ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_table_names_every_display_of_the_module():
+    public = {name for name in scoreprism.displays.__all__ if name.endswith("Display")} - {"Display"}
+    assert {cls.__name__ for cls in DISPLAYS.values()} == public
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count, law):
+    display = drawn(kind, law, count)
+    assert display.ax_.figure is display.figure_
+    assert all(ax.get_xlabel() for ax in display.figure_.axes if ax.axison)
+    artists = [value for name, value in vars(display).items() if isinstance(value, mpl.artist.Artist)]
+    named = [name for name, value in vars(display).items() if isinstance(value, mpl.artist.Artist)]
+    assert artists
+    assert all(name.endswith("_") for name in named)
+    assert display.curves
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_the_frame_holds_what_is_drawn(kind, law):
+    display = drawn(kind, law, 3)
+    frame = display.frame("pandas")
+    shown = set(frame["model"])
+    assert shown == set(display.names)
+    assert len(frame) >= 3
+    assert type(display.frame()).__module__.startswith("polars")
+
+
+def test_lines_are_the_numbers_of_the_curve(law):
+    """Drawn points against the curve functions, which test_curves.py holds to their definitions."""
+    X, y, q = law
+    s = score(X, 1)
+    x, z = drawn("murphy", law, 1).line_[0].get_data()
+    np.testing.assert_array_equal(np.column_stack([x, z])[::7], _polyline(murphy_curve(y, score(X, 0)))[::7])
+    line = DISPLAYS["reliability"].from_predictions(y, s, band=None).line_[0]
+    found = reliability_curve(y, s, band=None)
+    np.testing.assert_array_equal(line.get_data(), (found.x, found.y))
+    display = DISPLAYS["roc"].from_predictions(y, s)
+    np.testing.assert_array_equal(display.line_[0].get_data(), (roc_curve(y, s).fpr, roc_curve(y, s).tpr))
+    plane = DISPLAYS["resolution-plane"].from_predictions(y, {"s": s}, loss="brier")
+    corp = corp_decomposition(y, s, loss="brier").terms
+    assert plane.line_[0].get_xydata().tolist() == [[corp["miscalibration"], corp["discrimination"]]]
+    benefit = DISPLAYS["net-benefit"].from_predictions(y, s).line_[0].get_ydata()
+    np.testing.assert_array_equal(benefit, net_benefit(y, s).benefit)
+    edge = DISPLAYS["murphy-decomposition"].from_predictions(y, s, q=q, random_state=3).line_[0]
+    np.testing.assert_allclose(
+        edge.get_ydata(), murphy_curve(y, s).at(edge.get_xdata()), atol=1e-14
+    )  # rounding of sums
+
+
+def _polyline(curve):
+    return np.column_stack([curve.theta, curve.loss])
+
+
+def test_the_waterfall_ends_where_the_terms_end(law):
+    X, y, q = law
+    found = decompose(y, score(X, 2), q=q, random_state=0)
+    display = found.plot()
+    loss, *bars = display.bar_
+    assert loss.get_width() == found.risk
+    assert [-bar.get_width() for bar in bars] == pytest.approx(list(found.terms.values()), abs=1e-15)
+    starts = [bar.get_x() for bar in bars]
+    assert starts[0] == found.risk
+    ends = [bar.get_x() + bar.get_width() for bar in bars]
+    assert starts[1:] == pytest.approx(ends[:-1], abs=1e-15)  # rounding of one subtraction
+    assert ends[-1] == pytest.approx(0, abs=1e-15)
+    interval = found.interval("reliability")
+    expected = sorted([found.risk - interval.low, found.risk - interval.high])
+    assert sorted(display.interval_[0].get_xdata()) == expected
+
+
+def test_the_waterfall_goes_up_where_a_term_is_subtracted(law):
+    X, y, _ = law
+    found = corp_decomposition(y, score(X, 2), loss="brier")
+    _, miscalibration, discrimination, uncertainty = found.plot().bar_
+    assert miscalibration.get_width() < 0 < discrimination.get_width()
+    assert uncertainty.get_x() == pytest.approx(found.terms["uncertainty"], abs=1e-15)
+
+
+def test_bars_before_and_after_recalibration(law):
+    X, y, q = law
+    bold = sigmoid(8 * (X[:, 0] - 0.5))
+    display = DecompositionDisplay.from_predictions(y, {"bold": bold}, q=q, recalibrate="platt", random_state=0)
+    before, after = display.decompositions.values()
+    assert display.names == ["bold", "bold, recalibrated"]
+    assert after.risk < before.risk
+    assert after.terms["reliability"] < 0.2 * before.terms["reliability"]  # a map with two parameters fits this law
+    assert after.terms["irreducible"] == pytest.approx(before.terms["irreducible"], abs=0.02)
+    widths = [bar.get_width() for bar in display.bar_]
+    assert widths == pytest.approx([d.terms[t] for d in (before, after) for t in reversed(d.names)], abs=1e-15)
+    fewer = display.plot(terms=["reliability", "grouping"])
+    assert len(fewer.bar_) == 4
+
+
+def test_results_draw_themselves(law):
+    X, y, q = law
+    s = score(X, 0)
+    curves = [
+        murphy_curve(y, s), murphy_decomposition(y, s, q=q, random_state=0), roc_curve(y, s), net_benefit(y, s),
+        score_distribution(y, s), grouping_curve(y, s, q=q, random_state=0), calibration_map(y, s, "platt"),
+        reliability_curve(y, s, n_resamples=20, random_state=0), resolution_plane(y, {"s": s}),
+        stagewise_curve(y, [s, s**2], random_state=0),
+    ]  # fmt: skip
+    kinds = {type(curve.plot()).__name__ for curve in curves}
+    assert len(kinds) == len(curves)
+    pair = scoreprism.compare({"a": s, "b": s**2}, y, random_state=0).plot()
+    assert pair.names == ["a", "b"]
+    segments = scoreprism.decompose_by(np.where(X[:, 1] > 0.5, "high", "low"), y, s, random_state=0).plot()
+    assert sorted(segments.names) == ["high", "low"]
+
+
+# ── the three ways to make one ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def models(law):
+    X, y, _ = law
+    words = np.where(y == 1, "yes", "no")
+    plain = LogisticRegression().fit(X[:200], words[:200])
+    boosted = GradientBoostingClassifier(n_estimators=12, random_state=0).fit(X[:200], words[:200])
+    return X[200:], words[200:], {"plain": plain, "boosted": boosted}, law[2][200:]
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_from_estimator_is_from_predictions_of_its_probabilities(kind, models):
+    X, y, both, q = models
+    options = settled(kind, q)
+    one = both["boosted"]
+    stages = {"stages": range(1, 13)} if kind == "stagewise" else {}
+    display = DISPLAYS[kind].from_estimator(one, X, y, pos_label="yes", **options, **stages)
+    scores = one.predict_proba(X)[:, 1]
+    if kind == "stagewise":
+        scores = {t: p[:, 1] for t, p in enumerate(one.staged_predict_proba(X), start=1)}
+    if kind == "resolution-plane":
+        scores = {"GradientBoostingClassifier": scores}
+    same = DISPLAYS[kind].from_predictions(y, scores, pos_label="yes", **options)
+    first, second = display.frame("pandas"), same.frame("pandas")
+    numbers = [column for column in first if first[column].dtype.kind == "f"]
+    np.testing.assert_allclose(first[numbers], second[numbers], rtol=1e-12)  # one column and two round differently
+
+
+def settled(kind, q):
+    """Options that make a display quick and the same every time."""
+    options = {"random_state": 0} if kind in RANDOM else {}
+    if kind in RESAMPLED:
+        options["n_resamples"] = 20
+    return options | ({"q": q} if DISPLAYS[kind].features else {})
+
+
+def test_an_estimator_brings_its_features(models):
+    X, y, both, _ = models
+    display = DecompositionDisplay.from_estimator(both["plain"], X, y, pos_label="yes", random_state=0)
+    (found,) = display.decompositions.values()
+    direct = decompose(y, both["plain"], X, pos_label="yes", random_state=_seed(0))
+    assert found.terms == pytest.approx(direct.terms, rel=1e-12)
+
+
+def _seed(random_state):
+    """Displays turn a seed into one that all models share."""
+    for _ in range(2):
+        random_state = int(np.random.default_rng(random_state).integers(2**62))
+    return random_state
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "stagewise"])
+def test_several_estimators_in_one_figure(kind, models):
+    X, y, both, q = models
+    display = DISPLAYS[kind].from_estimator(both, X, y, pos_label="yes", **settled(kind, q))
+    assert {"plain", "boosted"} <= {name.split(",")[0] for name in display.names}
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_from_cv_results(kind, law):
+    X, y, q = law
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0)
+    cv = cross_validate(model, X, y, cv=3, return_estimator=True, return_indices=True)
+    weight = np.random.default_rng(0).integers(1, 4, y.size)
+    display = DISPLAYS[kind].from_cv_results(cv, X, y, sample_weight=weight, **settled(kind, q))
+    expected = ["GradientBoostingClassifier"] if DISPLAYS[kind].pools_folds else ["fold 1", "fold 2", "fold 3"]
+    if kind == "calibration-map":
+        expected = ["fold 1", "fold 2", "fold 3"]
+    assert display.names == expected
+
+
+def test_weights_of_folds_are_those_of_their_rows(law):
+    X, y, _ = law
+    cv = cross_validate(LogisticRegression(), X, y, cv=3, return_estimator=True, return_indices=True)
+    weight = np.random.default_rng(0).random(y.size)
+    display = DISPLAYS["roc"].from_cv_results(cv, X, y, sample_weight=weight)
+    test = cv["indices"]["test"][1]
+    fold = cv["estimator"][1].predict_proba(X[test])[:, 1]
+    assert display.curves[1].auc == roc_curve(y[test], fold, sample_weight=weight[test]).auc
+
+
+# ── style ───────────────────────────────────────────────────────────────────────────────────────────
+
+#: Machado, Oliveira and Fernandes 2009, severity 1: linear sRGB as dichromats see it.
+VISION = {
+    "normal": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def linear(colour):
+    c = np.array(to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    """CIELAB (D65) of linear sRGB."""
+    to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]]
+    xyz = np.array(to_xyz) @ np.clip(rgb, 0, 1) / [0.95047, 1.0, 1.08883]
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def contrast(one, other):
+    """Contrast ratio (WCAG 2)."""
+    a, b = (linear(colour) @ [0.2126, 0.7152, 0.0722] + 0.05 for colour in (one, other))
+    return max(a, b) / min(a, b)
+
+
+@pytest.mark.parametrize("paper", ["white", "#16181d"])
+@pytest.mark.parametrize("vision", VISION)
+def test_colours_can_be_told_apart_by_everyone(vision, paper):
+    inks = Inks.on(paper)
+    palette = PALETTES[inks.mode]
+    seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in palette]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 14  # 2.3 is the least anyone sees
+    assert all(contrast(colour, paper) >= 3 for colour in palette)  # WCAG 2.1, 1.4.11: graphical objects
+    assert contrast(inks.ink, paper) >= 7
+    assert contrast(inks.quiet, paper) >= 4.5  # the same, text
+    terms = [inks.term(name) for name in ("reliability", "grouping", "irreducible")]
+    seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in terms]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 30  # areas that touch each other
+
+
+def test_twenty_models_have_twenty_looks():
+    inks = Inks.on("white")
+    assert len({(m["color"], m["linestyle"]) for m in map(inks.model, range(20))}) == 20
+    assert len(LINES) >= 2
+    assert len(MARKERS) >= 2
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_the_global_style_stays_as_it_was(kind, law):
+    before = dict(mpl.rcParams)
+    drawn(kind, law, 3)
+    assert dict(mpl.rcParams) == before
+
+
+def test_dark_paper_gets_light_ink(law):
+    with plt.style.context("dark_background"):
+        display = drawn("murphy", law, 1)
+    assert display.ax_.xaxis.label.get_color() == Inks.on("black").ink
+    assert display.line_[0].get_color() == PALETTES["dark"][0]
+    figure, ax = plt.subplots()
+    ax.set_facecolor("none")
+    figure.set_facecolor("#101010")
+    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == PALETTES["dark"][0]
+
+
+def test_the_house_style_is_a_file_for_a_while():
+    with house_style():
+        assert mpl.rcParams["axes.spines.top"] is False
+    assert mpl.rcParams["axes.spines.top"] is True
+
+
+def test_curve_kwargs_reach_the_lines(law):
+    assert {line.get_linewidth() for line in drawn("murphy", law, 3, curve_kwargs={"lw": 4}).line_} == {4}
+    each = [{"color": "red"}, {"color": "lime", "linestyle": ":"}, {}]
+    lines = drawn("roc", law, 3, curve_kwargs=each).line_
+    assert [line.get_color() for line in lines[:2]] == ["red", "lime"]
+    assert lines[1].get_linestyle() == ":"
+
+
+def test_a_million_rows_do_not_make_a_million_points(tmp_path):
+    rng = np.random.default_rng(0)
+    s = rng.random(1_000_000)
+    y = (rng.random(s.size) < s).astype(int)
+    display = TriptychDisplay.from_predictions(y, s, band=None)
+    assert max(len(line.get_xdata()) for ax in display.axes_ for line in ax.lines) <= 1600
+    display.figure_.savefig(tmp_path / "triptych.svg")
+    assert (tmp_path / "triptych.svg").stat().st_size < 300_000
+
+
+# ── bad input ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_errors_say_what_to_do(law):
+    X, y, _ = law
+    s = score(X, 0)
+    cases = [
+        (lambda: drawn("murphy", law, 1, ax=3), "ax must be matplotlib Axes; got int"),
+        (lambda: drawn("roc", law, 3, curve_kwargs=[{}]), "curve_kwargs must be a dict, or a list of one dict for each"),
+        (lambda: ReliabilityDisplay.from_predictions(y, {}), "y_proba must hold at least one model"),
+        (lambda: ReliabilityDisplay.from_predictions(y, {"a": s}, name="b"), "name must go with the probabilities of one"),
+        (lambda: ReliabilityDisplay([]), "ReliabilityDisplay must be made of ReliabilityCurve objects; got none"),
+        (lambda: ReliabilityDisplay(murphy_curve(y, s)), "must be made of ReliabilityCurve objects; got MurphyCurve"),
+        (lambda: DISPLAYS["roc"].from_cv_results({}, X, y), "cv_results must hold estimators and indices"),
+        (lambda: DISPLAYS["grouping"].from_predictions(y, s), "a grouping curve must have the levels S, C and Q"),
+        (lambda: DISPLAYS["stagewise"].from_estimator(LogisticRegression().fit(X, y), X, y), "staged_predict_proba"),
+        (lambda: TriptychDisplay.from_predictions(y, s, band=None, ax=plt.subplots(1, 2)[1]), "one Axes or three; got 2"),
+        (lambda: decompose(y, s, random_state=0).plot(kind="pie"), "kind must be one of"),
+        (lambda: DISPLAYS["murphy-decomposition"].from_predictions(y, s, calibratr="platt"), "each option must be one of"),
+        (lambda: ReliabilityDisplay.from_estimator(LogisticRegression(), X, y), "must be fitted"),
+    ]  # fmt: skip
+    for call, words in cases:
+        with pytest.raises(InputError, match=".*") as caught:
+            call()
+        assert words in str(caught.value)
+
+
+def test_matplotlib_is_imported_when_a_figure_is_drawn():
+    import subprocess
+    import sys
+
+    code = "import sys, scoreprism.displays; print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

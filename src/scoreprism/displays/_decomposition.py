@@ -19,6 +19,10 @@ from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval
 
 
+#: Roles of terms that are what is left when all others are gone.
+_LEFT = ("remaining", "uncertainty")
+
+
 class DecompositionDisplay(Display[Any]):
     """
     The terms of a loss as bars, with intervals.
@@ -104,7 +108,15 @@ class DecompositionDisplay(Display[Any]):
         """Names of the models."""
         return [name or "model" for name in self.decompositions]
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None, level: float = 0.95) -> Self:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve_kwargs: Any = None,
+        kind: str | None = None,
+        terms: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> Self:
         """
         Draw.
 
@@ -116,6 +128,8 @@ class DecompositionDisplay(Display[Any]):
             Options of the bars.
         kind : {"waterfall", "bars"}, optional
             By default a waterfall for one decomposition, bars for several.
+        terms : sequence of str, optional
+            Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
         level : float, default=0.95
             Confidence level of the intervals.
 
@@ -135,7 +149,9 @@ class DecompositionDisplay(Display[Any]):
             if chosen == "waterfall":
                 self._waterfall(axes, inks, level, dict(curve_kwargs or {}))
             else:
-                self._bars(axes, inks, level, dict(curve_kwargs or {}))
+                names = self.curves[0].names
+                shown = names if terms is None else [parse_choice(term, names, "each term") for term in terms]
+                self._bars(axes, inks, level, dict(curve_kwargs or {}), [name for name in names if name in shown])
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -160,7 +176,7 @@ class DecompositionDisplay(Display[Any]):
             self.bar_ += axes.barh(row, following - position, left=position, **fill)
             interval = result._shown_interval(name, level)
             ends = [position - sign * end for end in (interval.low, interval.high)]
-            if row == len(result.names):  # what is left: its interval belongs to its upper end
+            if result._roles[row - 1] in _LEFT:  # its lower end is where the axis begins: the interval is of the upper
                 ends = [following + sign * end for end in (interval.low, interval.high)]
             self._whisker(axes, inks, row, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
@@ -179,29 +195,30 @@ class DecompositionDisplay(Display[Any]):
         (name,) = self.decompositions
         return name
 
-    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
+    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], terms: Sequence[str]) -> None:
         """One bar per model, what cannot be removed at the left, what recalibration removes at the right."""
-        terms = self.curves[0].names
+        names, furthest = self.curves[0].names, 0.0
         for row, result in enumerate(self.curves):
-            position, reached = 0.0, result.risk
+            position = reached = 0.0
             for number, name in enumerate(reversed(terms)):
-                value = result._signs[terms.index(name)] * result.terms[name]
-                fill = {"color": inks.term(name, terms), "height": 0.62, **style}
+                sign = result._signs[names.index(name)]
+                value = sign * result.terms[name]
+                fill = {"color": inks.term(name, names), "height": 0.62, **style}
                 self.bar_ += axes.barh(row, value, left=position, **fill)
                 interval = result._shown_interval(name, level)
-                sign = result._signs[terms.index(name)]
                 place = row + 0.16 * (number - (len(terms) - 1) / 2)
                 ends = [position + sign * end for end in (interval.low, interval.high)]
                 self._whisker(axes, inks, place, ends)
                 position += value
                 reached = float(np.nanmax([reached, position, *ends]))
-            self._write(axes, inks, row, reached, f"{result.risk:.4f}")
+            self._write(axes, inks, row, reached, f"{position:.4f}")
+            furthest = max(furthest, reached)
         axes.set_yticks(range(len(self.names)), [wrapped(name, 22) for name in self.names])
         axes.set_ylim(len(self.names) - 0.5, -0.5)
-        axes.set_xlim(0, 1.14 * max(d.risk for d in self.curves))
+        axes.set_xlim(right=1.14 * furthest)
+        axes.axvline(0, color=inks.quiet, linewidth=0.8)
         axes.set_xlabel(_unit(self.curves[0]))
-        keys = [self.bar_[len(terms) - 1 - t] for t in range(len(terms))]
-        legend(axes, inks, keys[::-1], terms[::-1])
+        legend(axes, inks, self.bar_[: len(terms)], terms[::-1])
 
     def _whisker(self, axes: Canvas, inks: Inks, row: float, ends: Sequence[float]) -> None:
         if np.isfinite(ends).all():

@@ -81,8 +81,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     Where the loss is lost: its terms against the decision threshold.
 
     One model: the terms on top of each other, what no model of these features can remove at the bottom, what
-    recalibration would remove on top (``kind="stacked"``); or each term with its interval (``kind="lines"``). Several
-    models: a panel for each term.
+    recalibration would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
+    with its interval (``kind="lines"``). Several models: a panel for each term.
 
     Parameters
     ----------
@@ -160,17 +160,17 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         return (self.figsize[0], self.figsize[1]) if panels == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.4)
 
     def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
-        """Areas on top of each other, the last term at the bottom; the loss itself is their upper edge."""
+        """Areas on top of each other, the last term at the bottom, the loss as their upper edge; a negative has none."""
         curve = self.curves[0]
         values = curve.at(_GRID)
-        floor = np.zeros(_GRID.size)
+        loss, floor = values.sum(axis=1), np.zeros(_GRID.size)
         for t in reversed(range(len(curve.names))):
             colour = inks.term(curve.names[t], curve.names)
-            top = floor + values[:, t]
+            top = np.clip(values[:, t:].sum(axis=1), floor, np.maximum(loss, floor))
             self.band_.append(axes.fill_between(_GRID, floor, top, color=colour, linewidth=0, label=curve.names[t]))
             floor = top
         edge = {**style, "color": inks.ink, "linewidth": 0.8}
-        self.line_ = axes.plot(_GRID, floor, **edge)
+        self.line_ = axes.plot(_GRID, loss, **edge)
         axes.set_ylim(bottom=0)
         legend(axes, inks, self.band_[::-1], curve.names)
 

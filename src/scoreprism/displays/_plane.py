@@ -65,6 +65,22 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         """Names of the models."""
         return [model for plane in self.curves for model in plane.models]
 
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All points as one dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per model.
+        """
+        return self.curves[0].to_frame(backend)
+
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, None) as (axes, inks, _):
             plane = self.curves[0]
