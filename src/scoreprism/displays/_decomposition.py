@@ -18,7 +18,6 @@ from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval
 
-
 #: Roles of terms that are what is left when all others are gone.
 _LEFT = ("remaining", "uncertainty")
 

@@ -160,7 +160,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         return (self.figsize[0], self.figsize[1]) if panels == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.4)
 
     def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
-        """Areas on top of each other, the last term at the bottom, the loss as their upper edge; a negative has none."""
+        """Areas on top of each other, the last term at the bottom, the loss their upper edge; a negative has none."""
         curve = self.curves[0]
         values = curve.at(_GRID)
         loss, floor = values.sum(axis=1), np.zeros(_GRID.size)
