@@ -1,6 +1,7 @@
 """Draw every display with one, three and ten models, on light and on dark paper, large and small, onto one page.
 
-``python examples/gallery.py [folder]`` writes PNG files and an ``index.html`` to look at.
+``python examples/gallery.py [folder]`` writes PNG files and an ``index.html`` to look at; with ``--docs`` it draws the
+figures of docs/displays.md.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ ROWS = 3000
 RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping", "stagewise"}
 PAPERS = {"light": "default", "dark": "dark_background"}
 WIDE = {"triptych", "murphy-decomposition"}
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+#: Displays in docs/displays.md, and how many models they show there.
+DOCS = dict.fromkeys(DISPLAYS, 1) | {"triptych": 3, "resolution-plane": 10, "murphy": 3, "decomposition": 3}
 
 
 def score(X, i):
@@ -56,7 +60,17 @@ def draw(kind, count, paper, size, law, path):
     plt.close("all")
 
 
+def for_docs():
+    """The figures of docs/displays.md."""
+    law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
+    for kind, count in DOCS.items():
+        draw(kind, count, "light", None, law, FIGURES / f"{kind}.png")
+        print("drew", f"docs/figures/{kind}.png")
+
+
 def main(folder="gallery"):
+    if folder == "--docs":
+        return for_docs()
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
@@ -75,6 +89,7 @@ def main(folder="gallery"):
         print("drew", kind)
     (out / "index.html").write_text("\n".join(page), encoding="utf-8")
     print("look at", out / "index.html")
+    return None
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ def main():
     for source in first_example((ROOT / "README.md").read_text(encoding="utf-8")):
         exec(source, names)  # noqa: S102 - our own README
     for name in ("waterfall", "murphy"):
-        names[name].figure_.savefig(OUT / f"{name}.png", dpi=160)
-        print("drew", f"docs/figures/{name}.png")
+        names[name].figure_.savefig(OUT / f"readme_{name}.png", dpi=160)
+        print("drew", f"docs/figures/readme_{name}.png")
 
 
 if __name__ == "__main__":

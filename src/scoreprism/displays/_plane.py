@@ -92,6 +92,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             _frame(axes, x, y)
             self._iso_lines(axes, inks, plane)
             axes.set(xlabel="miscalibration", ylabel="discrimination")
+            axes.locator_params(nbins=5)
             axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
             words = [wrapped(name, 20) for name in plane.models]
             self.label_ = place_labels(axes, x, y, words, inks)
