@@ -7,9 +7,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
 from scoreprism import corp_decomposition, decompose
@@ -100,8 +110,7 @@ def collisions(figure):
 @pytest.mark.parametrize("count", [1, 3, 10])
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_no_word_covers_another_at_four_by_three_inches(kind, count, law):
-    wide = kind in {"triptych", "murphy-decomposition"} and (count > 1 or kind == "triptych")
-    figure = plt.figure(figsize=(9, 3) if wide else (4, 3), layout="constrained")  # three panels: three inches each
+    figure = plt.figure(figsize=(4, 3), layout="constrained")
     display = drawn(kind, law, count, ax=figure.subplots())
     assert display.figure_ is figure
     assert collisions(figure) == ([], [])
@@ -269,15 +278,8 @@ def test_an_estimator_brings_its_features(models):
     X, y, both, _ = models
     display = DecompositionDisplay.from_estimator(both["plain"], X, y, pos_label="yes", random_state=0)
     (found,) = display.decompositions.values()
-    direct = decompose(y, both["plain"], X, pos_label="yes", random_state=_seed(0))
+    direct = decompose(y, both["plain"], X, pos_label="yes", random_state=0)  # the same seed, the same numbers
     assert found.terms == pytest.approx(direct.terms, rel=1e-12)
-
-
-def _seed(random_state):
-    """Displays turn a seed into one that all models share."""
-    for _ in range(2):
-        random_state = int(np.random.default_rng(random_state).integers(2**62))
-    return random_state
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "stagewise"])
@@ -294,10 +296,17 @@ def test_from_cv_results(kind, law):
     cv = cross_validate(model, X, y, cv=3, return_estimator=True, return_indices=True)
     weight = np.random.default_rng(0).integers(1, 4, y.size)
     display = DISPLAYS[kind].from_cv_results(cv, X, y, sample_weight=weight, **settled(kind, q))
-    expected = ["GradientBoostingClassifier"] if DISPLAYS[kind].pools_folds else ["fold 1", "fold 2", "fold 3"]
-    if kind == "calibration-map":
-        expected = ["fold 1", "fold 2", "fold 3"]
-    assert display.names == expected
+    folds = [f"GradientBoostingClassifier, fold {i}" for i in (1, 2, 3)]
+    assert display.names == (["GradientBoostingClassifier"] if DISPLAYS[kind].pools_folds else folds)
+    words = [text.get_text() for ax in display.figure_.axes if ax.get_legend() for text in ax.get_legend().get_texts()]
+    if not DISPLAYS[kind].pools_folds:
+        assert sum("3 folds" in word.replace("\n", " ") for word in words) == 1  # folds look alike, and are named once
+        assert (
+            len(
+                {line.get_edgecolor() if hasattr(line, "get_edgecolor") else line.get_color() for line in display.line_}
+            )
+            == 1
+        )
 
 
 def test_weights_of_folds_are_those_of_their_rows(law):
@@ -308,6 +317,184 @@ def test_weights_of_folds_are_those_of_their_rows(law):
     test = cv["indices"]["test"][1]
     fold = cv["estimator"][1].predict_proba(X[test])[:, 1]
     assert display.curves[1].auc == roc_curve(y[test], fold, sample_weight=weight[test]).auc
+
+
+def test_every_kind_of_model_can_be_drawn(law):
+    X, y, _ = law
+    train, test = slice(0, 250), slice(250, None)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+    for model in (
+        make_pipeline(StandardScaler(), forest),
+        make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=5, random_state=0)),
+        VotingClassifier([("a", LogisticRegression()), ("b", forest)], voting="soft"),
+        StackingClassifier([("a", LogisticRegression()), ("b", forest)], cv=3),
+        BaggingClassifier(tree, 3, random_state=0),
+        GridSearchCV(tree, {"max_depth": [2, 3]}, cv=3),
+    ):
+        fitted = model.fit(X[train], y[train])
+        display = DISPLAYS["roc"].from_estimator(fitted, X[test], y[test])
+        assert display.curves[0].auc == roc_curve(y[test], fitted.predict_proba(X[test])[:, 1]).auc
+    named = DISPLAYS["stagewise"].from_estimator(
+        make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=5, random_state=0)).fit(X[train], y[train]),
+        X[test], y[test], q=law[2][test], random_state=0,
+    )  # fmt: skip
+    assert named.names == ["GradientBoostingClassifier"]
+    with pytest.raises(InputError, match="CalibratedClassifierCV"):
+        DISPLAYS["roc"].from_estimator(LinearSVC().fit(X[train], y[train]), X[test], y[test])
+
+
+def test_folds_that_share_rows_are_not_pooled(law):
+    X, y, _ = law
+    cv = ShuffleSplit(4, test_size=0.5, random_state=0)
+    results = cross_validate(LogisticRegression(), X, y, cv=cv, return_estimator=True, return_indices=True)
+    with pytest.raises(InputError, match="each row must be tested once"):
+        DecompositionDisplay.from_cv_results(results, X, y)
+
+
+def test_the_same_seed_gives_the_numbers_of_the_function(law):
+    X, y, q = law
+    s = score(X, 1)
+    band = ReliabilityDisplay.from_predictions(y, {"a": s, "b": s}, n_resamples=50, random_state=7).curves
+    np.testing.assert_array_equal(band[0].low, reliability_curve(y, s, n_resamples=50, random_state=7).low)
+    np.testing.assert_array_equal(band[0].low, band[1].low)
+    one, two = DecompositionDisplay.from_predictions(y, {"a": s, "b": s}, q=q).curves  # no seed: still the same folds
+    assert one.terms == two.terms
+
+
+# ── recalibration ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_recalibration_uses_the_calibration_split_where_there_is_one():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    y = (rng.random(3000) < p).astype(int)
+    bold = p**3 / (p**3 + (1 - p) ** 3)
+    options = {"calibration": (bold[1500:], y[1500:]), "recalibrate": "platt", "loss": "brier", "random_state": 0}
+    before, after = DecompositionDisplay.from_predictions(y[:1500], bold[:1500], **options).decompositions.values()
+    assert abs(after.terms["reliability"]) < 0.1 * before.terms["reliability"]
+    assert after.terms["refinement"] == pytest.approx(before.terms["refinement"], abs=0.003)  # a map keeps information
+    clustered = DecompositionDisplay.from_predictions(
+        y, bold, groups=np.arange(3000) // 3, recalibrate="platt", loss="brier", random_state=0
+    )
+    assert clustered.names == ["as it is", "recalibrated"]
+
+
+# ── awkward data ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["decomposition", "resolution-plane", "stagewise"])
+def test_an_infinite_loss_is_refused_and_leaves_no_figure(kind, law):
+    _, y, q = law
+    sure = np.where(q < 0.4, 0.0, q)
+    scores = {1: sure, 2: q} if kind == "stagewise" else {"sure": sure}
+    with pytest.warns(scoreprism.exceptions.ScoreprismWarning), pytest.raises(InputError, match="clip=1e-6"):
+        DISPLAYS[kind].from_predictions(y, scores)
+    assert not plt.get_fignums()
+
+
+def test_a_constant_score_is_a_point_that_can_be_seen(law):
+    y = law[1]
+    display = ReliabilityDisplay.from_predictions(y, np.full(y.size, 0.5), n_resamples=20, random_state=0)
+    assert display.line_[0].get_marker() == "o"
+    display = DISPLAYS["calibration-map"].from_predictions(y, np.full(y.size, 0.5), calibrator="isotonic")
+    assert display.line_[0].get_marker() == "o"
+
+
+def test_rare_events_are_looked_at_closely():
+    rng = np.random.default_rng(0)
+    s = rng.beta(0.5, 40, 4000)
+    y = (rng.random(4000) < s).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, s, n_resamples=20, random_state=0)
+    assert display.ax_.get_xlim()[1] < 0.3
+    assert display.plot(zoom=None).ax_.get_xlim() == (0, 1)
+    assert display.plot(zoom=(0, 0.02)).ax_.get_ylim() == (0, 0.02)
+    assert DISPLAYS["net-benefit"].from_predictions(y, s).ax_.get_xlim()[1] < 0.5
+    mirrored = ReliabilityDisplay.from_predictions(1 - y, 1 - s, n_resamples=20, random_state=0)
+    assert mirrored.ax_.get_xlim()[0] > 0.7
+    with pytest.raises(InputError, match="zoom must be"):
+        display.plot(zoom=(0.3, 0.1))
+
+
+def test_bars_of_subtracted_terms_go_left_of_zero(law):
+    X, y, _ = law
+    pair = {name: corp_decomposition(y, score(X, i), loss="brier") for i, name in enumerate("ab")}
+    display = DecompositionDisplay(pair).plot()
+    assert min(bar.get_width() for bar in display.bar_) < 0
+    shown = [float(label.get_text()) for label in display.label_]
+    assert shown == pytest.approx([d.risk for d in pair.values()], abs=5e-5)  # at least four decimals
+    low, high = display.ax_.get_xlim()
+    assert low <= min(bar.get_x() + bar.get_width() for bar in display.bar_)
+    assert high > max(label.xy[0] for label in display.label_)
+
+
+def test_segments_say_how_many_rows_they_have(law):
+    X, y, _ = law
+    found = scoreprism.decompose_by(np.where(X[:, 1] > 0.7, "high", "low"), y, score(X, 0), random_state=0).plot()
+    words = [text.get_text() for text in found.ax_.get_yticklabels()]
+    assert {int(word.split("n = ")[1]) for word in words} == {int((X[:, 1] > 0.7).sum()), int((X[:, 1] <= 0.7).sum())}
+    assert "rows" not in found.ax_.get_xlabel()
+
+
+def test_frames_of_unlike_curves_are_filled_up(law):
+    X, y, _ = law
+    s = score(X, 0)
+    mixed = ReliabilityDisplay([
+        reliability_curve(y, s, method="bins", name="bins"),
+        reliability_curve(y, s, band=None, name="isotonic"),
+    ])  # fmt: skip
+    frame = mixed.frame("pandas")
+    assert set(frame["part"]) == {"curve", "band"}
+    assert frame[(frame["model"] == "isotonic") & (frame["part"] == "band")].empty
+
+
+# ── other people's figures ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_words_stay_inside_figures_without_a_layout(kind, law):
+    figure, ax = plt.subplots(figsize=(6.4, 4.8))  # matplotlib's own size
+    drawn(kind, law, 3, ax=ax)
+    assert collisions(figure)[1] == []
+
+
+def test_a_title_has_its_place(law):
+    display = drawn("roc", law, 3)
+    display.ax_.set_title("a title of the user's")
+    assert collisions(display.figure_) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["roc", "murphy", "net-benefit", "reliability"])
+def test_a_second_display_on_the_same_axes_goes_on(kind, law):
+    X, y, _ = law
+    options = {"band": None} if kind == "reliability" else {}
+    first = DISPLAYS[kind].from_predictions(y, score(X, 0), name="first", **options)
+    lines = len(first.ax_.lines)
+    second = DISPLAYS[kind].from_predictions(y, score(X, 1), name="second", ax=first.ax_, **options)
+    assert first.line_[0].get_color() != second.line_[0].get_color()
+    words = [text.get_text() for text in first.ax_.get_legend().get_texts()]
+    assert [word.split(",")[0] for word in words if word.startswith(("first", "second"))] == ["first", "second"]
+    references = sum("reference" in (line.get_gid() or "") for line in first.ax_.lines)
+    assert references == (2 if kind == "net-benefit" else 1)
+    assert len(first.ax_.lines) > lines
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_parts_of_a_figure_will_do(kind, law):
+    figure = plt.figure(figsize=(9, 4), layout="constrained")
+    ax = figure.subfigures(1, 2)[0].subplots()
+    drawn(kind, law, 3, ax=ax)
+    figure.canvas.draw()
+
+
+def test_three_axes_for_a_triptych(law):
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained")
+    display = drawn("triptych", law, 3, ax=axes)
+    assert list(display.axes_) == list(axes)
+    figure.canvas.draw()
+    heights = {round(ax.get_position().height, 3) for ax in axes}
+    assert len(heights) == 1
+    assert collisions(figure) == ([], [])
 
 
 # ── style ───────────────────────────────────────────────────────────────────────────────────────────
@@ -412,9 +599,17 @@ def test_errors_say_what_to_do(law):
     s = score(X, 0)
     cases = [
         (lambda: drawn("murphy", law, 1, ax=3), "ax must be matplotlib Axes; got int"),
+        (lambda: drawn("triptych", law, 1, ax=3), "ax must be one Axes or three; got 1"),
+        (lambda: drawn("roc", law, 1, ax=plt.subplots(subplot_kw={"projection": "polar"})[1]), "got the projection 'polar'"),
+        (lambda: drawn("roc", law, 3, curve_kwargs="red"), "curve_kwargs must be a dict, or a list"),
+        (lambda: drawn("roc", law, 1, curve_kwargs={"colour": "red"}), "Did you mean 'color'?"),
+        (lambda: drawn("reliability", law, 1, nbins=3), "Did you mean 'n_bins'?"),
+        (lambda: drawn("decomposition", law, 1, curve_kwargs=[{}]), "curve_kwargs of bars must be a dict"),
+        (lambda: ReliabilityDisplay.from_predictions(y, {1: s, "1": s}), "models must have different names"),
+        (lambda: DISPLAYS["roc"](3), "must be made of RocCurve objects; got int"),
         (lambda: drawn("roc", law, 3, curve_kwargs=[{}]), "curve_kwargs must be a dict, or a list of one dict for each"),
         (lambda: ReliabilityDisplay.from_predictions(y, {}), "y_proba must hold at least one model"),
-        (lambda: ReliabilityDisplay.from_predictions(y, {"a": s}, name="b"), "name must go with the probabilities of one"),
+        (lambda: ReliabilityDisplay.from_predictions(y, {"a": s}, name="b"), "name must go with one model; got a mapping as y_proba"),
         (lambda: ReliabilityDisplay([]), "ReliabilityDisplay must be made of ReliabilityCurve objects; got none"),
         (lambda: ReliabilityDisplay(murphy_curve(y, s)), "must be made of ReliabilityCurve objects; got MurphyCurve"),
         (lambda: DISPLAYS["roc"].from_cv_results({}, X, y), "cv_results must hold estimators and indices"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -46,6 +47,11 @@ class CalibrationMap(Curve):
     x: FloatArray
     y: FloatArray
     support: tuple[float, float]
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which points lie within the scores of the data."""
+        return (self.x >= self.support[0]) & (self.x <= self.support[1])
 
     def _columns(self) -> dict[str, FloatArray]:
         return {"score": self.x, "calibrated": self.y}

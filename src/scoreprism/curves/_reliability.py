@@ -240,7 +240,7 @@ def reliability_curve(
         low=None if found is None else found.low,
         high=None if found is None else found.high,
         weight=weight,
-        distribution=histogram(rows, 50, name),
+        distribution=histogram(rows, 1000, name),
     )
 
 

@@ -74,39 +74,108 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
     return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)
 
 
-def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str], *, beside: bool = False) -> Any:
+#: Points between the axes and a legend below them: ticks and a label stand there.
+_DROP = 36
+#: Mark of our legends, which a second display on the same axes goes on with.
+_LEGEND = "scoreprism legend"
+
+
+def root_figure(ax: Canvas) -> Any:
     """
-    A legend outside the axes: above them if it is short, beside them if it is long.
+    The whole figure that axes are in, not a part of it.
 
     Parameters
     ----------
     ax : matplotlib Axes
         Axes.
+
+    Returns
+    -------
+    Figure
+        With a size and a layout.
+    """
+    figure = ax.figure
+    while hasattr(figure, "_parent"):
+        figure = figure._parent
+    return figure
+
+
+def inches(ax: Canvas) -> tuple[float, float]:
+    """
+    Width and height of axes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes.
+
+    Returns
+    -------
+    tuple of float
+        In inches.
+    """
+    box = ax.get_window_extent()
+    return box.width / root_figure(ax).dpi, box.height / root_figure(ax).dpi
+
+
+def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]) -> Any:
+    """
+    A legend that leaves the curves alone: below the axes if it is short, beside them if it is long.
+
+    In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes; a legend that we drew there before is continued.
     inks : Inks
         Colours.
     handles : sequence of artists
         What is explained.
     labels : sequence of str
         What to say.
-    beside : bool, default=False
-        Beside the axes in any case.
 
     Returns
     -------
     Legend
         Part of the axes.
     """
-    words = [wrapped(label) for label in labels]
-    letters = 15 * ax.get_position().width * ax.figure.get_figwidth()  # that fit above the axes, at about 8 points
+    handles, words = _continued(ax, handles, [wrapped(label) for label in labels])
     widest = max(len(line) for word in words for line in word.split("\n")) + 7
-    columns = min(len(words), max(int(letters / widest), 1))
+    columns = min(len(words), max(int(15 * inches(ax)[0] / widest), 1))  # fifteen letters of 8 points to an inch
     rows = -(-len(words) // columns)
-    if beside or rows > 3:
+    place: dict[str, Any] = {"labelcolor": inks.ink, "gid": _LEGEND}
+    if root_figure(ax).get_layout_engine() is None:
+        place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
+        place["fontsize"] = 7
+    elif rows > 3:
         ax.set_box_aspect(None)  # the layout cannot hold both a square and what stands beside it
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "ncols": 1}
+        place |= {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
     else:
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.02), "ncols": -(-len(words) // rows)}
-    return ax.legend(handles, words, labelcolor=inks.ink, **place)
+        place |= {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": _below(ax)}
+        place["ncols"] = -(-len(words) // rows)
+    gid = place.pop("gid")
+    drawn = ax.legend(handles, words, **place)
+    drawn.set_gid(gid)
+    return drawn
+
+
+def _continued(ax: Canvas, handles: Sequence[Any], words: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Handles and words of our legend on these axes, if there is one, and then new ones."""
+    old = ax.get_legend()
+    if old is None or old.get_gid() != _LEGEND:
+        return list(handles), list(words)
+    known = [text.get_text() for text in old.get_texts()]
+    kept = [(handle, word) for handle, word in zip(old.legend_handles, known, strict=True)]
+    fresh = [(handle, word) for handle, word in zip(handles, words, strict=True) if word not in known]
+    return [handle for handle, _ in kept + fresh], [word for _, word in kept + fresh]
+
+
+def _below(ax: Canvas) -> Any:
+    """Coordinates of the axes, moved down by the height of ticks and a label."""
+    from matplotlib.transforms import ScaledTranslation
+
+    return ax.transAxes + ScaledTranslation(0.0, -_DROP / 72.0, root_figure(ax).dpi_scale_trans)
 
 
 #: How far from its point a label may stand, in points; beyond `_FAR` a line leads back.
@@ -137,7 +206,9 @@ class Seat(NamedTuple):
     cost: float
 
 
-def place_labels(ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], inks: Inks) -> list[Any]:
+def place_labels(
+    ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], colours: Sequence[str], inks: Inks
+) -> list[Any]:
     """
     Write a name next to each point, so that names cover neither each other nor a point.
 
@@ -149,22 +220,25 @@ def place_labels(ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str],
         Points.
     words : sequence of str
         Their names.
+    colours : sequence of str
+        Their colours.
     inks : Inks
-        Colours.
+        Other colours.
 
     Returns
     -------
     list of Text
         One per point; further away, with a thin line to its point, where it is crowded.
     """
-    ax.figure.draw_without_rendering()  # the layout decides how large the axes are
+    root_figure(ax).draw_without_rendering()  # the layout decides how large the axes are
     points = ax.transData.transform(np.column_stack([x, y]))
     taken: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
     texts = []
     for i, word in enumerate(words):
-        text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=inks.ink)
+        text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=colours[i])
         text.set_annotation_clip(False)
-        seat = _best_seat(ax, text, taken)
+        others = np.delete(points, i, axis=0)
+        seat = _best_seat(ax, text, taken, points[i], others)
         text.set(position=seat.offset, **seat.align)
         taken.append(seat.box)
         if max(map(abs, seat.offset)) > _FAR:
@@ -174,7 +248,7 @@ def place_labels(ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str],
     return texts
 
 
-def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box]) -> Seat:
+def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, others: FloatArray) -> Seat:
     """The nearest seat that covers nothing, or the one that covers least."""
     best: Seat | None = None
     for reach in _REACHES:
@@ -185,6 +259,7 @@ def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box]) -> Seat:
             extent = text.get_window_extent()
             box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
             cost = sum(_overlap(box, other) for other in taken) + _outside(box, ax.bbox.extents)
+            cost += _mistaken(box, own, others)
             if best is None or cost < best.cost:
                 best = Seat(offset, align, box, cost)
         if best is not None and best.cost == 0.0:
@@ -201,3 +276,16 @@ def _outside(box: Box, frame: Any) -> float:
     """Area of a box outside the axes."""
     area = (box[2] - box[0]) * (box[3] - box[1])
     return area - _overlap(box, tuple(frame))
+
+
+def _mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
+    """A charge for a name that is nearer to another point than to its own."""
+
+    def gap(points: FloatArray) -> FloatArray:
+        across = np.maximum(np.maximum(box[0] - points[:, 0], points[:, 0] - box[2]), 0.0)
+        up = np.maximum(np.maximum(box[1] - points[:, 1], points[:, 1] - box[3]), 0.0)
+        return np.hypot(across, up)
+
+    if not others.size:
+        return 0.0
+    return float(np.maximum(gap(own[None])[0] + 2.0 - gap(others), 0.0).sum()) * 8.0

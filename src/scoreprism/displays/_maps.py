@@ -8,7 +8,7 @@ from typing import Any, Self
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays._base import Display, Part, enters
-from scoreprism.displays._labels import legend
+from scoreprism.displays._limits import zoomed
 
 
 class CalibrationMapDisplay(Display[CalibrationMap]):
@@ -43,13 +43,8 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
 
     figsize = (4.2, 4.2)
 
-    @classmethod
-    def _kind(cls) -> type[CalibrationMap]:
-        return CalibrationMap
-
-    @classmethod
-    def _curve(cls, part: Part) -> CalibrationMap:
-        return calibration_map(part.y_true, part.y_proba, name=part.name, **part.options)
+    computes = staticmethod(calibration_map)
+    kind = CalibrationMap
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:
@@ -62,21 +57,40 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
             each = [asked] if isinstance(asked, (str, Calibrator)) else list(asked)
             for one in each:
                 name = part.name if len(each) == 1 else None
-                if len(parts) > 1 and len(each) > 1:
+                if part.name is not None and len(each) > 1:
                     name = f"{part.name}, {one if isinstance(one, str) else one.name}"
                 curves.append(cls._curve(part._replace(name=name, options=options | {"calibrator": one})))
         return cls(curves)
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of both axes; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        seen = [value for curve in self.curves for value in (*curve.support, *curve.y[curve.inside])]
+        limits = zoomed(zoom, min(seen), max(seen))
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            axes.plot([0, 1], [0, 1], color=inks.quiet, linewidth=0.9, zorder=1)
+            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-                low, high = curve.support
-                inside = (curve.x >= low) & (curve.x <= high)
+                inside = curve.inside
                 axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
-                self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | style))
-            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="recalibrated score", box_aspect=1)
-            legend(axes, inks, self.line_, self.names)
+                dot = {"marker": "o"} if inside.sum() == 1 else {}
+                self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | dot | style))
+            axes.set(xlim=limits, ylim=limits, xlabel="score", ylabel="recalibrated score", box_aspect=1)
+            self._explain(axes, inks)
         return self
 
 

@@ -10,14 +10,18 @@ import numpy as np
 from scoreprism._validation import parse_choice
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, Part, enters
-from scoreprism.displays._labels import legend, thinned
-from scoreprism.displays._panels import shared_legend, split_axes
+from scoreprism.displays._labels import legend, thinned, wrapped
+from scoreprism.displays._limits import zoomed
+from scoreprism.displays._panels import compact, shared_legend, split_axes
 from scoreprism.displays._style import Canvas, Inks
+from scoreprism.simplex import FloatArray
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
 _MANY = 20_000
 _GRID = np.linspace(0.0, 1.0, 501)
 _THETA = "decision threshold θ"
+#: Intervals of more models than this would only cover each other.
+_FEW = 3
 
 
 class MurphyDisplay(Display[MurphyCurve]):
@@ -50,29 +54,45 @@ class MurphyDisplay(Display[MurphyCurve]):
     ['a', 'b']
     """
 
-    @classmethod
-    def _kind(cls) -> type[MurphyCurve]:
-        return MurphyCurve
+    computes = staticmethod(murphy_curve)
+    kind = MurphyCurve
 
     @classmethod
     def _curve(cls, part: Part) -> MurphyCurve:
         many = {"thresholds": _GRID} if np.shape(part.y_true)[:1] > (_MANY,) else {}
         return murphy_curve(part.y_true, part.y_proba, name=part.name, **(many | part.options))
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(
+            zoom, *_busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
+        )
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             rate = self.curves[0].rate
-            corner = {"color": inks.quiet, "linewidth": 0.9, "zorder": 1}
-            (self.constant_,) = axes.plot(
-                [0, rate, 1], [0, rate * (1 - rate), 0], label="constant prediction", **corner
-            )
+            corners = [0, rate, 1], [0, rate * (1 - rate), 0]
+            self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 x, y = thinned(curve.theta, curve.loss)
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
-            axes.set(xlim=(0, 1), xlabel=_THETA, ylabel="mean elementary loss")
+            axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
             axes.set_ylim(bottom=0)
-            names = self.names if self._named else ["model"]
-            legend(axes, inks, [*self.line_, self.constant_], [*names, "constant"])
+            self._explain(axes, inks, {"constant": self.constant_})
         return self
 
 
@@ -116,15 +136,10 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
 
     axes_: list[Canvas]
 
-    @classmethod
-    def _kind(cls) -> type[MurphyDecomposition]:
-        return MurphyDecomposition
+    computes = staticmethod(murphy_decomposition)
+    kind = MurphyDecomposition
 
-    @classmethod
-    def _curve(cls, part: Part) -> MurphyDecomposition:
-        return murphy_decomposition(part.y_true, part.y_proba, name=part.name, **part.options)
-
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None) -> Self:
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None, zoom: Any = "auto") -> Self:
         """
         Draw.
 
@@ -136,6 +151,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             Options of the lines, for all models or one dict each.
         kind : {"stacked", "lines"}, optional
             How one model is drawn; several are drawn as lines, a panel per term.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
 
         Returns
         -------
@@ -143,21 +160,25 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
-        names = self.curves[0].names
+        limits = zoomed(zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T]))
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             self.band_: list[Any] = []
             if len(self.curves) == 1:
                 self.axes_ = [axes]
                 (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
-                axes.set(xlim=(0, 1), xlabel=_THETA, ylabel="mean elementary loss")
+                axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
+                axes.set_title(wrapped(self.curves[0].name or "", 60), color=inks.ink)
             else:
-                self.axes_, place = split_axes(axes, len(names), self.names)
-                self._panels(inks, styles, names, place)
+                keys = self.names if self._folds_of is None else [f"{self._folds_of}, {len(self.curves)} folds"]
+                self.axes_, place = split_axes(axes, len(self.curves[0].names), keys)
+                self._panels(inks, styles, limits)
+                shared_legend(place, inks, self.line_[: len(keys)], keys)
+                compact(self.axes_)
         return self
 
     def _size(self) -> tuple[float, float]:
-        panels = 1 if len(self.curves) == 1 else len(self.curves[0].names)
-        return (self.figsize[0], self.figsize[1]) if panels == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.4)
+        panels = len(self.curves[0].names)
+        return self.figsize if len(self.curves) == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.6)
 
     def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Areas on top of each other, the last term at the bottom, the loss their upper edge; a negative has none."""
@@ -169,33 +190,52 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             top = np.clip(values[:, t:].sum(axis=1), floor, np.maximum(loss, floor))
             self.band_.append(axes.fill_between(_GRID, floor, top, color=colour, linewidth=0, label=curve.names[t]))
             floor = top
-        edge = {**style, "color": inks.ink, "linewidth": 0.8}
-        self.line_ = axes.plot(_GRID, loss, **edge)
+        own = {key: value for key, value in style.items() if key != "color"}
+        self.line_ = axes.plot(_GRID, loss, **({"color": inks.ink, "linewidth": 0.8} | own))
         axes.set_ylim(bottom=0)
         legend(axes, inks, self.band_[::-1], curve.names)
 
     def _lines(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Each term with its interval."""
         curve = self.curves[0]
+        self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
         for t, name in enumerate(curve.names):
-            colour = inks.term(name, curve.names)
-            fill = {"color": colour, "alpha": 0.22, "linewidth": 0}
+            colour = inks.line(name, curve.names)
+            fill = {"color": colour, "alpha": 0.2, "linewidth": 0}
             self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
-            self.line_ += axes.plot(_GRID, curve.at(_GRID)[:, t], **{**style, "color": colour, "label": name})
-        axes.axhline(0, color=inks.quiet, linewidth=0.6)
-        legend(axes, inks, self.line_, curve.names)
+            self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
+        interval = f"{100 * curve.level:g} % intervals"
+        legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
 
-    def _panels(self, inks: Inks, styles: list[dict[str, Any]], names: Sequence[str], place: Any) -> None:
-        """A panel per term, a line per model."""
+    def _panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        """A panel per term, a line per model; terms that can be reduced share a scale."""
+        names = self.curves[0].names
         for t, (axes, term) in enumerate(zip(self.axes_, names, strict=True)):
+            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-                self.line_ += axes.plot(_GRID, curve.at(_GRID)[:, t], **({"label": name, "linewidth": 1.2} | style))
-            axes.axhline(0, color=inks.quiet, linewidth=0.6, zorder=1)
-            axes.set(xlim=(0, 1), title=term, xlabel="θ")
+                if len(self.curves) <= _FEW:
+                    fill = {"color": style["color"], "alpha": 0.12, "linewidth": 0}
+                    self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
+                line = {"label": name, "linewidth": 1.2} | style
+                self.line_ += axes.plot(curve.theta, curve.values[:, t], **line)
+            if 0 < t < len(names) - 1:
+                axes.sharey(self.axes_[0])
+            axes.set(xlim=limits, title=term, xlabel="θ")
             inks.dress(axes)
         self.axes_[0].set_ylabel("mean elementary loss")
-        count = len(self.curves)
-        shared_legend(place, inks, self.line_[-count:], self.names)
+
+
+def _roof(rate: float, theta: FloatArray) -> FloatArray:
+    """Elementary loss of the constant prediction of the event rate."""
+    return np.minimum(theta * (1.0 - rate), (1.0 - theta) * rate)
+
+
+def _busy(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float]:
+    """From and to which threshold something happens: more than a hundredth of the largest value."""
+    peak = max(float(np.abs(values).max()) for _, values in curves)
+    there = [theta[np.abs(values) > 0.01 * peak] for theta, values in curves]
+    points = np.concatenate(there)
+    return (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
 
 
 enters(MurphyDisplay)

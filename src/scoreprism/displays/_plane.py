@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,10 @@ import numpy as np
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._base import Display, Part, enters
 from scoreprism.displays._labels import place_labels, wrapped
-from scoreprism.displays._style import MARKERS, Canvas, Inks, brushes
+from scoreprism.displays._limits import require_finite
+from scoreprism.displays._style import MARKERS, Canvas, Inks
+from scoreprism.estimation._compare import parse_models
+from scoreprism.frames import columns_of
 
 
 class ResolutionPlaneDisplay(Display[ResolutionPlane]):
@@ -47,13 +50,19 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     figsize = (5.0, 4.2)
     pools_folds = True
 
-    @classmethod
-    def _kind(cls) -> type[ResolutionPlane]:
-        return ResolutionPlane
+    computes = staticmethod(resolution_plane)
+    kind = ResolutionPlane
 
     @classmethod
     def _curve(cls, part: Part) -> ResolutionPlane:
         return resolution_plane(part.y_true, part.y_proba, **part.options)
+
+    @classmethod
+    def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:
+        """The columns of a frame without classes are models, as in `resolution_plane`."""
+        if columns_of(y_proba) is not None and name is None and not isinstance(y_proba, Mapping):
+            return {key: score for key, score in parse_models(y_proba, "y_proba").items()}
+        return super()._models(y_proba, name)
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:
@@ -82,20 +91,21 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         return self.curves[0].to_frame(backend)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        with self._canvas(ax, None) as (axes, inks, _):
-            plane = self.curves[0]
-            styles = brushes(len(plane.models), inks, curve_kwargs)
-            x, y = plane.miscalibration, plane.discrimination
+        plane = self.curves[0]
+        x, y = plane.miscalibration, plane.discrimination
+        require_finite({name: float(risk) for name, risk in zip(plane.models, plane.risk, strict=True)})
+        with self._canvas(ax, curve_kwargs, len(plane.models)) as (axes, inks, styles):
             for i, style in enumerate(styles):
                 dot = {"marker": MARKERS[i // 5 % len(MARKERS)], "markersize": 6} | style | {"linestyle": "none"}
                 self.line_ += axes.plot(x[i : i + 1], y[i : i + 1], zorder=3, clip_on=False, **dot)
-            _frame(axes, x, y)
+            _frame(axes, x, y, 0.1 * plane.uncertainty)
             self._iso_lines(axes, inks, plane)
             axes.set(xlabel="miscalibration", ylabel="discrimination")
             axes.locator_params(nbins=5)
             axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
+            axes.text(0.02, 0.98, "↖ better", transform=axes.transAxes, va="top", fontsize=8, color=inks.quiet)
             words = [wrapped(name, 20) for name in plane.models]
-            self.label_ = place_labels(axes, x, y, words, inks)
+            self.label_ = place_labels(axes, x, y, words, [line.get_color() for line in self.line_], inks)
         return self
 
     def _iso_lines(self, axes: Canvas, inks: Inks, plane: ResolutionPlane) -> None:
@@ -114,7 +124,8 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             if place is not None:
                 point, offset, align = place
                 word = {"fontsize": 7, "color": inks.quiet, "textcoords": "offset points", "annotation_clip": False}
-                axes.annotate(f"{loss:.4g}", point, offset, **align, **word)
+                first = "loss " if not self.iso_[1:] else ""
+                axes.annotate(f"{first}{loss:.4g}", point, offset, **align, **word)
         axes.set(xlim=(left, right), ylim=(low, high))
 
 
@@ -127,9 +138,8 @@ def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
     return None
 
 
-def _frame(axes: Canvas, x: Any, y: Any) -> None:
+def _frame(axes: Canvas, x: Any, y: Any, least: float) -> None:
     """Room around the points; the axis of miscalibration begins at 0 where that is not far."""
-    least = 0.05 * float(np.abs(np.append(x, y)).max()) or 1.0
     across, up = (max(float(np.ptp(values)), least) for values in (x, y))
     low = float(x.min())
     axes.set_xlim(0.0 if 0.0 <= low < across else low - 0.15 * across, float(x.max()) + 0.35 * across)

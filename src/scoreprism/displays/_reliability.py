@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.displays._base import Display, Part, enters
-from scoreprism.displays._labels import legend, thinned
-from scoreprism.displays._style import Canvas
+import numpy as np
 
-#: Share of the height of the axes that the histogram of scores may take.
-_FLOOR = 0.12
-#: Bands of more models than this would only cover each other.
-_MOST_BANDS = 3
+from scoreprism.curves import ReliabilityCurve, reliability_curve
+from scoreprism.displays._base import Display, enters, stacked_frame
+from scoreprism.displays._labels import thinned
+from scoreprism.displays._limits import bulk, coarser, zoomed
+from scoreprism.displays._style import Canvas, Inks
+
+#: Share of the height of the axes for the histogram of one model, and for each of several.
+_FLOOR, _STRIP = 0.11, 0.05
+#: Bands and histograms of more models than this would only cover each other.
+_FEW = 3
+#: Curves of at most so many points show them.
+_POINTS = 16
 
 
 class ReliabilityDisplay(Display[ReliabilityCurve]):
     """
     Event rate against predicted probability, with a band.
 
-    A consistency band lies around the diagonal: where the curve leaves it, the model is miscalibrated beyond chance. A
-    confidence band lies around the curve. Along the bottom, the distribution of scores.
+    A consistency band (grey) lies around the diagonal: where the curve leaves it, the model is miscalibrated beyond
+    chance; it is drawn for one model. A confidence band, in the colour of its model, lies around the curve. Along the
+    bottom, the distribution of scores. Where nearly all scores are close to 0 or to 1, the axes show that corner.
 
     Parameters
     ----------
@@ -36,7 +42,9 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     line_ : list of Line2D
         The line of each model.
     band_ : list of artists
-        The band of each model that has one.
+        Bands, if any are drawn.
+    histogram_ : list of StepPatch
+        Distributions of scores, if any are drawn.
     diagonal_ : Line2D
         Perfect calibration.
 
@@ -50,58 +58,109 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     'predicted probability'
     """
 
-    figsize = (4.2, 4.2)
+    figsize = (4.2, 4.5)
+    computes = staticmethod(reliability_curve)
+    kind = ReliabilityCurve
 
-    @classmethod
-    def _kind(cls) -> type[ReliabilityCurve]:
-        return ReliabilityCurve
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
 
-    @classmethod
-    def _curve(cls, part: Part) -> ReliabilityCurve:
-        return reliability_curve(part.y_true, part.y_proba, name=part.name, **part.options)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of both axes; None for 0 to 1.
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(zoom, *self._seen())
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            (self.diagonal_,) = axes.plot([0, 1], [0, 1], color=inks.quiet, linewidth=0.9, zorder=1)
+            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
             self.band_: list[Any] = []
-            self._histograms(axes, styles)
-            for curve, style in zip(self.curves, styles, strict=True):
-                self._band(axes, curve, style)
+            self.histogram_: list[Any] = []
+            more: dict[str, Any] = {}
+            for row, (curve, style) in enumerate(zip(self.curves, styles, strict=True)):
+                self._histogram(axes, row, curve, style, limits)
+                more |= self._band(axes, inks, curve, style)
                 self.line_.append(_line(axes, curve, style))
-            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="event rate", box_aspect=1)
-            if self._named:
-                legend(axes, inks, self.line_, self.names)
+            axes.set(xlim=limits, ylim=limits, box_aspect=1)
+            axes.set(xlabel="predicted probability", ylabel="event rate")
+            self._explain(axes, inks, more)
         return self
 
-    def _band(self, axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> None:
-        """Fill between the ends of the band; bars for bins."""
-        if curve.band_x is None or curve.low is None or curve.high is None or len(self.curves) > _MOST_BANDS:
-            return
-        if curve.method == "bins":
-            artist = axes.vlines(curve.band_x, curve.low, curve.high, color=style["color"], linewidth=1.2, zorder=2)
+    def _seen(self) -> tuple[float, float]:
+        """From and to which probability there is something to see."""
+        ends = [bulk(curve.distribution) for curve in self.curves]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        rates = [np.interp([low, high], curve.x, curve.y) for curve in self.curves]
+        return min(low, *(float(rate[0]) for rate in rates)), max(high, *(float(rate[1]) for rate in rates))
+
+    def _band(self, axes: Canvas, inks: Inks, curve: ReliabilityCurve, style: dict[str, Any]) -> dict[str, Any]:
+        """The band, and what to call it."""
+        consistency = curve.band == "consistency"
+        if curve.band_x is None or curve.low is None or curve.high is None:
+            return {}
+        if len(self.curves) > (1 if consistency else _FEW):
+            return {}
+        colour = inks.quiet if consistency else style["color"]
+        if curve.band_x.size <= _POINTS:
+            artist = axes.vlines(curve.band_x, curve.low, curve.high, color=colour, linewidth=4, alpha=0.35, zorder=2)
         else:
-            fill = {"color": style["color"], "alpha": 0.18, "linewidth": 0.0, "zorder": 1.5}
+            fill = {"color": colour, "alpha": 0.2, "linewidth": 0.0, "zorder": 1.5}
             artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
         self.band_.append(artist)
+        everywhere = "uniform " if curve.uniform else ""
+        return {f"{100 * curve.level:g} % {everywhere}{curve.band} band": artist}
 
-    def _histograms(self, axes: Canvas, styles: list[dict[str, Any]]) -> None:
-        """Distributions of scores along the bottom, all to the same scale."""
-        if len(self.curves) > _MOST_BANDS:
+    def _histogram(
+        self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]
+    ) -> None:
+        """The distribution of scores along the bottom; of several models a strip each."""
+        if len(self.curves) > _FEW:
             return
-        found = [curve.distribution.mass for curve in self.curves]
-        highest = max(float(mass.max()) for mass in found)
-        for curve, mass, style in zip(self.curves, found, styles, strict=True):
-            height = _FLOOR * mass / highest
-            shade = {"color": style["color"], "alpha": 0.28 if len(found) == 1 else 0.2, "linewidth": 0.0}
-            axes.stairs(height, curve.distribution.edges, fill=True, zorder=0.5, **shade)
+        edges, mass = coarser(curve.distribution, limits)
+        height = _FLOOR if len(self.curves) == 1 else _STRIP
+        base = 0.0 if len(self.curves) == 1 else row * (_STRIP + 0.01)
+        shade = {"color": style["color"], "alpha": 0.35, "linewidth": 0.0, "transform": axes.get_xaxis_transform()}
+        top = base + height * mass / mass.max()
+        self.histogram_.append(axes.stairs(top, edges, baseline=base, fill=True, zorder=0.5, **shade))
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All points as one dataframe: curves, and below them their bands.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            Columns model, part ("curve" or "band"), x, y, low, high.
+        """
+        parts: list[tuple[str, dict[str, Any]]] = []
+        for name, curve in zip(self.names, self.curves, strict=True):
+            parts.append((name, {"part": ["curve"] * curve.x.size, "x": curve.x, "y": curve.y}))
+            if curve.band_x is not None:
+                band = {"x": curve.band_x, "low": curve.low, "high": curve.high}
+                parts.append((name, {"part": ["band"] * curve.band_x.size, **band}))
+        return stacked_frame(parts, backend or self.curves[0]._backend)
 
 
 def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
-    """The curve; bins are points."""
-    if curve.method == "bins":
-        dots = {"marker": "o", "markersize": 4, "linewidth": 0.9} | style
-        return axes.plot(curve.x, curve.y, zorder=3, **dots)[0]
-    return axes.plot(*thinned(curve.x, curve.y), zorder=3, **style)[0]
+    """The curve; where there are few points, they are shown."""
+    distinct = np.unique(curve.x).size
+    dots = {"marker": "o", "markersize": 4} if distinct <= _POINTS else {}
+    thin = {"linewidth": 0.9} if curve.method == "bins" else {}
+    return axes.plot(*thinned(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]
 
 
 enters(ReliabilityDisplay)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any, Self
 
 import numpy as np
 
 from scoreprism.curves import NetBenefit, RocCurve, ScoreDistribution, net_benefit, roc_curve, score_distribution
-from scoreprism.displays._base import Display, Part, enters
-from scoreprism.displays._labels import legend, thinned
+from scoreprism.displays._base import Display, enters
+from scoreprism.displays._labels import thinned
+from scoreprism.displays._limits import zoomed
 
 #: Hulls and intervals of more models than this would only cover each other.
 _FEW = 3
@@ -33,6 +36,8 @@ class RocDisplay(Display[RocCurve]):
         The line of each model.
     hull_ : list of Line2D
         The convex hulls of up to three models.
+    chance_ : Line2D
+        What a score that knows nothing has.
 
     Examples
     --------
@@ -42,17 +47,12 @@ class RocDisplay(Display[RocCurve]):
 
     figsize = (4.2, 4.2)
 
-    @classmethod
-    def _kind(cls) -> type[RocCurve]:
-        return RocCurve
-
-    @classmethod
-    def _curve(cls, part: Part) -> RocCurve:
-        return roc_curve(part.y_true, part.y_proba, name=part.name, **part.options)
+    computes = staticmethod(roc_curve)
+    kind = RocCurve
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            axes.plot([0, 1], [0, 1], color=inks.quiet, linewidth=0.9, zorder=1)
+            self.chance_ = self._reference(axes, inks, [0, 1], [0, 1])
             self.hull_: list[Any] = []
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
@@ -62,12 +62,31 @@ class RocDisplay(Display[RocCurve]):
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
             axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
             axes.set(xlabel="false positive rate", ylabel="true positive rate")
-            areas = [f"{name}, {curve.auc:.3f}" for name, curve in zip(self.names, self.curves, strict=True)]
             if self._named:
-                legend(axes, inks, self.line_, areas)
+                self._explain(axes, inks, keys=with_area(self.names, self.curves))
             else:
-                axes.text(0.98, 0.03, f"area {self.curves[0].auc:.3f}", ha="right", va="bottom", color=inks.ink)
+                axes.text(0.98, 0.03, f"AUC {self.curves[0].auc:.3f}", ha="right", va="bottom", color=inks.ink)
         return self
+
+
+def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
+    """
+    Names of models with the areas under their curves; long names are cut, numbers never.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Models.
+    curves : sequence of RocCurve
+        Their curves.
+
+    Returns
+    -------
+    list of str
+        What a legend says.
+    """
+    pairs = zip(names, curves, strict=True)
+    return [f"{shorten(name, 40, placeholder=' …')}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
 class NetBenefitDisplay(Display[NetBenefit]):
@@ -89,6 +108,8 @@ class NetBenefitDisplay(Display[NetBenefit]):
         The line of each model.
     band_ : list of artists
         Intervals of up to three models.
+    all_, none_ : Line2D
+        Acting on everyone, and on no one.
 
     Examples
     --------
@@ -97,21 +118,33 @@ class NetBenefitDisplay(Display[NetBenefit]):
     'net benefit'
     """
 
-    @classmethod
-    def _kind(cls) -> type[NetBenefit]:
-        return NetBenefit
+    computes = staticmethod(net_benefit)
+    kind = NetBenefit
 
-    @classmethod
-    def _curve(cls, part: Part) -> NetBenefit:
-        return net_benefit(part.y_true, part.y_proba, name=part.name, **part.options)
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(zoom, *self._seen())
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             self.band_: list[Any] = []
             first = self.curves[0]
-            quiet = {"color": inks.quiet, "linewidth": 0.9, "zorder": 1}
-            everyone = axes.plot(first.thresholds, first.act_on_all, **quiet)
-            nobody = axes.plot([0, 1], [0, 0], **quiet, linestyle=(0, (1, 1.5)))
+            self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
+            self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="on none", linestyle=(0, (1, 1.5)))
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
                     fill = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
@@ -119,11 +152,18 @@ class NetBenefitDisplay(Display[NetBenefit]):
                 x, y = thinned(curve.thresholds, curve.benefit)
                 self.line_ += axes.plot(x, y, **({"label": name} | style))
             top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
-            axes.set(xlim=(0, 1), ylim=(-0.25 * top, 1.1 * top or 1.0), xlabel="threshold above which one acts")
+            axes.set(xlim=limits, ylim=(-0.25 * top, 1.1 * top or 1.0), xlabel="threshold above which one acts")
             axes.set_ylabel("net benefit")
-            names = self.names if self._named else ["model"]
-            legend(axes, inks, [*self.line_, *everyone, *nobody], [*names, "act on all", "on none"])
+            more = {"act on all": self.all_, "on none": self.none_}
+            if self.band_:
+                more[f"{100 * first.level:g} % interval"] = self.band_[0]
+            self._explain(axes, inks, more)
         return self
+
+    def _seen(self) -> tuple[float, float]:
+        """Thresholds at which any model acts."""
+        acted = [curve.thresholds[np.abs(curve.benefit) > 0.01 * curve.rate] for curve in self.curves]
+        return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
 
 
 class ScoreDistributionDisplay(Display[ScoreDistribution]):
@@ -153,29 +193,28 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
 
     figsize = (4.8, 3.2)
 
-    @classmethod
-    def _kind(cls) -> type[ScoreDistribution]:
-        return ScoreDistribution
-
-    @classmethod
-    def _curve(cls, part: Part) -> ScoreDistribution:
-        return score_distribution(part.y_true, part.y_proba, name=part.name, **part.options)
+    computes = staticmethod(score_distribution)
+    kind = ScoreDistribution
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         alone = len(self.curves) == 1
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             for curve, style in zip(self.curves, styles, strict=True):
-                kind: dict[str, Any] = {"fill": alone, "alpha": 0.85} if alone else {"linewidth": 1.2}
-                upper = axes.stairs(curve.events, curve.edges, **(kind | style))
-                lower = kind | style | ({"alpha": 0.4} if alone else {})
+                look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
+                upper = axes.stairs(curve.events, curve.edges, **(look | style))
+                lower = look | style | ({"alpha": 0.4} if alone else {})
                 axes.stairs(-curve.others, curve.edges, **lower)
                 self.line_.append(upper)
-            axes.axhline(0, color=inks.quiet, linewidth=0.8)
-            axes.set(xlim=(0, 1), xlabel="predicted probability")
+            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
+            width = 1.0 / self.curves[0].events.size
+            axes.set(xlim=(0, 1), xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
             axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
-            axes.set_ylabel("non-events      events")
+            word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
+            word |= {"ha": "left", "fontsize": 8, "color": inks.ink, "annotation_clip": False}
+            axes.annotate("events", (1.0, 0.0), (3, 4), va="bottom", **word)
+            axes.annotate("others", (1.0, 0.0), (3, -4), va="top", **word)
             if self._named:
-                legend(axes, inks, self.line_, self.names)
+                self._explain(axes, inks)
         return self
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from scoreprism._validation import refuse
+from scoreprism._validation import parse_choice, refuse
 
 #: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
 Canvas: TypeAlias = Any
@@ -38,6 +38,8 @@ _TERMS = {
     "uncertainty": ("#B9BEC5", "#6C737C"),
     "residual": ("#7A7A7A", "#A0A0A0"),
 }
+#: Darker variants of pale colours, for lines.
+_LINES = {"#E69F00": "#B87700", "#B9BEC5": "#7D848D", "#8FB0C9": "#5B83A3", "#6C737C": "#9AA1AB", "#55758C": "#86A9C2"}
 _OTHERS = (("#0072B2", "#3E97D1"), ("#009E73", "#3DDBA4"), ("#AA3377", "#E58FC5"), ("#D55E00", "#FF8C42"))
 
 
@@ -86,6 +88,8 @@ class Inks:
         "light" or "dark" paper.
     ink, quiet, faint : str
         Text, secondary lines and text, and lines that only guide the eye.
+    paper : str
+        White or black.
 
     Examples
     --------
@@ -97,6 +101,7 @@ class Inks:
     ink: str
     quiet: str
     faint: str
+    paper: str
 
     @classmethod
     def on(cls, paper: Any) -> Inks:
@@ -114,8 +119,8 @@ class Inks:
             Light ones on dark paper.
         """
         if _luminance(paper) > 0.18:
-            return cls("light", "#222222", "#666666", "#D0D3D8")
-        return cls("dark", "#EEEEEE", "#A8ADB5", "#4A4F57")
+            return cls("light", "#222222", "#666666", "#C3C7CD", "#FFFFFF")
+        return cls("dark", "#EEEEEE", "#A8ADB5", "#565C66", "#000000")
 
     @classmethod
     def of(cls, ax: Canvas) -> Inks:
@@ -181,22 +186,30 @@ class Inks:
         unnamed = [other for other in names if other not in _TERMS]
         return _OTHERS[unnamed.index(name) % len(_OTHERS) if name in unnamed else 0][self._column]
 
-    def on_fill(self, fill: Any) -> str:
+    def line(self, name: str, names: Sequence[str] = ()) -> str:
         """
-        Ink for text on a coloured area.
+        The colour of a term where it is a line, which needs more contrast than an area.
 
         Parameters
         ----------
-        fill : colour
-            The area.
+        name : str
+            The term.
+        names : sequence of str, default=()
+            All terms of its chain.
 
         Returns
         -------
         str
-            Nearly black or white, whichever has more contrast.
+            A colour.
         """
-        light = _luminance(fill)
-        return "#222222" if (light + 0.05) / 0.066 > 1.05 / (light + 0.05) else "#FFFFFF"
+        return _LINES.get(self.term(name, names), self.term(name, names))
+
+    @property
+    def casing(self) -> list[Any]:
+        """Path effects that set a line off from whatever lies below it."""
+        from matplotlib.patheffects import Normal, Stroke
+
+        return [Stroke(linewidth=2.6, foreground=self.paper), Normal()]
 
     def dress(self, ax: Canvas) -> None:
         """
@@ -216,7 +229,9 @@ class Inks:
             text.set(color=self.ink, fontsize=rcParams["axes.labelsize"])
 
 
-def brushes(count: int, inks: Inks, curve_kwargs: object) -> list[dict[str, Any]]:
+def brushes(
+    count: int, inks: Inks, curve_kwargs: object, before: int = 0, *, folds: bool = False
+) -> list[dict[str, Any]]:
     """
     How the line of every model is drawn: the palette, then what the user asked for.
 
@@ -228,6 +243,10 @@ def brushes(count: int, inks: Inks, curve_kwargs: object) -> list[dict[str, Any]
         Colours.
     curve_kwargs : dict, list of dict or None
         Options of matplotlib's ``plot`` for all models, or one dict per model.
+    before : int, default=0
+        Number of models that are on the axes already.
+    folds : bool, default=False
+        The models are folds of one: they look alike, and thin.
 
     Returns
     -------
@@ -239,12 +258,42 @@ def brushes(count: int, inks: Inks, curve_kwargs: object) -> list[dict[str, Any]
     >>> brushes(1, Inks.on("white"), {"linewidth": 3})
     [{'color': '#0072B2', 'linestyle': '-', 'linewidth': 3}]
     """
-    if curve_kwargs is None or isinstance(curve_kwargs, Mapping):
-        given = [dict(curve_kwargs or {})] * count
-    elif isinstance(curve_kwargs, Sequence) and len(curve_kwargs) == count:
-        given = [dict(one) for one in curve_kwargs]
-    else:
-        got = f"{len(curve_kwargs)}" if isinstance(curve_kwargs, Sequence) else type(curve_kwargs).__name__
+    alike = curve_kwargs is None or isinstance(curve_kwargs, Mapping)
+    given: Any = [curve_kwargs] * count if alike else curve_kwargs
+    several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
+    if not several or not all(one is None or isinstance(one, Mapping) for one in given):
+        got = f"{len(given)} of them" if isinstance(given, (list, tuple)) else repr(curve_kwargs)
         refuse(f"curve_kwargs must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
-    short = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
-    return [inks.model(i) | {short.get(key, key): value for key, value in one.items()} for i, one in enumerate(given)]
+    thin = {"linewidth": 0.9, "alpha": 0.75} if folds else {}
+    looks = [inks.model(before if folds else before + i) | thin for i in range(count)]
+    return [look | parse_line(one or {}) for look, one in zip(looks, given, strict=True)]
+
+
+def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Options of a line, under their long names.
+
+    Parameters
+    ----------
+    options : mapping
+        What matplotlib's ``Line2D`` takes.
+
+    Returns
+    -------
+    dict
+        With ``color`` for ``c``, and so on.
+
+    Examples
+    --------
+    >>> parse_line({"lw": 2})
+    {'linewidth': 2}
+    """
+    from matplotlib.artist import ArtistInspector
+    from matplotlib.lines import Line2D
+
+    short = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
+    named = {short.get(key, key): value for key, value in options.items()}
+    known = ArtistInspector(Line2D).get_setters()
+    for key in named:
+        parse_choice(key, known, "each of curve_kwargs")
+    return named

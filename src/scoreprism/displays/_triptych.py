@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from scoreprism._validation import refuse
-from scoreprism.curves import Curve
-from scoreprism.displays._base import Display, Part
+from scoreprism.curves import Curve, reliability_curve
+from scoreprism.displays._base import Display, Part, check_axes
 from scoreprism.displays._labels import legend
 from scoreprism.displays._murphy import MurphyDisplay
-from scoreprism.displays._panels import shared_legend, split_axes
+from scoreprism.displays._panels import compact, shared_legend, split_axes
 from scoreprism.displays._reliability import ReliabilityDisplay
-from scoreprism.displays._simple import RocDisplay
+from scoreprism.displays._simple import RocDisplay, with_area
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.frames import make_frame
 
@@ -60,13 +60,14 @@ class TriptychDisplay(Display[Curve]):
         self.murphy, self.reliability, self.roc = murphy, reliability, roc
         self.curves = (*murphy.curves, *reliability.curves, *roc.curves)
 
-    @classmethod
-    def _kind(cls) -> type[Curve]:
-        return Curve
+    computes = staticmethod(reliability_curve)
 
     @classmethod
-    def _curve(cls, part: Part) -> Curve:
-        raise NotImplementedError  # each panel makes its own
+    def _check(cls, ax: Any) -> None:
+        if ax is not None and not hasattr(ax, "get_subplotspec"):
+            _three(ax)
+        else:
+            super()._check(ax)
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:
@@ -94,41 +95,37 @@ class TriptychDisplay(Display[Curve]):
         display
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
-        with house_style():
-            self.axes_, place = self._three(ax)
-            self.ax_ = self.axes_[0]
-            self.figure_ = self.ax_.figure
-            self.line_ = []
+        whole = ax is None or hasattr(ax, "get_subplotspec")
+        with house_style(), self._page(ax if whole else _three(ax)[0]):
+            self.axes_, place = split_axes(self.ax_, 3, self._keys) if whole else (_three(ax), None)
+            self.ax_, self.line_ = self.axes_[0], []
             titles = ("Performance", "Calibration", "Discrimination")
             panels: tuple[Display[Any], ...] = (self.murphy, self.reliability, self.roc)
             for title, panel, axes in zip(titles, panels, self.axes_, strict=True):
+                panel._folds_of = self._folds_of
                 panel.plot(axes, curve_kwargs=curve_kwargs)
-                if axes.get_legend() is not None:
-                    axes.get_legend().remove()
+                if (mine := axes.get_legend()) is not None:
+                    mine.remove()
                 axes.set_title(title, color=Inks.of(axes).ink)
                 axes.set_box_aspect(1)
                 self.line_ += panel.line_
-            handles = self.line_[-len(self.names) :]
+            self.line_ = [line for panel in panels for line in panel.line_]
+            handles = self.roc.line_[: len(self._keys)]
             if place is not None:
                 shared_legend(place, Inks.of(self.ax_), handles, self._keys)
             elif self._keys:
-                legend(self.axes_[-1], Inks.of(self.ax_), handles, self._keys, beside=True)
+                legend(self.ax_, Inks.of(self.ax_), handles, self._keys)
+            if whole:
+                compact(self.axes_)
         return self
 
     @property
     def _keys(self) -> list[str]:
         """What the legend says; nothing of one model without a name."""
-        pairs = zip(self.names, self.roc.curves, strict=True)
-        return [f"{name}, AUC {curve.auc:.3f}" for name, curve in pairs] if self.murphy._named else []
-
-    def _three(self, ax: Any) -> tuple[list[Canvas], Canvas | None]:
-        """Three panels, and where their legend goes."""
-        if ax is None or hasattr(ax, "get_subplotspec"):
-            return split_axes(self._new_axes() if ax is None else ax, 3, self._keys)
-        found = list(getattr(ax, "flat", ax))
-        if len(found) != 3:
-            refuse("ax must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
-        return found, None
+        if self._folds_of is not None:
+            areas = [curve.auc for curve in self.roc.curves]
+            return [f"{self._folds_of}, {len(areas)} folds, AUC {min(areas):.3f} to {max(areas):.3f}"]
+        return with_area(self.names, self.roc.curves) if self.murphy._named else []
 
     def frame(self, backend: str | None = None) -> Any:
         """
@@ -153,3 +150,11 @@ class TriptychDisplay(Display[Curve]):
                 columns["x"] += x
                 columns["y"] += y
         return make_frame(columns, backend or self.curves[0]._backend)
+
+
+def _three(ax: Any) -> list[Canvas]:
+    """Three axes that the user made."""
+    found = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
+    if len(found) != 3:
+        refuse("ax must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
+    return [check_axes(one) for one in found]
