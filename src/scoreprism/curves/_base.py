@@ -144,6 +144,24 @@ class Binary:
         return float(np.average(self.y, weights=self.weight))
 
 
+def refuse_mapping(y_proba: object) -> None:
+    """
+    Several models by name are for displays: a curve is of one.
+
+    Parameters
+    ----------
+    y_proba : object
+        What was given for the probabilities of one model.
+
+    Examples
+    --------
+    >>> refuse_mapping([0.2, 0.4])
+    """
+    if isinstance(y_proba, Mapping):
+        rule = "y_proba must be the probabilities of one model"
+        refuse(rule, "a mapping", "Call it once per model, or use a display.")
+
+
 def parse_binary(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -172,10 +190,7 @@ def parse_binary(
     Binary
         Rows.
     """
-    if isinstance(y_proba, Mapping):
-        refuse(
-            "y_proba must be the probabilities of one model", "a mapping", "Call it once per model, or use a display."
-        )
+    refuse_mapping(y_proba)
     law = parse_law(y_proba, "y_proba")
     if n_classes(law) != 2:
         refuse(

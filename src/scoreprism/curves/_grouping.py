@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import parse_confidence, parse_count, refuse
-from scoreprism.curves._base import Curve
+from scoreprism.curves._base import Curve, refuse_mapping
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.losses import get_loss
@@ -123,6 +123,7 @@ def grouping_curve(
     array([0.3])
     """
     count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+    refuse_mapping(y_proba)
     sheet, plan = fitted_chain(y_true, y_proba, X, options)
     if n_classes(sheet.laws[0]) != 2:
         rule = "a grouping curve must have two classes"
