@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -160,6 +162,54 @@ def refuse_mapping(y_proba: object) -> None:
     if isinstance(y_proba, Mapping):
         rule = "y_proba must be the probabilities of one model"
         refuse(rule, "a mapping", "Call it once per model, or use a display.")
+
+
+def backend_among(*values: object) -> str | None:
+    """
+    The dataframe library of the first of several inputs that came in one.
+
+    Parameters
+    ----------
+    *values : object
+        Inputs, the most telling first.
+
+    Returns
+    -------
+    str or None
+        Its name.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> backend_among([0, 1], pl.Series([0.2, 0.4]))
+    'polars'
+    """
+    return next((found for found in map(backend_of, values) if found is not None), None)
+
+
+def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
+    """
+    Refuse options that the function they are handed to does not take.
+
+    Parameters
+    ----------
+    options : iterable of str
+        Names of options.
+    function : callable
+        What takes them.
+    what : str
+        Whose options they are, for the message.
+
+    Examples
+    --------
+    >>> require_known(["key"], sorted, "a sort")
+    """
+    known = [key for key in signature(function).parameters if not key.startswith("y_")]
+    for key in options:
+        if key not in known:
+            near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
+            refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
 
 
 def parse_binary(
