@@ -219,7 +219,7 @@ def _std_error(rows: Binary, theta: FloatArray, loss: FloatArray, squares: Float
     whole = 1.0 / rows.n if rows.weight is None else float(((rows.weight / rows.total) ** 2).sum())
     rest = np.maximum(whole - squares[0] - squares[1], 0.0)
     variance = squares[0] * (1.0 - theta - loss) ** 2 + squares[1] * (theta - loss) ** 2 + rest * loss**2
-    return np.sqrt(variance)
+    return np.asarray(np.sqrt(variance))
 
 
 def _jumps(line: BrokenLine) -> FloatArray:
@@ -289,8 +289,8 @@ def sides(rows: Binary, theta: FloatArray, share: FloatArray | None) -> FloatArr
     cell = locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     size = theta.shape[0] + 1
     if share is None:
-        split = np.bincount(2 * cell + (rows.y == 1.0), minlength=2 * size).reshape(size, 2).astype(np.float64)
-        others, events = split[:, 0], split[:, 1]
+        split = np.bincount(2 * cell + (rows.y == 1.0), minlength=2 * size).astype(np.float64)
+        others, events = split[::2], split[1::2]
     else:
         happened = share * rows.y
         events, others = np.bincount(cell, happened, size), np.bincount(cell, share - happened, size)
