@@ -146,9 +146,27 @@ class Binary:
         return float(np.average(self.y, weights=self.weight))
 
 
-def refuse_mapping(y_proba: object) -> None:
+def require_two_classes(k: int) -> None:
     """
-    Several models by name are for displays: a curve is of one.
+    Refuse any number of classes but two.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+
+    Examples
+    --------
+    >>> require_two_classes(2)
+    """
+    if k != 2:
+        rule = "a curve over one probability must have two classes"
+        refuse(rule, f"{k}", "For class k against the rest pass y == k and y_proba[:, k].")
+
+
+def require_one_model(y_proba: object) -> None:
+    """
+    Refuse several models by name, which are for displays, and several classes, before anything is fitted to them.
 
     Parameters
     ----------
@@ -157,11 +175,14 @@ def refuse_mapping(y_proba: object) -> None:
 
     Examples
     --------
-    >>> refuse_mapping([0.2, 0.4])
+    >>> require_one_model([0.2, 0.4])
     """
     if isinstance(y_proba, Mapping):
         rule = "y_proba must be the probabilities of one model"
         refuse(rule, "a mapping", "Call it once per model, or use a display.")
+    shape = getattr(y_proba, "shape", ())
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 2:
+        require_two_classes(shape[1])
 
 
 def backend_among(*values: object) -> str | None:
@@ -240,14 +261,9 @@ def parse_binary(
     Binary
         Rows.
     """
-    refuse_mapping(y_proba)
+    require_one_model(y_proba)
     law = parse_law(y_proba, "y_proba")
-    if n_classes(law) != 2:
-        refuse(
-            "a curve over one probability must have two classes",
-            f"{n_classes(law)}",
-            "For class k against the rest pass y == k and y_proba[:, k].",
-        )
+    require_two_classes(n_classes(law))
     given = GivenLaw("y_proba", law, None, column_names(y_proba))
     backend = backend_of(y_proba)
     sheet = Sheet.of(

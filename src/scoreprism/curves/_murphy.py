@@ -293,5 +293,5 @@ def sides(rows: Binary, theta: FloatArray, share: FloatArray | None) -> FloatArr
         others, events = split[::2], split[1::2]
     else:
         happened = share * rows.y
-        events, others = np.bincount(cell, happened, size), np.bincount(cell, share - happened, size)
+        events, others = (np.bincount(cell, mass, size).astype(np.float64) for mass in (happened, share - happened))
     return np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]])

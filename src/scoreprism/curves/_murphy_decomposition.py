@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_confidence, refuse
-from scoreprism.curves._base import Binary, Curve, refuse_mapping
+from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
 from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
 from scoreprism.decomposition._rows import Plan, Sheet
@@ -229,7 +229,7 @@ def murphy_decomposition(
     >>> curve.names
     ('reliability', 'grouping', 'irreducible')
     """
-    refuse_mapping(y_proba)
+    require_one_model(y_proba)
     sheet, plan = fitted_chain(y_true, y_proba, X, options)
     return _by_threshold(sheet, plan, thresholds, form, level, name)
 
@@ -238,9 +238,7 @@ def _by_threshold(
     sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
 ) -> MurphyDecomposition:
     """Exact lines of every component, and intervals at some thresholds."""
-    if n_classes(sheet.laws[0]) != 2:
-        rule = "decision thresholds must be of two classes"
-        refuse(rule, f"{n_classes(sheet.laws[0])}", "For class k against the rest pass y == k and y_proba[:, k].")
+    require_two_classes(n_classes(sheet.laws[0]))
     form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
     theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
     weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight

@@ -167,5 +167,6 @@ def resolution_plane(
     return ResolutionPlane(
         n=found[0].n, _backend=backend_among(y_true, y_proba, *models.values()), models=tuple(models),
         miscalibration=frozen(terms[:, 0]), discrimination=frozen(terms[:, 1]),
-        risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen, loss=get_loss(loss),
+        risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen,
+        loss=get_loss(loss),
     )  # fmt: skip
