@@ -29,6 +29,15 @@ class Curve(ABC):
         The model.
     n : int
         Number of rows with weight.
+
+    Examples
+    --------
+    >>> from scoreprism.curves import roc_curve
+    >>> curve = roc_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
+    >>> isinstance(curve, Curve), curve.to_dict()["points"]["fpr"]
+    (True, [0.0, 0.0, 0.5, 0.5, 1.0])
+    >>> curve
+    RocCurve: area 0.7500, under the convex hull 0.8750; 5 points (fpr, tpr, threshold) from 4 rows
     """
 
     name: str | None = None

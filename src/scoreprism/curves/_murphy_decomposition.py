@@ -191,7 +191,7 @@ def murphy_decomposition(
     **options: Any,
 ) -> MurphyDecomposition:
     """
-    Reliability, grouping and irreducible loss as functions of the decision threshold: at which decisions is it lost?
+    Reliability, grouping and irreducible loss as functions of the decision threshold: where each of them is lost.
 
     Every proper loss of two classes is a mixture of elementary losses, and the laws C and Q do not depend on the loss.
     So the terms of any loss are integrals of these curves, which `MurphyDecomposition.integrate` computes exactly.
