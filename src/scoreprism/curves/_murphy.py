@@ -256,42 +256,42 @@ def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, Floa
     array([0.25, 0.  ])
     """
     if rows.weight is None:
-        mass = sides(rows, theta, None) / rows.n
+        mass = sides(rows, theta, None)[0] / rows.n
         return mass, mass / rows.n
     share = rows.weight / rows.total
-    return sides(rows, theta, share), sides(rows, theta, share**2)
+    mass, squares = sides(rows, theta, share, share**2)
+    return mass, squares
 
 
-def sides(rows: Binary, theta: FloatArray, share: FloatArray | None) -> FloatArray:
+def sides(rows: Binary, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
     """
     Mass of events at or below each threshold and of non-events above it; no sort.
 
     Parameters
     ----------
     rows : Binary
-        Rows.
+        Rows; their weights are not looked at.
     theta : array of shape (m,)
         Ascending thresholds.
-    share : array of shape (n,) or None
+    *shares : array of shape (n,) or None
         Mass of each row; None counts rows, which is exact.
 
     Returns
     -------
-    array of shape (2, m)
-        Misses, then false alarms.
+    list of arrays of shape (2, m)
+        Misses, then false alarms, for each of the masses.
 
     Examples
     --------
-    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))
+    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))[0]
     array([[0. , 0.5],
            [0. , 0. ]])
     """
-    cell = locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
-    size = theta.shape[0] + 1
-    if share is None:
-        split = np.bincount(2 * cell + (rows.y == 1.0), minlength=2 * size).astype(np.float64)
+    cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
+    cell += rows.y == 1.0
+    found = []
+    for share in shares:
+        split = np.bincount(cell, share, 2 * theta.shape[0] + 2).astype(np.float64)
         others, events = split[::2], split[1::2]
-    else:
-        happened = share * rows.y
-        events, others = (np.bincount(cell, mass, size).astype(np.float64) for mass in (happened, share - happened))
-    return np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]])
+        found.append(np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]]))
+    return found

@@ -332,7 +332,7 @@ def _of_counts(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> F
     covariance = np.empty((theta.size, levels, levels))
     for a, b in combinations_with_replacement(range(levels), 2):
         both = np.where(y == 1.0, np.maximum(laws[a], laws[b]), np.minimum(laws[a], laws[b]))
-        mass = unit * sides(Binary(both, y), theta, squares)
+        mass = unit * sides(Binary(both, y), theta, squares)[0]
         covariance[:, a, b] = covariance[:, b, a] = (mass * costs**2).sum(axis=0)
         if a == b:
             first[a] = (mass * costs).sum(axis=0)
