@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._validation import parse_confidence, refuse
 from scoreprism.curves._base import Binary, Curve, parse_binary
-from scoreprism.curves._murphy import parse_thresholds, sides
+from scoreprism.curves._murphy import parse_thresholds, sides_and_squares
 from scoreprism.intervals import quantile
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
@@ -110,12 +110,10 @@ def net_benefit(
         refuse("thresholds of net benefit must be below 1", "1", "There a false alarm would weigh infinitely.")
     confidence = parse_confidence(level)
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
-    share, odds = rows.weights / rows.total, theta / (1.0 - theta)
-    true, false = _acted_on(rows, theta, share)
+    odds = theta / (1.0 - theta)
+    true, false, error = _acted_on(rows, theta, odds)
     benefit = true - odds * false
-    true, false = _acted_on(rows, theta, share**2)
-    variance = true + odds**2 * false - 2.0 * benefit * (true - odds * false) + benefit**2 * float((share**2).sum())
-    reach = quantile(confidence, two_sided=True) * np.sqrt(np.maximum(variance, 0.0))
+    reach = quantile(confidence, two_sided=True) * error
     if rows.n == 1:
         reach[:] = np.nan
     return NetBenefit(
@@ -125,7 +123,13 @@ def net_benefit(
     )  # fmt: skip
 
 
-def _acted_on(rows: Binary, theta: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mass of events and of non-events above each threshold."""
-    missed, alarms = sides(rows, theta, share)
-    return float(share @ rows.y) - missed, alarms
+def _acted_on(rows: Binary, theta: FloatArray, odds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Share of events and of non-events above each threshold, and the standard error of the net benefit."""
+    mass, squares = sides_and_squares(rows, theta)
+    share = rows.weights / rows.total
+    true, false = np.maximum(rows.rate - mass[0], 0.0), mass[1]
+    hits, alarms = np.maximum(float(share**2 @ rows.y) - squares[0], 0.0), squares[1]
+    rest = np.maximum(float(share @ share) - hits - alarms, 0.0)
+    benefit = true - odds * false
+    variance = hits * (1.0 - benefit) ** 2 + alarms * (odds + benefit) ** 2 + rest * benefit**2
+    return true, false, np.sqrt(variance)

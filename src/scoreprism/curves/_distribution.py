@@ -109,11 +109,14 @@ def histogram(rows: Binary, count: int, name: str | None = None) -> ScoreDistrib
     ScoreDistribution
         Shares of the weight.
     """
+    edges = np.linspace(0.0, 1.0, count + 1)
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
+    # the product is rounded: 0.58 · 50 is below 29, though 0.58 is the edge itself
+    cell += (rows.score >= edges[cell + 1]) & (cell < count - 1)
+    cell -= rows.score < edges[cell]
     share = rows.weights / rows.total
     events = np.bincount(cell, share * rows.y, count).astype(np.float64)
     others = np.bincount(cell, share * (1.0 - rows.y), count).astype(np.float64)
-    edges = np.linspace(0.0, 1.0, count + 1)
     return ScoreDistribution(
         name=name, n=rows.n, _backend=rows.backend, edges=frozen(edges), events=frozen(events), others=frozen(others)
     )

@@ -63,14 +63,61 @@ class BrokenLine:
         return float(left.sum() + right.sum())
 
 
-def _summed(at: FloatArray, du: FloatArray, dv: FloatArray) -> BrokenLine:
-    """From changes at points: `du` is added from a point on, `dv` up to it."""
-    order = np.argsort(at, kind="stable")
-    ranked = at[order]
+def pooled(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """
+    Sums of columns over equal points.
+
+    A radix sort of 16 bits comes first: after it a merge sort finds nearly everything in place, which takes a third of
+    the time of an argsort.
+
+    Parameters
+    ----------
+    at : array of shape (n,)
+        Points in [0, 1].
+    *columns : array of shape (n,)
+        What to sum.
+
+    Returns
+    -------
+    tuple of array and list of arrays
+        Distinct points, ascending, and the sums of each column.
+
+    Examples
+    --------
+    >>> pooled(np.array([0.7, 0.2, 0.7]), np.array([1.0, 2.0, 3.0]))
+    (array([0.2, 0.7]), [array([2., 4.])])
+    """
+    order = (at * 65535.0).astype(np.uint16).argsort(kind="stable")
+    order = order.take(at.take(order).argsort(kind="stable"))
+    ranked = at.take(order)
     first = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
-    u = np.cumsum(np.add.reduceat(du[order], first))
-    v = np.cumsum(np.add.reduceat(dv[order], first)[::-1])[::-1]
-    points, after = ranked[first], np.append(v[1:], 0.0)
+    return ranked.take(first), [np.add.reduceat(column.take(order), first) for column in columns]
+
+
+def summed(points: FloatArray, du: FloatArray, dv: FloatArray) -> BrokenLine:
+    """
+    The line with given changes: `du` is added from a point on, `dv` up to it.
+
+    Parameters
+    ----------
+    points : array of shape (m,)
+        Distinct points, ascending.
+    du, dv : array of shape (m,)
+        Changes.
+
+    Returns
+    -------
+    BrokenLine
+        From 0 on.
+
+    Examples
+    --------
+    >>> summed(np.array([0.5]), np.array([1.0]), np.array([1.0]))(np.array([0.2, 0.9])).round(12)
+    array([0.2, 0.1])
+    """
+    u = np.cumsum(du)
+    v = np.cumsum(dv[::-1])[::-1]
+    after = np.append(v[1:], 0.0)
     if points[0] > 0.0:
         return BrokenLine(np.append(0.0, points), np.append(0.0, u), np.append(v[0], after))
     return BrokenLine(points, u, after)
@@ -96,7 +143,8 @@ def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> B
     >>> mean_losses(np.array([0.3]), np.array([1]), np.array([1.0])).integrate(get_loss("brier")).__round__(12)
     0.49
     """
-    return _summed(p, share * y, share * (1 - y))
+    points, (du, dv) = pooled(p, share * y, share * (1 - y))
+    return summed(points, du, dv)
 
 
 def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenLine:
@@ -118,12 +166,43 @@ def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenL
     >>> mean_divergences(np.array([0.3]), np.array([0.5]), np.array([1.0]))(np.array([0.3, 0.4, 0.5])).round(12)
     array([0.2, 0.1, 0. ])
     """
+    return mean_spreads(p[None], q, share)
+
+
+def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenLine:
+    """
+    Σ share · Σ_k d_θ(p_k, q): several predictions per row, judged against the same law.
+
+    Parameters
+    ----------
+    p : array of shape (k, n)
+        Predictions.
+    q, share : array of shape (n,)
+        Laws they are judged against, and weights.
+
+    Returns
+    -------
+    BrokenLine
+        Exact at every θ.
+
+    Examples
+    --------
+    >>> mean_spreads(np.array([[0.3], [0.7]]), np.array([0.5]), np.array([1.0]))(np.array([0.4, 0.6])).round(12)
+    array([0.1, 0.1])
+    """
     moved = p != q  # what stays where it is adds nothing, and a million of zeros would only be sorted
-    p, q, share = p[moved], q[moved], share[moved]
-    if not p.size:
+    times = moved.sum(axis=0)
+    ends = np.flatnonzero(times)
+    if not ends.size:
         return BrokenLine(np.zeros(1), np.zeros(1), np.zeros(1))
-    up, down = share * q, share * (1.0 - q)
-    return _summed(np.concatenate([p, q]), np.concatenate([up, -up]), np.concatenate([down, -down]))
+    rows = np.nonzero(moved)[1]
+    up, down, back = share * q, share * (1.0 - q), -times[ends]
+    points, (du, dv) = pooled(
+        np.concatenate([p[moved], q[ends]]),
+        np.concatenate([up[rows], back * up[ends]]),
+        np.concatenate([down[rows], back * down[ends]]),
+    )
+    return summed(points, du, dv)
 
 
 def mean_entropies(q: FloatArray, share: FloatArray) -> BrokenLine:
@@ -145,4 +224,5 @@ def mean_entropies(q: FloatArray, share: FloatArray) -> BrokenLine:
     >>> mean_entropies(np.array([0.5]), np.array([1.0]))(np.array([0.2, 0.8])).round(12)
     array([0.1, 0.1])
     """
-    return _summed(q, share * q, share * (1.0 - q))
+    points, (du, dv) = pooled(q, share * q, share * (1.0 - q))
+    return summed(points, du, dv)

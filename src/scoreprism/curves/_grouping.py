@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import parse_confidence, parse_count, refuse
-from scoreprism.curves._base import Curve
+from scoreprism.curves._base import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.losses import get_loss
@@ -123,10 +123,9 @@ def grouping_curve(
     array([0.3])
     """
     count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+    require_one_model(y_proba)
     sheet, plan = fitted_chain(y_true, y_proba, X, options)
-    if n_classes(sheet.laws[0]) != 2:
-        rule = "a grouping curve must have two classes"
-        refuse(rule, f"{n_classes(sheet.laws[0])}", "For class k against the rest pass y == k and y_proba[:, k].")
+    require_two_classes(n_classes(sheet.laws[0]))
     if len(sheet.laws) != 3:
         rule = "a grouping curve must have the levels S, C and Q"
         refuse(rule, ", ".join(plan.levels), "Pass X or q=, and no further levels.")

@@ -8,8 +8,8 @@ import numpy as np
 
 from scoreprism._validation import parse_numbers, refuse
 from scoreprism.curves._base import Binary, Curve, parse_binary
-from scoreprism.curves._elementary import BrokenLine, mean_losses
-from scoreprism.isotonic import locate
+from scoreprism.curves._elementary import BrokenLine, pooled, summed
+from scoreprism.isotonic import locate, pool_ties
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
@@ -181,26 +181,45 @@ def murphy_curve(
     array([0.0625, 0.125 ])
     """
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
-    share = rows.weights / rows.total
-    line = None
     if thresholds is None:
-        line = mean_losses(rows.score, rows.y, share)
-        theta = np.repeat(np.unique(np.append(line.at, 1.0)), 2)
-        mass = _jumps(line)
-        squares = _jumps(mean_losses(rows.score, rows.y, share**2)) if rows.weight is not None else mass / rows.n
+        line, mass, squares = _everywhere(rows)
+        theta = np.repeat(line.at if line.at[-1] == 1.0 else np.append(line.at, 1.0), 2)
     else:
-        theta = np.unique(parse_thresholds(thresholds))
-        mass = sides(rows, theta, share)
-        squares = sides(rows, theta, share**2) if rows.weight is not None else mass / rows.n
-    miss, alarm = 1.0 - theta, theta
-    loss = mass[0] * miss + mass[1] * alarm
-    first, second = squares[0] * miss + squares[1] * alarm, squares[0] * miss**2 + squares[1] * alarm**2
-    variance = second - 2.0 * loss * first + loss**2 * float((share**2).sum())
-    error = np.sqrt(np.maximum(variance, 0.0)) if rows.n > 1 else np.full(theta.shape, np.nan)
+        line, theta = None, np.unique(parse_thresholds(thresholds))
+        mass, squares = sides_and_squares(rows, theta)
+    loss = mass[0] * (1.0 - theta) + mass[1] * theta
+    error = _std_error(rows, theta, loss, squares) if rows.n > 1 else np.full(theta.shape, np.nan)
     return MurphyCurve(
         name=name, n=rows.n, _backend=rows.backend, theta=frozen(theta), loss=frozen(loss), std_error=frozen(error),
         _line=line, rate=rows.rate,
     )  # fmt: skip
+
+
+def _everywhere(rows: Binary) -> tuple[BrokenLine, FloatArray, FloatArray]:
+    """The exact line; then misses and false alarms on both sides of every jump: their mass, and of squared shares."""
+    if rows.weight is None:  # counts are exact, and sorting packed words is faster than an argsort
+        score, held, events = pool_ties(rows.score, rows.y)
+        counts = summed(score, events, held - events)
+        line = BrokenLine(counts.at, counts.u / rows.n, counts.v / rows.n)
+        mass = _jumps(line)
+        return line, mass, mass / rows.n
+    share = rows.weight / rows.total
+    miss, alarm = share * rows.y, share * (1.0 - rows.y)
+    points, (u, v, uu, vv) = pooled(rows.score, miss, alarm, share * miss, share * alarm)
+    line = summed(points, u, v)
+    return line, _jumps(line), _jumps(summed(points, uu, vv))
+
+
+def _std_error(rows: Binary, theta: FloatArray, loss: FloatArray, squares: FloatArray) -> FloatArray:
+    """
+    Standard errors: Σ share²(r − r̄)², where r is 1 − θ for a miss, θ for a false alarm and 0 for all others.
+
+    A sum of squares cancels nothing: where all rows have the same loss it is zero, not the root of a rounding error.
+    """
+    whole = 1.0 / rows.n if rows.weight is None else float(((rows.weight / rows.total) ** 2).sum())
+    rest = np.maximum(whole - squares[0] - squares[1], 0.0)
+    variance = squares[0] * (1.0 - theta - loss) ** 2 + squares[1] * (theta - loss) ** 2 + rest * loss**2
+    return np.asarray(np.sqrt(variance))
 
 
 def _jumps(line: BrokenLine) -> FloatArray:
@@ -215,9 +234,9 @@ def _jumps(line: BrokenLine) -> FloatArray:
     return np.stack(parts)
 
 
-def sides(rows: Binary, theta: FloatArray, share: FloatArray) -> FloatArray:
+def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
-    Mass of events at or below each threshold and of non-events above it; no sort.
+    Misses and false alarms at each threshold: their share of the weight, and the sums of squared shares.
 
     Parameters
     ----------
@@ -225,23 +244,54 @@ def sides(rows: Binary, theta: FloatArray, share: FloatArray) -> FloatArray:
         Rows.
     theta : array of shape (m,)
         Ascending thresholds.
-    share : array of shape (n,)
-        Mass of each row.
 
     Returns
     -------
-    array of shape (2, m)
+    tuple of two arrays of shape (2, m)
         Misses, then false alarms.
 
     Examples
     --------
-    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))
+    >>> sides_and_squares(parse_binary([0, 1], [0.4, 0.6]), np.array([0.7]))[1].ravel()
+    array([0.25, 0.  ])
+    """
+    if rows.weight is None:
+        mass = sides(rows, theta, None)[0] / rows.n
+        return mass, mass / rows.n
+    share = rows.weight / rows.total
+    mass, squares = sides(rows, theta, share, share**2)
+    return mass, squares
+
+
+def sides(rows: Binary, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
+    """
+    Mass of events at or below each threshold and of non-events above it; no sort.
+
+    Parameters
+    ----------
+    rows : Binary
+        Rows; their weights are not looked at.
+    theta : array of shape (m,)
+        Ascending thresholds.
+    *shares : array of shape (n,) or None
+        Mass of each row; None counts rows, which is exact.
+
+    Returns
+    -------
+    list of arrays of shape (2, m)
+        Misses, then false alarms, for each of the masses.
+
+    Examples
+    --------
+    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))[0]
     array([[0. , 0.5],
            [0. , 0. ]])
     """
-    cell = locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
-    size = theta.shape[0] + 1
-    mass = np.bincount(cell, share, size)
-    events = np.bincount(cell, share * rows.y, size)
-    others = mass - events
-    return np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]])
+    cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
+    cell += rows.y == 1.0
+    found = []
+    for share in shares:
+        split = np.bincount(cell, share, 2 * theta.shape[0] + 2).astype(np.float64)
+        others, events = split[::2], split[1::2]
+        found.append(np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]]))
+    return found

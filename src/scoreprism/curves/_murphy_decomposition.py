@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_confidence, refuse
-from scoreprism.curves._base import Curve
-from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses
-from scoreprism.curves._murphy import of_certainty, parse_thresholds
-from scoreprism.decomposition._rows import Plan, Sheet, mean_loss
+from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
+from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
+from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
+from scoreprism.decomposition._rows import Plan, Sheet
 from scoreprism.estimation._decompose import fitted_chain
+from scoreprism.exceptions import InfiniteLossError
 from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism.levels import Chain
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.losses._threshold import Elementary
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
 
 #: Where intervals are given unless other thresholds are asked for.
@@ -35,7 +35,7 @@ class MurphyDecomposition(Curve):
     Attributes
     ----------
     names : tuple of str
-        Terms in order.
+        Terms in order; under plug-in the last is the residual, so that terms always add up to the Murphy curve.
     theta : array of shape (m,)
         Thresholds at which values and intervals are given.
     values : array of shape (m, terms)
@@ -71,7 +71,9 @@ class MurphyDecomposition(Curve):
     form: str
     notes: tuple[str, ...] = ()
     _lines: tuple[BrokenLine, ...] = ()
+    _levels: tuple[str, ...] = ()
     _rate: float = 0.0
+    _last_rate: float = 0.0
 
     def at(self, theta: ArrayLike) -> FloatArray:
         """
@@ -106,17 +108,33 @@ class MurphyDecomposition(Curve):
         """
         chosen = get_loss(loss)
         found = np.array([line.integrate(chosen) for line in self._lines])
+        levels = len(self._levels)
+        if self.form == "plugin":
+            found[-1] += of_certainty(chosen, self._last_rate)
+        elif np.isinf(found[1:levels]).any():
+            worst = self._levels[1 + int(np.argmax(found[1:levels]))]
+            raise InfiniteLossError(
+                f"level {worst!r} must have a finite {chosen!s} loss in every row; the law gives probability 0 to what "
+                "happened. Use form='plugin', or give a law that is kept away from 0."
+            )
+        found[:levels] += of_certainty(chosen, self._rate)
         terms = self._combined(found[None])[0]
-        terms[-1] += of_certainty(chosen, self._rate)
         return dict(zip(self.names, terms.tolist(), strict=True))
+
+    def _steps(self, components: FloatArray) -> FloatArray:
+        """Losses of levels made steps from one to the next; spreads and divergences as they are."""
+        levels = len(self._levels)
+        steps = components.copy()
+        with np.errstate(invalid="ignore"):  # under plug-in two infinite losses may follow each other
+            steps[:, : levels - 1] -= components[:, 1:levels]
+        return steps
 
     def _combined(self, components: FloatArray) -> FloatArray:
         """Terms from the means of losses, spreads and divergences, a line per threshold."""
-        levels = len(self.names)
-        steps = components.copy()
-        steps[:, : levels - 1] -= components[:, 1:levels]
-        terms = [coefficients(self.form, t, levels) for t in range(levels)]
-        return np.stack([sum(c * steps[:, i] for i, c in term.items()) for term in terms], axis=1)
+        steps, levels = self._steps(components), len(self._levels)
+        terms = [coefficients(self.form, t, levels) for t in range(len(self.names))]
+        with np.errstate(invalid="ignore"):
+            return np.stack([sum(c * steps[:, i] for i, c in term.items()) for term in terms], axis=1)
 
     def _columns(self) -> dict[str, FloatArray]:
         columns = {"theta": self.theta}
@@ -173,7 +191,7 @@ def murphy_decomposition(
     **options: Any,
 ) -> MurphyDecomposition:
     """
-    Reliability, grouping and irreducible loss as functions of the decision threshold: at which decisions is it lost?
+    Reliability, grouping and irreducible loss as functions of the decision threshold: where each of them is lost.
 
     Every proper loss of two classes is a mixture of elementary losses, and the laws C and Q do not depend on the loss.
     So the terms of any loss are integrals of these curves, which `MurphyDecomposition.integrate` computes exactly.
@@ -211,6 +229,7 @@ def murphy_decomposition(
     >>> curve.names
     ('reliability', 'grouping', 'irreducible')
     """
+    require_one_model(y_proba)
     sheet, plan = fitted_chain(y_true, y_proba, X, options)
     return _by_threshold(sheet, plan, thresholds, form, level, name)
 
@@ -219,19 +238,22 @@ def _by_threshold(
     sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
 ) -> MurphyDecomposition:
     """Exact lines of every component, and intervals at some thresholds."""
-    if n_classes(sheet.laws[0]) != 2:
-        rule = "decision thresholds must be of two classes"
-        refuse(rule, f"{n_classes(sheet.laws[0])}", "For class k against the rest pass y == k and y_proba[:, k].")
-    form = parse_choice(form, FORMS, "form")
+    require_two_classes(n_classes(sheet.laws[0]))
+    form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
     theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
     weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    held = np.flatnonzero(weight)
+    if held.size < sheet.n:  # a row without weight is absent: it must not put jumps into the lines
+        sheet, weight = sheet.rows(held), weight[held]
+    share = weight / weight.sum()
+    residual = ("residual",) if form == "plugin" else ()
     curve = MurphyDecomposition(
-        name=name, n=int((weight > 0).sum()), _backend=sheet.backend, names=plan.names, theta=frozen(theta),
-        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=parse_confidence(level), form=form,
-        notes=plan.notes, _lines=tuple(_components(sheet, form, weight / weight.sum())),
-        _rate=mean_loss(sheet.y.astype(np.float64), sheet.weight),
+        name=name, n=sheet.n, _backend=sheet.backend, names=(*plan.names, *residual), theta=frozen(theta),
+        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=plan.notes,
+        _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
+        _last_rate=float(share @ as_vector(sheet.laws[-1])),
     )  # fmt: skip
-    ends = np.array([_intervals(sheet, plan, curve, point) for point in theta])
+    ends = _intervals(sheet, curve, (*plan.roles, *residual), share)
     return replace(curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]))
 
 
@@ -252,23 +274,69 @@ def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> Broke
     if folds is None:
         return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
     flat = np.stack([as_vector(fold) for fold in folds])
-    centre = np.broadcast_to(flat.mean(axis=0), flat.shape)
-    return mean_divergences(flat.ravel(), centre.ravel(), np.tile(factor * share, flat.shape[0]))
+    return mean_spreads(flat, flat.mean(axis=0), factor * share)
 
 
-def _intervals(sheet: Sheet, plan: Plan, curve: MurphyDecomposition, theta: float) -> list[tuple[float, float]]:
-    """The interval of every term at one threshold, from the rows of the elementary loss."""
-    levels = len(plan.names)
-    if not 0.0 < theta < 1.0:  # nobody decides there: every loss is zero
-        return [(0.0, 0.0)] * levels
-    losses = np.stack([Elementary(theta).evaluate(law, sheet.y) for law in sheet.laws])
-    rows = Moments.of(losses, np.empty((0, sheet.n)), sheet.weight, sheet.groups, population=sheet.population)
-    spreads = np.array([float(line(np.array([theta]))[0]) for line in curve._lines[levels : 2 * levels]])
-    covariance = np.zeros((2 * levels, 2 * levels))
-    covariance[:levels, :levels] = rows.covariance
-    moments = Moments(np.concatenate([rows.mean, spreads]), covariance)
-    found = [
-        TermInference(term, role, t, 1, levels, moments).bracket(curve.level)
-        for t, (term, role) in enumerate(zip(plan.names, plan.roles, strict=True))
-    ]
-    return [(interval.low, interval.high) for interval in found]
+def _intervals(sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray) -> FloatArray:
+    """The interval of every term at every threshold, shape (m, terms, 2)."""
+    levels = len(curve._levels)
+    means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
+    covariances = _covariances(sheet, curve, share)
+    found = np.empty((curve.theta.size, len(roles), 2))
+    for i, mean in enumerate(means):
+        moments = Moments(mean, covariances[i])
+        for t, (term, role) in enumerate(zip(curve.names, roles, strict=True)):
+            interval = TermInference(term, role, t, 1, levels, moments).bracket(curve.level)
+            found[i, t] = interval.low, interval.high
+    return found
+
+
+def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+    """Covariance of the mean components at every threshold; the spreads of fitted laws count as known."""
+    levels, size = len(curve._levels), len(curve._lines)
+    whole = np.zeros((curve.theta.size, size, size))
+    if not sheet.population:
+        used = np.r_[0:levels, 2 * levels : size]
+        by_rows = sheet.groups is not None or curve.form == "plugin"
+        whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
+    return whole
+
+
+def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
+    """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
+    laws = np.stack([as_vector(law) for law in sheet.laws])
+    extras = np.empty((0, sheet.n))
+    found = []
+    for theta in curve.theta:
+        below = laws <= theta
+        losses = np.where(sheet.y == 1, (1.0 - theta) * below, theta * ~below)
+        if curve.form == "plugin":
+            wrong = np.where(below[:-1], laws[1:] - theta, theta - laws[1:])
+            entropy = np.minimum(theta * (1.0 - laws[-1:]), (1.0 - theta) * laws[-1:])
+            extras = np.concatenate([np.maximum(wrong, 0.0), entropy])
+        found.append(Moments.of(losses, extras, sheet.weight, sheet.groups).covariance)
+    return np.stack(found)
+
+
+def _of_counts(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+    """
+    Covariance of the steps between levels at all thresholds, from one pass over the rows for each pair of levels.
+
+    Two levels both miss an event where the larger of their predictions is at most θ, and both raise a false alarm where
+    the smaller one exceeds it.
+    """
+    laws, y, theta = [as_vector(law) for law in sheet.laws], sheet.y.astype(np.float64), curve.theta
+    levels, total, costs = len(laws), float(share @ share), np.stack([1.0 - theta, theta])
+    squares, unit = (None, sheet.n**-2.0) if sheet.weight is None else (share**2, 1.0)
+    mean, first = np.stack([line(theta) for line in curve._lines[:levels]]), np.empty((levels, theta.size))
+    covariance = np.empty((theta.size, levels, levels))
+    for a, b in combinations_with_replacement(range(levels), 2):
+        both = np.where(y == 1.0, np.maximum(laws[a], laws[b]), np.minimum(laws[a], laws[b]))
+        mass = unit * sides(Binary(both, y), theta, squares)[0]
+        covariance[:, a, b] = covariance[:, b, a] = (mass * costs**2).sum(axis=0)
+        if a == b:
+            first[a] = (mass * costs).sum(axis=0)
+    cross = np.einsum("am,bm->mab", mean, first)
+    covariance += total * np.einsum("am,bm->mab", mean, mean) - cross - cross.transpose(0, 2, 1)
+    steps = np.eye(levels) - np.eye(levels, k=1)
+    return steps @ covariance @ steps.T if sheet.n > 1 else np.full_like(covariance, np.nan)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice
-from scoreprism.curves._base import Curve
+from scoreprism._validation import listed, parse_choice, refuse
+from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
 from scoreprism.estimation._compare import compare, parse_models
-from scoreprism.frames import backend_of
+from scoreprism.estimation._decompose import decompose
+from scoreprism.frames import make_frame
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
@@ -79,8 +80,6 @@ class ResolutionPlane(Curve):
         frame
             Model, miscalibration, discrimination, loss.
         """
-        from scoreprism.frames import make_frame
-
         return make_frame({"model": list(self.models), **self._columns()}, backend or self._backend)
 
     def _columns(self) -> dict[str, FloatArray]:
@@ -158,11 +157,16 @@ def resolution_plane(
     """
     chosen = parse_choice(method, PLANES, "method")
     models = parse_models(y_proba, "y_proba")
+    if chosen == "corp" and options:
+        rule = "method='corp' must have no further options"
+        refuse(rule, listed(map(repr, options)), "Leave them out, or use method='crossfit'.")
+    require_known(options, decompose, "method='crossfit'")
     shared = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes, "clip": clip}
     found = PLANES[chosen](y_true, models, {"loss": loss, **shared, **options})
     terms = np.array([[d.terms[name] for name in d.names] for d in found])
     return ResolutionPlane(
-        n=found[0].n, _backend=backend_of(y_true), models=tuple(models), miscalibration=frozen(terms[:, 0]),
-        discrimination=frozen(terms[:, 1]), risk=frozen(np.array([d.risk for d in found])),
-        uncertainty=float(terms[0, 2]), method=chosen, loss=get_loss(loss),
+        n=found[0].n, _backend=backend_among(y_true, y_proba, *models.values()), models=tuple(models),
+        miscalibration=frozen(terms[:, 0]), discrimination=frozen(terms[:, 1]),
+        risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen,
+        loss=get_loss(loss),
     )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import parse_confidence, refuse
-from scoreprism.curves._base import Curve
+from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.estimation._compare import compare
-from scoreprism.frames import backend_of
+from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
@@ -122,14 +122,15 @@ def stagewise_curve(
     """
     confidence = parse_confidence(level)
     numbers, scores = _parse_stages(stages)
-    models = {f"stage {number:g}": score for number, score in zip(numbers, scores, strict=True)}
+    require_known(options, decompose, "a stagewise curve")
+    models = {f"stage {number!r}": score for number, score in zip(numbers.tolist(), scores, strict=True)}
     found = list(compare(models, y_true, X, loss=loss, random_state=random_state, **options).decompositions.values())
     names = found[0].names
     intervals = [[d.interval(term, confidence) for term in names] for d in found]
     values = np.array([list(d.terms.values()) for d in found])
     ends = np.array([[(interval.low, interval.high) for interval in line] for line in intervals])
     return StagewiseCurve(
-        name=name, n=found[0].n, _backend=backend_of(y_true), names=names, stages=frozen(numbers),
+        name=name, n=found[0].n, _backend=backend_among(y_true, *scores, X), names=names, stages=frozen(numbers),
         risk=frozen(np.array([d.risk for d in found])), values=frozen(values),
         low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), level=confidence, loss=found[0].loss,
     )  # fmt: skip
