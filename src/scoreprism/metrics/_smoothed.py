@@ -1,0 +1,434 @@
+"""Metrics of a smoothed curve: LCS, ICI, E50, E90 and Emax, and the first two for several classes."""
+
+from __future__ import annotations
+
+from scoreprism._validation import parse_choice, refuse
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import make_crossfit
+from scoreprism.metrics._curves import SmoothCurve, parse_smoother
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._gaps import (
+    Curve,
+    GapInference,
+    Joined,
+    Norm,
+    QuantileNorm,
+    largest,
+    mean_absolute,
+    root_mean_square,
+)
+from scoreprism.metrics._rows import Rows, one_vs_rest, parse_rows, two_classes
+from scoreprism.simplex import ArrayLike, IntArray
+
+#: Where the local calibration score is averaged.
+OVER = ("sample", "density")
+_SEVERAL = "Use classwise_lcs or classwise_ici for several classes."
+
+
+def _folds(rows: Rows, cv: object) -> IntArray | None:
+    """The fold of every row; random folds are drawn with seed 0."""
+    if cv is None:
+        return None
+    plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
+    if not plan.whole:
+        missing = int((plan.home < 0).sum())
+        refuse("cv must test every row", f"{missing} rows that no split tests", "Use K folds, for example cv=5.")
+    return plan.home
+
+
+def _curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> tuple[SmoothCurve, str]:
+    """The curve of a smoother, shared by the metrics of a table, and what it is."""
+    found, label = parse_smoother(smoother)
+    key = ("smooth", smoother if isinstance(smoother, str) else id(smoother), repr(cv), on_grid)
+    curve = rows.kept(key, lambda: SmoothCurve(rows, found, _folds(rows, cv), on_grid))
+    return curve, label + ("" if cv is None else f", cross-fitted (cv={cv})")
+
+
+def _estimate(name: str, curve: Curve, norm: Norm, method: str, power: int = 1) -> Estimate:
+    value = float(norm(curve.profile.gap, curve.profile.mass))
+    return Estimate(value**power, name, method, GapInference(curve, norm, value, power))
+
+
+def _of_two(name: str, norm: Norm, rows: Rows, smoother: object, cv: object) -> Estimate:
+    curve, label = _curve(two_classes(rows, name, _SEVERAL), smoother, cv)
+    return _estimate(name, curve, norm, label)
+
+
+def _classwise(name: str, norm: Norm, rows: Rows, smoother: object, cv: object, power: int = 1) -> Estimate:
+    parts = one_vs_rest(rows)
+    curves = [_curve(part, smoother, cv) for part in parts]
+    shares, orders = [1.0 / len(parts)] * len(parts), [part.order for part in parts]
+    key = ("classwise", smoother if isinstance(smoother, str) else id(smoother), repr(cv))
+    joined = rows.kept(key, lambda: Joined(rows, [curve for curve, _ in curves], shares, orders))
+    return _estimate(name, joined, norm, f"{curves[0][1]}; mean over {len(parts)} classes", power)
+
+
+def lcs(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    over: str = "sample",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Local calibration score: mean of (S − ĝ(S))².
+
+    The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise of
+    ĝ: a calibrated score has a positive one.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    over : {"sample", "density"}, default="sample"
+        Average over the rows, or over the points of {0, 1/99, …, 1} within the range of the scores weighted with the
+        density of the scores, as in the authors' earlier R code (its ĝ:
+        ``LocalRegression(degree=0, span=0.15, kernel="uniform")``).
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The score; its square root is a distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(lcs(rng.random(1000) < s**2, s), 4)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    two_classes(rows, "lcs", _SEVERAL)
+    on_grid = parse_choice(over, OVER, "over") == "density"
+    if on_grid and cv is not None:
+        refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
+    curve, label = _curve(rows, smoother, cv, on_grid=on_grid)
+    return _estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
+
+
+def ici(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    Also called Eavg. It is biased upwards by the noise of ĝ: a calibrated score has a positive one.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The index.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(ici(rng.random(1000) < s**2, s), 3)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _of_two("ici", mean_absolute, rows, smoother, cv)
+
+
+def e50(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    E50: median of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    It is biased upwards by the noise of ĝ.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The median: where half of the weight has smaller gaps, or the middle of the two rows where exactly half has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(e50(rng.random(1000) < s**2, s), 3)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _of_two("e50", QuantileNorm(0.5), rows, smoother, cv)
+
+
+def e90(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    E90: 90th percentile of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    It is biased upwards by the noise of ĝ.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The percentile: where 90 % of the weight has smaller gaps, or the middle of the two rows where exactly that has;
+        R's default interpolates between the same two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(e90(rng.random(1000) < s**2, s), 3)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _of_two("e90", QuantileNorm(0.9), rows, smoother, cv)
+
+
+def emax(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    The noisiest of them: it is where ĝ has fewest neighbours, and biased upwards most.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The largest gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(emax(rng.random(1000) < s**2, s), 3)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _of_two("emax", largest, rows, smoother, cv)
+
+
+def classwise_lcs(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Local calibration score of every class against the rest, averaged over the classes.
+
+    `lcs` of each column of probabilities, with equal shares of the classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like of shape (n, K)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.dirichlet([1, 2, 3], 500)
+    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    >>> round(classwise_lcs(y, s), 4)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _classwise("classwise_lcs", root_mean_square, rows, smoother, cv, 2)
+
+
+def classwise_ici(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    smoother: object = "loess",
+    cv: object = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Integrated calibration index of every class against the rest, averaged over the classes.
+
+    `ici` of each column of probabilities, with equal shares of the classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like of shape (n, K)
+        Predicted probabilities S.
+    smoother : str, LocalRegression or Calibrator, default="loess"
+        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.
+    cv : int, splitter or iterable, optional
+        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.dirichlet([1, 2, 3], 500)
+    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    >>> round(classwise_ici(y, s), 4)
+    0.0
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    return _classwise("classwise_ici", mean_absolute, rows, smoother, cv)
