@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         intervals,
         levels,
         losses,
+        metrics,
         references,
         simplex,
     )
@@ -88,6 +89,7 @@ __all__ = [
     "intervals",
     "levels",
     "losses",
+    "metrics",
     "references",
     "required_sample_size",
     "resolution_decomposition",
@@ -127,7 +129,7 @@ _HOME = {
 }
 _MODULES = frozenset(
     {"calibrators", "crossfit", "datasets", "decomposition", "estimation", "exceptions", "finite", "inference"}
-    | {"intervals", "levels", "losses", "references", "simplex"}
+    | {"intervals", "levels", "losses", "metrics", "references", "simplex"}
 )
 
 

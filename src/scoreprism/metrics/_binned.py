@@ -1,4 +1,4 @@
-"""Metrics of bins: ECE, ACE, MCE and RMS calibration error, two of them less their bias, and those of several classes."""
+"""Metrics of bins: ECE, ACE, MCE and RMS calibration error, less their bias too, and those of several classes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def ace(
     Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
 
     With bins of equal mass (Nixon et al. 2019). With ``strategy="uniform"`` it is the average calibration error, which
-    netcal calls ACE. Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    netcal calls ACE. Bins hide what cancels inside them and add the noise of their means: it can lie below and above
+    the truth.
 
     Parameters
     ----------
@@ -427,7 +428,8 @@ def classwise_ace(
     """
     Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
 
-    Every bin of every class counts once. Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Every bin of every class counts once. Bins hide what cancels inside them and add the noise of their means: it can
+    lie below and above the truth.
 
     Parameters
     ----------
@@ -474,7 +476,8 @@ def classwise_rmsce(
     """
     Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
 
-    The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Bins hide what
+    cancels inside them and add the noise of their means: it can lie below and above the truth.
 
     Parameters
     ----------
@@ -521,7 +524,8 @@ def confidence_ece(
     """
     Confidence ECE: `ece` of the largest probability as a prediction that its class is right (Guo et al. 2017).
 
-    What is called ECE for several classes in most papers. It says nothing about the other probabilities. Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    What is called ECE for several classes in most papers. It says nothing about the other probabilities. Bins hide
+    what cancels inside them and add the noise of their means: it can lie below and above the truth.
 
     Parameters
     ----------
@@ -569,7 +573,8 @@ def top_label_ece(
     """
     Top-label ECE: `confidence_ece` within the rows of each predicted class (Gupta & Ramdas 2022).
 
-    Confidence may be right on average and wrong for every class: this one sees it. Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Confidence may be right on average and wrong for every class: this one sees it. Bins hide what cancels inside them
+    and add the noise of their means: it can lie below and above the truth.
 
     Parameters
     ----------

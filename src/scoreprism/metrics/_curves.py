@@ -133,15 +133,17 @@ def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     return at, np.concatenate([[0.0], held / held.sum(), [0.0]])
 
 
-def _pooled_fit(local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def _pooled_fit(
+    local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
     """A local regression as a function of weights, its rows pooled in cells whose scores stay where they are."""
     centre, _, _ = _neighbours(*pooled_ties(x, y, np.ones(x.size)), _CELLS)
     edges = 0.5 * (centre[1:] + centre[:-1])
     cell = np.searchsorted(edges, x)
 
     def gaps(weight: FloatArray) -> FloatArray:
-        mass = np.bincount(cell, weight, centre.size)
-        events = np.bincount(cell, weight * y, centre.size)
+        mass: FloatArray = np.bincount(cell, weight, centre.size).astype(np.float64)
+        events: FloatArray = np.bincount(cell, weight * y, centre.size).astype(np.float64)
         return local.fit_sums(centre, mass, events, at) - at
 
     return gaps
@@ -182,7 +184,7 @@ def _rule_of_thumb(x: FloatArray, share: FloatArray, n: float) -> float:
     else:
         low, high = np.interp([0.25, 0.75], np.cumsum(share[order]) - 0.5 * share[order], x[order])
     spread = min(deviation, (high - low) / 1.34) or deviation or abs(float(x[0])) or 1.0
-    return 0.9 * float(spread) * n ** (-0.2)
+    return float(0.9 * spread * n ** (-0.2))
 
 
 # ── bins ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +228,7 @@ class Binning:
 
 
 def even_codes(x: FloatArray, n_bins: int) -> IntArray:
-    """Number of the bin (i/m, (i+1)/m] of every score; 0 is in the first. Products that round to a whole number are looked up."""
+    """The bin (i/m, (i+1)/m] of every score, 0 in the first; products that round to a whole number are looked up."""
     scaled = x * n_bins
     upper = np.ceil(scaled)
     codes = upper.astype(np.intp)
@@ -266,7 +268,7 @@ class BinCurve(Curve):
             else:
                 total[0] += np.bincount(codes, gap * rows.weight[part], m)
                 total[1] += np.bincount(codes, rows.weight[part], m)
-        return total / total[1].sum()
+        return np.asarray(total / total[1].sum())
 
     @property
     def codes(self) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from scoreprism._validation import parse_confidence, parse_count
 from scoreprism.exceptions import UnavailableError
@@ -102,7 +102,12 @@ class Estimate(float):
     _inference: Inference
 
     def __new__(
-        cls, value: float, name: str = "", method: str = "", inference: Inference = _PICKLED, pvalue: float | None = None
+        cls,
+        value: float,
+        name: str = "",
+        method: str = "",
+        inference: Inference = _PICKLED,
+        pvalue: float | None = None,
     ) -> Estimate:
         self = super().__new__(cls, value)
         self.name, self.method, self.pvalue, self._inference = name, method, pvalue, inference

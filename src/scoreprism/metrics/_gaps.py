@@ -52,7 +52,7 @@ def root_mean_square(gap: FloatArray, mass: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(gap**2 @ mass))
 
 
-def largest(gap: FloatArray, mass: FloatArray) -> FloatArray:
+def largest(gap: FloatArray, mass: FloatArray) -> FloatArray:  # noqa: ARG001
     """Largest |g|."""
     return np.asarray(np.abs(gap).max(axis=-1))
 
@@ -64,7 +64,7 @@ def plain_mean(gap: FloatArray, mass: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class QuantileNorm:
-    """The q-quantile of |g|: where the mass of smaller ones reaches q; the mean of two neighbours if it does so exactly."""
+    """The q-quantile of |g|: where the mass of smaller ones reaches q; the middle of two where it is exactly q."""
 
     q: float
 

@@ -207,7 +207,7 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     best = np.minimum(np.searchsorted(left + right, 2.0 * at), starts - 1)
     other = np.maximum(best - 1, 0)
     reach = [np.maximum(at - left[l], right[l] - at) for l in (best, other)]  # noqa: E741
-    return np.maximum(np.minimum(*reach), 0.0)
+    return np.asarray(np.maximum(np.minimum(*reach), 0.0))
 
 
 def pooled_ties(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -45,7 +45,11 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
     x, y = _log_odds(rows, name, clip), rows.y.astype(np.float64)
     _require_both(rows, name)
     if np.ptp(x) == 0.0:
-        refuse(f"{name} must have scores that differ", f"{rows.n} rows with the score {rows.law[0]:.6g}", "Use calibration_in_the_large.")
+        refuse(
+            f"{name} must have scores that differ",
+            f"{rows.n} rows with the score {rows.law[0]:.6g}",
+            "Use calibration_in_the_large.",
+        )
     if separated(x, y):
         refuse(
             f"{name} must have scores of events and non-events that overlap, because it is infinite otherwise",
@@ -178,8 +182,8 @@ def calibration_in_the_large(
     """
     Calibration-in-the-large: a of the logistic regression a + logit(S), the slope held at 1.
 
-    The calibration intercept of Van Calster et al. (2016) and of R's pmcalibration: by how much log-odds are too low. The
-    same question on the scale of probabilities is `global_balance`, as a ratio `observed_expected_ratio`.
+    The calibration intercept of Van Calster et al. (2016) and of R's pmcalibration: by how much log-odds are too low.
+    The same question on the scale of probabilities is `global_balance`, as a ratio `observed_expected_ratio`.
 
     Parameters
     ----------

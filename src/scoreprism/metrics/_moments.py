@@ -54,9 +54,9 @@ def global_balance(
     """
     Global balance: whether scores are right on average, E S = P(Y), with its test.
 
-    For two classes the mean outcome minus the mean score. For more, the total variation distance between the frequencies
-    of the classes and their mean probabilities. The p-value is that of Hotelling's chi-squared with K − 1 degrees of
-    freedom, which for two classes is the square of z = balance / standard error.
+    For two classes the mean outcome minus the mean score. For more, the total variation distance between the
+    frequencies of the classes and their mean probabilities. The p-value is that of Hotelling's chi-squared with K − 1
+    degrees of freedom, which for two classes is the square of z = balance / standard error.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def observed_expected_ratio(
     """
     O:E ratio: events observed over events expected, Σ y / Σ S.
 
-    The interval is normal for the logarithm, with the variation of the scores allowed for; with scores held fixed it would
-    be that of Debray et al. (2017).
+    The interval is normal for the logarithm, with the variation of the scores allowed for; with scores held fixed it
+    would be that of Debray et al. (2017).
 
     Parameters
     ----------
@@ -162,8 +162,8 @@ def spiegelhalter_z(
     """
     Spiegelhalter's z: excess of the Brier loss over what the scores promise, in standard errors.
 
-    Standard normal for a calibrated score (Spiegelhalter 1986). It sees only deviations that have a trend in the score, and
-    grows with √n: a test, not a size.
+    Standard normal for a calibrated score (Spiegelhalter 1986). It sees only deviations that have a trend in the
+    score, and grows with √n: a test, not a size.
 
     Parameters
     ----------
@@ -197,7 +197,9 @@ def spiegelhalter_z(
     value, pvalue, _ = spiegelhalter(Scored(rows.law, rows.plain, rows.y, impossible), 0)
     square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
     below = float(np.sqrt(rows.plain**2 @ np.maximum(cube - square**2, 0.0)))
-    inference: Inference = Absent("the statistic is infinite or no outcome was uncertain", "Look at the scores of 0 and 1.")
+    inference: Inference = Absent(
+        "the statistic is infinite or no outcome was uncertain", "Look at the scores of 0 and 1."
+    )
     if rows.n == 1:
         inference = _ONE_ROW
     elif below > 0.0 and not impossible:

@@ -77,8 +77,8 @@ def lcs(
     """
     Local calibration score: mean of (S − ĝ(S))².
 
-    The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise of
-    ĝ: a calibrated score has a positive one.
+    The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise
+    of ĝ: a calibrated score has a positive one.
 
     Parameters
     ----------
