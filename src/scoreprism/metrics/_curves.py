@@ -295,15 +295,15 @@ class BinCurve(Curve):
         gap, safe = units.y - units.score, np.where(mass > 0.0, mass, 1.0)
         return mass, lambda w: np.bincount(codes, w * gap, m) / (w.sum() * safe)
 
-    def variances(self) -> FloatArray:
+    def variances(self, degrees: int) -> FloatArray:
         """
-        Variance of the event rate of each bin, r(1 − r)/(n − 1), with (Σw)²/Σw² for n; NaN for a bin with one row.
+        Variance of the event rate of each bin, r(1 − r)/(n − degrees), with (Σw)²/Σw² for n; NaN where that is 0/0.
 
-        That is what uncertainty-calibration subtracts (Kumar, Liang & Ma 2019), who leave out a bin with one row.
+        uncertainty-calibration takes n − 1 for squared gaps and n for absolute ones (Kumar, Liang & Ma 2019).
         """
         rows, m, codes = self.rows, self.binning.n_bins, self.codes
         mass = np.bincount(codes, rows.share, m)
         safe = np.where(mass > 0.0, mass, 1.0)
         rate = np.bincount(codes, rows.share * rows.y, m) / safe
-        size = safe**2 / np.where(mass > 0.0, np.bincount(codes, rows.share**2, m), 1.0)
-        return np.where(size > 1.0 + 1e-9, rate * (1.0 - rate) / np.maximum(size - 1.0, 1e-9), np.nan)
+        size = safe**2 / np.where(mass > 0.0, np.bincount(codes, rows.share**2, m), 1.0) - degrees
+        return np.where(size > 1e-9, rate * (1.0 - rate) / np.maximum(size, 1e-9), np.nan)

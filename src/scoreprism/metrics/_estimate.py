@@ -93,7 +93,7 @@ class Estimate(float):
     >>> balance + 1
     1.15
     >>> round(balance.std_error, 4), round(balance.interval().high, 4)
-    (0.1199, 0.385)
+    (0.1146, 0.3745)
     """
 
     name: str
@@ -108,7 +108,7 @@ class Estimate(float):
         method: str = "",
         inference: Inference = _PICKLED,
         pvalue: float | None = None,
-    ) -> Estimate:
+    ) -> Self:
         self = super().__new__(cls, value)
         self.name, self.method, self.pvalue, self._inference = name, method, pvalue, inference
         return self

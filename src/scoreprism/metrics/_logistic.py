@@ -114,7 +114,7 @@ def calibration_intercept(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(calibration_intercept(rng.random(1000) < s, s), 3)
-    0.0
+    0.034
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     coefficients, covariance = _recalibration(rows, "calibration_intercept", clip)
@@ -162,7 +162,7 @@ def calibration_slope(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(calibration_slope(rng.random(1000) < s, s), 3)
-    0.0
+    1.055
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     coefficients, covariance = _recalibration(rows, "calibration_slope", clip)
@@ -211,7 +211,7 @@ def calibration_in_the_large(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(calibration_in_the_large(rng.random(1000) < s, s), 3)
-    0.0
+    0.036
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     offset = _log_odds(rows, "calibration_in_the_large", clip)

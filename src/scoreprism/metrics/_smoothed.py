@@ -114,7 +114,7 @@ def lcs(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(lcs(rng.random(1000) < s**2, s), 4)
-    0.0
+    0.0282
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     two_classes(rows, "lcs", _SEVERAL)
@@ -170,7 +170,7 @@ def ici(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(ici(rng.random(1000) < s**2, s), 3)
-    0.0
+    0.153
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _of_two("ici", mean_absolute, rows, smoother, cv)
@@ -221,7 +221,7 @@ def e50(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(e50(rng.random(1000) < s**2, s), 3)
-    0.0
+    0.173
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _of_two("e50", QuantileNorm(0.5), rows, smoother, cv)
@@ -273,7 +273,7 @@ def e90(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(e90(rng.random(1000) < s**2, s), 3)
-    0.0
+    0.224
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _of_two("e90", QuantileNorm(0.9), rows, smoother, cv)
@@ -324,7 +324,7 @@ def emax(
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
     >>> round(emax(rng.random(1000) < s**2, s), 3)
-    0.0
+    0.226
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _of_two("emax", largest, rows, smoother, cv)
@@ -376,7 +376,7 @@ def classwise_lcs(
     >>> s = rng.dirichlet([1, 2, 3], 500)
     >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
     >>> round(classwise_lcs(y, s), 4)
-    0.0
+    0.0011
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _classwise("classwise_lcs", root_mean_square, rows, smoother, cv, 2)
@@ -428,7 +428,7 @@ def classwise_ici(
     >>> s = rng.dirichlet([1, 2, 3], 500)
     >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
     >>> round(classwise_ici(y, s), 4)
-    0.0
+    0.0282
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _classwise("classwise_ici", mean_absolute, rows, smoother, cv)
