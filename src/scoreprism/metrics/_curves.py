@@ -240,6 +240,8 @@ def even_codes(x: FloatArray, n_bins: int) -> IntArray:
     return np.minimum(codes, n_bins - 1)
 
 
+#: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.
+_LARGEST = 10.0
 #: Rows that are binned at a time, so that they stay in cache.
 _STEP = 1 << 15
 
@@ -292,8 +294,15 @@ class BinCurve(Curve):
             codes = np.minimum(np.searchsorted(np.maximum.accumulate(highest), units.score), m - 1)
         weight = units.weight * units.size
         mass = np.bincount(codes, weight, m) / weight.sum()
-        gap, safe = units.y - units.score, np.where(mass > 0.0, mass, 1.0)
-        return mass, lambda w: np.bincount(codes, w * gap, m) / (w.sum() * safe)
+        gap, safe = units.y - units.score, np.where(mass > 1e-200, mass, 1.0)
+
+        def gaps(w: FloatArray) -> FloatArray:
+            total = float(w.sum())  # 0 where none of the rows of a predicted class was drawn
+            drawn = np.bincount(codes, w * gap, m) / (total if total > 0.0 else 1.0)
+            # a resample without the one row that has nearly all weight would show gaps of any size
+            return np.asarray(np.clip(drawn / safe, -_LARGEST, _LARGEST))
+
+        return mass, gaps
 
     def variances(self, degrees: int) -> FloatArray:
         """
@@ -305,5 +314,6 @@ class BinCurve(Curve):
         mass = np.bincount(codes, rows.share, m)
         safe = np.where(mass > 0.0, mass, 1.0)
         rate = np.bincount(codes, rows.share * rows.y, m) / safe
-        size = safe**2 / np.where(mass > 0.0, np.bincount(codes, rows.share**2, m), 1.0) - degrees
+        squares = np.bincount(codes, rows.share**2, m)
+        size = safe**2 / np.where(squares > 0.0, squares, 1.0) - degrees
         return np.where(size > 1e-9, rate * (1.0 - rate) / np.maximum(size, 1e-9), np.nan)

@@ -20,7 +20,7 @@ from scoreprism._validation import parse_choice, parse_random_state
 from scoreprism.inference._corp import stream_of
 from scoreprism.inference._ranked import drawn
 from scoreprism.intervals import Interval
-from scoreprism.metrics._estimate import Inference
+from scoreprism.metrics._estimate import Estimate, Inference
 from scoreprism.metrics._rows import Rows, Units
 from scoreprism.simplex import FloatArray
 
@@ -228,3 +228,9 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if holds(middle) else (middle, high)
     return 0.5 * (low + high)
+
+
+def gap_estimate(name: str, curve: Curve, norm: Norm, method: str, power: int = 1) -> Estimate:
+    """A norm of the gaps of a curve, or its square, with its interval."""
+    value = float(norm(curve.profile.gap, curve.profile.mass))
+    return Estimate(value**power, name, method, GapInference(curve, norm, value, power))

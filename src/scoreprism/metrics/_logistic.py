@@ -44,7 +44,7 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
     """Intercept and slope of y on log-odds, and their sandwich covariance."""
     x, y = _log_odds(rows, name, clip), rows.y.astype(np.float64)
     _require_both(rows, name)
-    if np.ptp(x) == 0.0:
+    if np.ptp(x) <= 1e-9 * (1.0 + np.abs(x).max()):
         refuse(
             f"{name} must have scores that differ",
             f"{rows.n} rows with the score {rows.law[0]:.6g}",
@@ -56,9 +56,15 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
             f"a score that separates the {int(y.sum())} events from the {int((1 - y).sum())} others",
             "Pass more rows.",
         )
-    design = np.stack([np.ones(rows.n), x])
+    # around their centre and on their own scale log-odds are fitted best; then back
+    centre, scale = rows.mean(x), float(np.sqrt(rows.mean((x - rows.mean(x)) ** 2)))
+    design = np.stack([np.ones(rows.n), (x - centre) / scale])
     fit = fit_logistic(design, y, rows.plain)
-    return fit.coefficients, _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+    if not fit.converged:
+        refuse(f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or clip=.")
+    back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
+    covariance = _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+    return back @ fit.coefficients, back @ covariance @ back.T
 
 
 def _sandwich(design: FloatArray, y: FloatArray, weight: FloatArray, p: FloatArray) -> FloatArray:
@@ -217,8 +223,9 @@ def calibration_in_the_large(
     offset = _log_odds(rows, "calibration_in_the_large", clip)
     _require_both(rows, "calibration_in_the_large")
     y, ones = rows.y.astype(np.float64), np.ones((1, rows.n))
-    fit = fit_logistic(ones, y, rows.plain, offset=offset)
-    value = float(fit.coefficients[0])
+    centre = rows.mean(offset)  # Newton starts where scores are right on average
+    fit = fit_logistic(ones, y, rows.plain, offset=offset - centre)
+    value = float(fit.coefficients[0]) - centre
     covariance = _sandwich(ones, y, rows.plain, expected(value + offset))
     method = "logistic regression with log-odds as offset"
     return Estimate(value, "calibration_in_the_large", method, _wald(value, covariance[0, 0]))

@@ -1,4 +1,4 @@
-"""Metrics of a smoothed curve: LCS, ICI, E50, E90 and Emax, and the first two for several classes."""
+"""Metrics of a smoothed curve: LCS, ICI, E50, E90 and Emax."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from scoreprism.crossfit import make_crossfit
 from scoreprism.metrics._curves import SmoothCurve, parse_smoother
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import (
-    Curve,
-    GapInference,
-    Joined,
     Norm,
     QuantileNorm,
+    gap_estimate,
     largest,
     mean_absolute,
     root_mean_square,
 )
-from scoreprism.metrics._rows import Rows, one_vs_rest, parse_rows, two_classes
+from scoreprism.metrics._rows import Rows, parse_rows, two_classes
 from scoreprism.simplex import ArrayLike, IntArray
 
 #: Where the local calibration score is averaged.
@@ -36,7 +34,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
     return plan.home
 
 
-def _curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> tuple[SmoothCurve, str]:
+def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> tuple[SmoothCurve, str]:
     """The curve of a smoother, shared by the metrics of a table, and what it is."""
     found, label = parse_smoother(smoother)
     key = ("smooth", smoother if isinstance(smoother, str) else id(smoother), repr(cv), on_grid)
@@ -44,23 +42,9 @@ def _curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -
     return curve, label + ("" if cv is None else f", cross-fitted (cv={cv})")
 
 
-def _estimate(name: str, curve: Curve, norm: Norm, method: str, power: int = 1) -> Estimate:
-    value = float(norm(curve.profile.gap, curve.profile.mass))
-    return Estimate(value**power, name, method, GapInference(curve, norm, value, power))
-
-
 def _of_two(name: str, norm: Norm, rows: Rows, smoother: object, cv: object) -> Estimate:
-    curve, label = _curve(two_classes(rows, name, _SEVERAL), smoother, cv)
-    return _estimate(name, curve, norm, label)
-
-
-def _classwise(name: str, norm: Norm, rows: Rows, smoother: object, cv: object, power: int = 1) -> Estimate:
-    parts = one_vs_rest(rows)
-    curves = [_curve(part, smoother, cv) for part in parts]
-    shares, orders = [1.0 / len(parts)] * len(parts), [part.order for part in parts]
-    key = ("classwise", smoother if isinstance(smoother, str) else id(smoother), repr(cv))
-    joined = rows.kept(key, lambda: Joined(rows, [curve for curve, _ in curves], shares, orders))
-    return _estimate(name, joined, norm, f"{curves[0][1]}; mean over {len(parts)} classes", power)
+    curve, label = smooth_curve(two_classes(rows, name, _SEVERAL), smoother, cv)
+    return gap_estimate(name, curve, norm, label)
 
 
 def lcs(
@@ -121,8 +105,8 @@ def lcs(
     on_grid = parse_choice(over, OVER, "over") == "density"
     if on_grid and cv is not None:
         refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
-    curve, label = _curve(rows, smoother, cv, on_grid=on_grid)
-    return _estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
+    curve, label = smooth_curve(rows, smoother, cv, on_grid=on_grid)
+    return gap_estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
 
 
 def ici(
@@ -328,107 +312,3 @@ def emax(
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     return _of_two("emax", largest, rows, smoother, cv)
-
-
-def classwise_lcs(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    smoother: object = "loess",
-    cv: object = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
-    """
-    Local calibration score of every class against the rest, averaged over the classes.
-
-    `lcs` of each column of probabilities, with equal shares of the classes.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n, K)
-        Predicted probabilities S.
-    smoother : str, LocalRegression or Calibrator, default="loess"
-        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
-        or its name.
-    cv : int, splitter or iterable, optional
-        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
-        Random folds are drawn with seed 0.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-
-    Returns
-    -------
-    Estimate
-        The mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> s = rng.dirichlet([1, 2, 3], 500)
-    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    >>> round(classwise_lcs(y, s), 4)
-    0.0011
-    """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _classwise("classwise_lcs", root_mean_square, rows, smoother, cv, 2)
-
-
-def classwise_ici(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    smoother: object = "loess",
-    cv: object = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
-    """
-    Integrated calibration index of every class against the rest, averaged over the classes.
-
-    `ici` of each column of probabilities, with equal shares of the classes.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n, K)
-        Predicted probabilities S.
-    smoother : str, LocalRegression or Calibrator, default="loess"
-        How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
-        or its name.
-    cv : int, splitter or iterable, optional
-        Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
-        Random folds are drawn with seed 0.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-
-    Returns
-    -------
-    Estimate
-        The mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> s = rng.dirichlet([1, 2, 3], 500)
-    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    >>> round(classwise_ici(y, s), 4)
-    0.0282
-    """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _classwise("classwise_ici", mean_absolute, rows, smoother, cv)

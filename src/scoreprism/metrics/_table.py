@@ -12,7 +12,7 @@ from scoreprism._validation import listed, parse_choice, parse_confidence, parse
 from scoreprism.decomposition._table import TermTable
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.intervals import Interval
-from scoreprism.metrics import _binned, _logistic, _moments, _smoothed
+from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smoothed
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._rows import Rows, parse_rows
 from scoreprism.simplex import ArrayLike
@@ -39,13 +39,13 @@ METRICS: dict[str, Callable[..., Estimate]] = {
         _moments.global_balance,
         _moments.spiegelhalter_z,
         _moments.auc,
-        _smoothed.classwise_lcs,
-        _smoothed.classwise_ici,
-        _binned.classwise_ece,
-        _binned.classwise_ace,
-        _binned.classwise_rmsce,
-        _binned.confidence_ece,
-        _binned.top_label_ece,
+        _classwise.classwise_lcs,
+        _classwise.classwise_ici,
+        _classwise.classwise_ece,
+        _classwise.classwise_ace,
+        _classwise.classwise_rmsce,
+        _classwise.confidence_ece,
+        _classwise.top_label_ece,
     )
 }
 
