@@ -228,16 +228,18 @@ class Binning:
 
 
 def even_codes(x: FloatArray, n_bins: int) -> IntArray:
-    """The bin (i/m, (i+1)/m] of every score, 0 in the first; products that round to a whole number are looked up."""
+    """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
     scaled = x * n_bins
     upper = np.ceil(scaled)
     codes = upper.astype(np.intp)
     codes -= 1
-    doubtful = np.flatnonzero(upper == scaled)
+    np.subtract(upper, scaled, out=scaled)
+    scaled -= 0.5
+    np.abs(scaled, out=scaled)
+    doubtful = np.flatnonzero(scaled > 0.5 - n_bins * 2.0**-51)
     if doubtful.size:
-        edges = np.arange(1, n_bins) / n_bins
-        codes[doubtful] = np.searchsorted(edges, x[doubtful])
-    return np.minimum(codes, n_bins - 1)
+        codes[doubtful] = np.searchsorted(np.arange(1, n_bins) / n_bins, x[doubtful])
+    return codes
 
 
 #: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.
