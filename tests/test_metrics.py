@@ -142,7 +142,7 @@ def test_a_pickle_is_a_number_and_a_copy_is_the_estimate(name):
     value = METRICS[name](y, s)
     assert copy.copy(value) is value
     assert copy.deepcopy(value) is value
-    again = pickle.loads(pickle.dumps(value))
+    again = pickle.loads(pickle.dumps(value))  # noqa: S301
     assert (float(again), again.name, again.method, again.pvalue) == (float(value), name, value.method, value.pvalue)
     with pytest.raises(UnavailableError) as error:
         again.interval()
@@ -372,23 +372,31 @@ REFUSED = {
     ),
     "more bins than rows": (
         lambda: ece(Y, S),
-        "there must be at least as many rows as bins; got 6 rows and 15 bins. "
-        "Pass n_bins of at most 6, better a tenth of it.",
+        (
+            "there must be at least as many rows as bins; got 6 rows and 15 bins. "
+            "Pass n_bins of at most 6, better a tenth of it."
+        ),
     ),
     "scores of 0": (
         lambda: calibration_slope(Y, [0.0, 0.6, 0.7, 0.4, 1.0, 0.1]),
-        "calibration_slope must have scores strictly between 0 and 1, because it is computed from log-odds; "
-        "got 2 of 6 rows at 0 or 1 (row 0, 4). Pass clip=1e-6, for example, to keep scores that far from 0 and 1.",
+        (
+            "calibration_slope must have scores strictly between 0 and 1, because it is computed from log-odds; "
+            "got 2 of 6 rows at 0 or 1 (row 0, 4). Pass clip=1e-6, for example, to keep scores that far from 0 and 1."
+        ),
     ),
     "one class": (
         lambda: calibration_in_the_large([1, 1], [0.3, 0.6]),
-        "calibration_in_the_large must have events and non-events, because it is infinite otherwise; "
-        "got 2 events in 2 rows. Pass rows of both classes, or use global_balance.",
+        (
+            "calibration_in_the_large must have events and non-events, because it is infinite otherwise; "
+            "got 2 events in 2 rows. Pass rows of both classes, or use global_balance."
+        ),
     ),
     "separable": (
         lambda: calibration_slope([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]),
-        "calibration_slope must have scores of events and non-events that overlap, because it is infinite otherwise; "
-        "got a score that separates the 2 events from the 2 others. Pass more rows.",
+        (
+            "calibration_slope must have scores of events and non-events that overlap, because it is infinite otherwise; "
+            "got a score that separates the 2 events from the 2 others. Pass more rows."
+        ),
     ),
     "constant scores": (
         lambda: calibration_slope([0, 1, 1], [0.3] * 3),
@@ -406,8 +414,10 @@ REFUSED = {
     "strategy": (lambda: ece(Y, S, strategy="equal"), "strategy must be one of uniform, quantile; got 'equal'."),
     "a grid that misses all scores": (
         lambda: lcs(Y, np.array(S) * 1e-4 + 0.003, over="density"),
-        'over="density" must have scores on both sides of a point of the grid 0, 1/99, …, 1; '
-        'got scores from 0.00301 to 0.00309. Use over="sample".',
+        (
+            'over="density" must have scores on both sides of a point of the grid 0, 1/99, …, 1; '
+            'got scores from 0.00301 to 0.00309. Use over="sample".'
+        ),
     ),
     "cross-fitted density": (
         lambda: lcs(Y, S, over="density", cv=2),
