@@ -28,8 +28,10 @@ WALD = (
     "global_balance",
     "auc",
 )
-METHODS = ("percentile", "basic", "scaled")
+METHODS = ("percentile", "basic", "scaled", "hull")
 BINS = 10
+#: Where the default is not "scaled".
+DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull"}
 
 
 def calibrated(s):

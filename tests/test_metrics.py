@@ -428,9 +428,17 @@ REFUSED = {
         lambda: ece(Y, S, sample_weight=[0.0] * 6),
         "sample_weight must not be all zero; got 6 zeros. Give at least one row a positive weight.",
     ),
+    "method of an interval without resamples": (
+        lambda: auc(Y, S).interval(method="basic"),
+        "method must be left out for an interval without resamples; got 'basic'. Leave it out.",
+    ),
+    "seed": (
+        lambda: evaluate(Y, S, metrics="auc", random_state=-1),
+        "random_state must be a nonnegative integer, a numpy Generator or None; got -1. For example 0.",
+    ),
     "interval method": (
         lambda: ece(Y, S, n_bins=2).interval(method="bca"),
-        "method must be one of scaled, basic, percentile; got 'bca'.",
+        "method must be one of scaled, hull, basic, percentile; got 'bca'.",
     ),
 }
 
@@ -505,20 +513,23 @@ def test_the_interval_of_a_calibrated_score_reaches_zero_where_the_others_do_not
     y = (rng.random(500) < s).astype(int)
     for metric in (ece, ici, emax, e90, lcs, mce):
         value = metric(y, s)
-        scaled, percentile = (value.interval(random_state=0, method=m) for m in ("scaled", "percentile"))
+        scaled, percentile, hull = (
+            value.interval(n_resamples=200, random_state=0, method=m) for m in ("scaled", "percentile", "hull")
+        )
         assert scaled.low == 0.0 < value
         assert percentile.low > 0.0
+        assert (hull.low, hull.high) == (0.0, max(scaled.high, percentile.high))
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", ["calibrated", "mild", "strong"])
 def test_coverage(law):
-    from benchmarks.metric_coverage import GAPS, LAWS, WALD, one, truths
+    from benchmarks.metric_coverage import DEFAULT, GAPS, LAWS, WALD, one, truths
 
     known = truths(LAWS[law])
     draws = [one(LAWS[law], 200, seed) for seed in range(200)]
     for name in (*GAPS, *WALD):
-        low, high, _ = np.array([d[name, "scaled" if name in GAPS else "analytic"] for d in draws]).T
+        low, high, _ = np.array([d[name, DEFAULT.get(name, "scaled") if name in GAPS else "analytic"] for d in draws]).T
         covered = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
         # docs/metrics.md: 0.90 at least with 500 data sets; three standard errors of 200 below
         assert covered > 0.90 - 3 * math.sqrt(0.09 / 200), name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn, Self
 
-from scoreprism._validation import parse_confidence, parse_count
+from scoreprism._validation import parse_confidence, parse_count, refuse
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import Interval, quantile
 
@@ -27,7 +28,14 @@ class Wald(Inference):
     """``value ± z·se``, cut to a range; or on the log scale."""
 
     def __init__(
-        self, value: float, std_error: float, label: str, *, log: bool = False, low: float = -1e999, high: float = 1e999
+        self,
+        value: float,
+        std_error: float,
+        label: str,
+        *,
+        log: bool = False,
+        low: float = -math.inf,
+        high: float = math.inf,
     ) -> None:
         self._value, self._error, self._label = value, std_error, label
         self._log, self._low, self._high = log, low, high
@@ -37,11 +45,11 @@ class Wald(Inference):
         return self._error
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        from math import exp
-
+        if method is not None:
+            refuse("method must be left out for an interval without resamples", repr(method), "Leave it out.")
         z = quantile(level, two_sided=True)
         if self._log:
-            factor = exp(z * self._error / self._value)
+            factor = math.exp(z * self._error / self._value)
             return Interval(self._value / factor, self._value * factor, level, self._label)
         low, high = self._value - z * self._error, self._value + z * self._error
         return Interval(max(low, self._low), min(high, self._high), level, self._label)
@@ -137,8 +145,9 @@ class Estimate(float):
             Number of resamples, where resamples are needed.
         random_state : int, Generator or None, optional
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
-        method : {"scaled", "basic", "percentile"}, optional
-            How resamples become an interval; "scaled" is the default, docs/metrics.md has measured coverages.
+        method : {"scaled", "hull", "basic", "percentile"}, optional
+            How resamples become an interval: "scaled" by default, "hull" for E50, E90 and Emax. docs/metrics.md says
+            what they are and how often each covers.
 
         Returns
         -------

@@ -42,9 +42,9 @@ def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = Fa
     return curve, label + ("" if cv is None else f", cross-fitted (cv={cv})")
 
 
-def _of_two(name: str, norm: Norm, rows: Rows, smoother: object, cv: object) -> Estimate:
+def _of_two(name: str, norm: Norm, rows: Rows, smoother: object, cv: object, default: str = "scaled") -> Estimate:
     curve, label = smooth_curve(two_classes(rows, name, _SEVERAL), smoother, cv)
-    return gap_estimate(name, curve, norm, label)
+    return gap_estimate(name, curve, norm, label, 1, default)
 
 
 def lcs(
@@ -208,7 +208,7 @@ def e50(
     0.173
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _of_two("e50", QuantileNorm(0.5), rows, smoother, cv)
+    return _of_two("e50", QuantileNorm(0.5), rows, smoother, cv, "hull")
 
 
 def e90(
@@ -260,7 +260,7 @@ def e90(
     0.224
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _of_two("e90", QuantileNorm(0.9), rows, smoother, cv)
+    return _of_two("e90", QuantileNorm(0.9), rows, smoother, cv, "hull")
 
 
 def emax(
@@ -311,4 +311,4 @@ def emax(
     0.226
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _of_two("emax", largest, rows, smoother, cv)
+    return _of_two("emax", largest, rows, smoother, cv, "hull")

@@ -214,7 +214,9 @@ def evaluate(
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
-    seed = int(parse_random_state(random_state).integers(2**63)) if not isinstance(random_state, int) else random_state
+    rng = parse_random_state(random_state)
+    whole = isinstance(random_state, (int, np.integer))
+    seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
     estimates, notes = {}, []
     for name, options in _asked(metrics, rows.k).items():
         try:
