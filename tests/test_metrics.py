@@ -537,5 +537,5 @@ def test_coverage(law):
     for name in (*GAPS, *WALD):
         low, high, _ = np.array([d[name, DEFAULT.get(name, "scaled") if name in GAPS else "analytic"] for d in draws]).T
         covered = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
-        # docs/metrics.md: 0.90 at least with 500 data sets; three standard errors of 200 below
+        # docs/metrics.md: 0.90 at least with 300 data sets; three standard errors of 200 below
         assert covered > 0.90 - 3 * math.sqrt(0.09 / 200), name
