@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
-from scoreprism.exceptions import InputError, ScoreprismError, UnavailableError
+from scoreprism.exceptions import InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.intervals import Interval
 from scoreprism.metrics import (
     METRICS,
@@ -269,6 +269,24 @@ def test_cross_fitting_takes_curves_from_the_other_folds():
     assert value == pytest.approx(((law - s) ** 2).mean(), rel=1e-12)
     assert value.interval(n_resamples=20, random_state=0).high > 0.0
     assert lcs(y, s, cv=5).method == ("loess: local regression of degree 2, span 0.75, tricube, cross-fitted (cv=5)")
+
+
+def test_resamples_without_an_event_have_a_curve_too():
+    rng = np.random.default_rng(0)
+    s = rng.random(40) * 0.1
+    y = np.zeros(40, dtype=int)
+    y[[3, 11]] = 1  # absent from one resample in eight
+    for name in ("platt", "isotonic", "beta"):
+        interval = ici(y, s, smoother=name).interval(n_resamples=60, random_state=0)
+        assert 0.0 <= interval.low <= interval.high
+
+
+def test_a_smoother_warns_once_of_the_rows_and_not_of_every_resample():
+    y, s = binary()
+    with pytest.warns(ScoreOrderWarning) as caught:
+        value = ici(y, 1 - s, smoother="isotonic")
+    assert len(caught) == 1
+    assert value.interval(n_resamples=10, random_state=0).high > 0.2
 
 
 def test_local_regression_by_least_squares():

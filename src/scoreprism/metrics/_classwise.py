@@ -9,7 +9,7 @@ from scoreprism.metrics._curves import BinCurve, Binning
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import Joined, Norm, gap_estimate, mean_absolute, plain_mean, root_mean_square
 from scoreprism.metrics._rows import Rows, one_vs_rest, parse_rows, top_label
-from scoreprism.metrics._smoothed import smooth_curve
+from scoreprism.metrics._smoothed import option_key, smooth_curve
 from scoreprism.simplex import ArrayLike
 
 
@@ -25,17 +25,16 @@ def _classwise_smooth(name: str, norm: Norm, rows: Rows, smoother: object, cv: o
     parts = one_vs_rest(rows)
     curves = [smooth_curve(part, smoother, cv) for part in parts]
     shares, orders = [1.0 / len(parts)] * len(parts), [part.order for part in parts]
-    key = ("classwise", smoother if isinstance(smoother, str) else id(smoother), repr(cv))
+    key = ("classwise", *option_key(smoother, cv))
     joined = rows.kept(key, lambda: Joined(rows, [curve for curve, _ in curves], shares, orders))
     return gap_estimate(name, joined, norm, f"{curves[0][1]}; mean over {len(parts)} classes", power)
 
 
-def _top_label(rows: Rows, n_bins: object, strategy: object) -> tuple[Joined, str]:
+def _top_label(rows: Rows, whole: Binning) -> tuple[Joined, str]:
     """Bins within the rows of each predicted class, which keep their share of the weight."""
     top, best = top_label(rows)
     found = [np.flatnonzero(best == k) for k in np.unique(best)]
     curves, picks, shares = [], [], []
-    whole = Binning.of(n_bins, strategy, rows)
     for held in found:
         part = Rows(top.law[held], top.y[held], None if rows.weight is None else rows.weight[held], pool=False)
         binning = Binning(min(whole.n_bins, part.n), whole.strategy)
@@ -386,6 +385,6 @@ def top_label_ece(
     0.375
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    key = ("top-label", n_bins, strategy)
-    curve, label = rows.kept(key, lambda: _top_label(rows, n_bins, strategy))
+    binning = Binning.of(n_bins, strategy, rows)
+    curve, label = rows.kept(("top-label", binning), lambda: _top_label(rows, binning))
     return gap_estimate("top_label_ece", curve, mean_absolute, label)

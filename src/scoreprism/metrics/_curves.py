@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_count, refuse
+from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.metrics._gaps import Curve, Profile
 from scoreprism.metrics._local import LocalRegression, _neighbours, pooled_ties
 from scoreprism.metrics._rows import Rows, Units
@@ -57,6 +59,27 @@ def fitter(smoother: Any) -> Fit:
     return fit
 
 
+def refitter(smoother: Any) -> Fit:
+    """
+    How a smoother is fitted on a resample.
+
+    One outcome only is its curve, which a calibrator would refuse; what a calibrator warns of it has said of the rows.
+    """
+    fit = fitter(smoother)
+    if isinstance(smoother, LocalRegression):
+        return fit
+
+    def refit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
+        outcomes = y[weight > 0.0]
+        if outcomes.size == 0 or outcomes.min() == outcomes.max():
+            return np.full(at.size, float(outcomes[0]) if outcomes.size else 0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)
+            return fit(x, y, weight, at)
+
+    return refit
+
+
 @dataclass(eq=False)
 class SmoothCurve(Curve):
     """Gaps of a smoother: fitted on the rows it is looked at, or, with folds, on the others."""
@@ -86,7 +109,7 @@ class SmoothCurve(Curve):
         return out
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        units, fit = self.units, fitter(self.smoother)
+        units, fit = self.units, refitter(self.smoother)
         mass = units.weight * units.size
         if self.on_grid:
             at, held = density_grid(self.rows.law, self.rows.share)

@@ -34,10 +34,18 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
     return plan.home
 
 
+def option_key(smoother: object, cv: object) -> tuple[object, object]:
+    """What tells options apart while the rows are held: names and numbers by value, anything else by identity."""
+    return (
+        smoother if isinstance(smoother, str) else id(smoother),
+        cv if isinstance(cv, int) or cv is None else id(cv),
+    )
+
+
 def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> tuple[SmoothCurve, str]:
     """The curve of a smoother, shared by the metrics of a table, and what it is."""
     found, label = parse_smoother(smoother)
-    key = ("smooth", smoother if isinstance(smoother, str) else id(smoother), repr(cv), on_grid)
+    key = ("smooth", *option_key(smoother, cv), on_grid)
     curve = rows.kept(key, lambda: SmoothCurve(rows, found, _folds(rows, cv), on_grid))
     return curve, label + ("" if cv is None else f", cross-fitted (cv={cv})")
 
