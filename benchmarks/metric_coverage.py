@@ -1,4 +1,4 @@
-"""``python -m benchmarks.metric_coverage [--quick]``: coverage of the intervals of the metrics, by simulation.
+"""``python -m benchmarks.metric_coverage [--quick] [--three]``: coverage of the intervals of the metrics, by simulation.
 
 Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
 is known, by integrals over a million even points. Printed as Markdown with the
@@ -145,5 +145,65 @@ def main(*, quick: bool) -> None:
             print(f"\nMonte-Carlo standard error {np.sqrt(0.95 * 0.05 / repeats):.3f}", flush=True)
 
 
+THREE = (
+    "classwise_ece",
+    "classwise_ace",
+    "classwise_rmsce",
+    "confidence_ece",
+    "top_label_ece",
+    "global_balance",
+    "classwise_ici",
+    "classwise_lcs",
+)
+
+
+def three_scores(rng, n):
+    return rng.dirichlet([1.0, 1.5, 2.0], n)
+
+
+def cooler(s):
+    c = s ** (1 / 1.5) * [1.0, 1.0, 1.25]
+    return c / c.sum(axis=1, keepdims=True)
+
+
+def three_options(name: str) -> dict[str, int]:
+    return {"n_bins": BINS} if "n_bins" in metrics.METRICS[name].__kwdefaults__ else {}
+
+
+def one_of_three(law, n: int, seed: int) -> dict[str, tuple[float, float, float]]:
+    rng = np.random.default_rng([SEED, 3, n, seed])
+    s = three_scores(rng, n)
+    y = (rng.random(n)[:, None] >= law(s).cumsum(axis=1)[:, :-1]).sum(axis=1)
+    found = {}
+    for name in THREE:
+        value = metrics.METRICS[name](y, s, classes=[0, 1, 2], **three_options(name))
+        interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed)
+        found[name] = (interval.low, interval.high, float(value))
+    return found
+
+
+def three(*, quick: bool) -> None:
+    """Three classes, the default intervals; the truth from 100 000 scores with every outcome weighted by its law."""
+    repeats = 100 if quick else 200
+    s = three_scores(np.random.default_rng(0), 100_000)
+    for label, law in {"calibrated": calibrated, "miscalibrated": cooler}.items():
+        y, every, weight = np.repeat([0, 1, 2], len(s)), np.tile(s, (3, 1)), law(s).T.ravel()
+        known = {f: float(metrics.METRICS[f](y, every, sample_weight=weight, **three_options(f))) for f in THREE}
+        if label == "calibrated":
+            known = dict.fromkeys(THREE, 0.0)
+        for n in (200, 1000):
+            draws = Parallel(n_jobs=-1)(delayed(one_of_three)(law, n, b) for b in range(repeats))
+            print(f"\nthree classes, {label}, n = {n}, {repeats} data sets\n")
+            print("| metric | truth | mean estimate | coverage (width) |\n|---|---|---|---|")
+            for name in THREE:
+                low, high, value = np.array([d[name] for d in draws]).T
+                hit = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
+                width = (high - low).mean()
+                print(f"| {name} | {known[name]:.4f} | {value.mean():.4f} | {hit:.3f} ({width:.4f}) |", flush=True)
+
+
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv[1:])
+    if "--three" in sys.argv[1:]:
+        three(quick="--quick" in sys.argv[1:])
+    else:
+        main(quick="--quick" in sys.argv[1:])
