@@ -246,9 +246,8 @@ def fitted_chain(
         Laws with their fold models, and names.
     """
     known = [field.name for field in fields(Request)][3:]
-    for key in options:
-        parse_choice(key, known, "each option")
-    problem = parse(Request(y_true, y_proba, X, **options))
+    named = {parse_choice(key, known, "each option"): value for key, value in options.items()}
+    problem = parse(Request(y_true, y_proba, X, **named))
     choice = calibrate(problem, {})
     lines = fit_levels(problem, choice.winner)
     return _chain(problem, choice.winner, lines, (*problem.notes, *_notes(problem, choice)))
