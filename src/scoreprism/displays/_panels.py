@@ -12,7 +12,7 @@ from scoreprism.displays._style import Canvas, Inks
 #: Inches that a letter of a legend takes, and that its line and the gaps take.
 _LETTER, _KEY = 0.066, 0.55
 #: Panels narrower than this, in inches, get short words and small letters.
-_NARROW = 2.0
+_NARROW = 1.5
 #: What words become in narrow panels.
 _SHORT = {
     "decision threshold θ": "θ",

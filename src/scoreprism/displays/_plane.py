@@ -114,7 +114,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         least, most = plane.uncertainty + left - high, plane.uncertainty + right - low
-        self.iso_ = []
+        self.iso_, named = [], False
         for loss in MaxNLocator(7).tick_values(least, most):
             shift = plane.uncertainty - loss  # discrimination − miscalibration
             self.iso_ += axes.plot(
@@ -124,8 +124,8 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             if place is not None:
                 point, offset, align = place
                 word = {"fontsize": 7, "color": inks.quiet, "textcoords": "offset points", "annotation_clip": False}
-                first = "loss " if not self.iso_[1:] else ""
-                axes.annotate(f"{first}{loss:.4g}", point, offset, **align, **word)
+                axes.annotate(f"{'' if named else 'loss '}{loss:.4g}", point, offset, **align, **word)
+                named = True
         axes.set(xlim=(left, right), ylim=(low, high))
 
 

@@ -119,6 +119,10 @@ class TriptychDisplay(Display[Curve]):
                 compact(self.axes_)
         return self
 
+    def _size(self) -> tuple[float, float]:
+        """Width and height; a long legend stands beside the panels."""
+        return self.figsize[0] + 2.2 * (len(self._keys) > 6), self.figsize[1]
+
     @property
     def _keys(self) -> list[str]:
         """What the legend says; nothing of one model without a name."""
