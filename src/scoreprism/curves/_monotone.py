@@ -11,6 +11,7 @@ from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._likelihood import likelihood_band
 from scoreprism.curves._multiscale import multiscale_band
+from scoreprism.curves._smooth import SplineCurve, kish
 from scoreprism.inference._ranked import Stream
 from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
 from scoreprism.simplex import FloatArray, IntArray
@@ -129,9 +130,9 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
     event = ranked.y > 0.5
     weight, events = ranked.sums(event)
     # rows of unequal weight tell as much as fewer rows of equal weight (Kish)
-    per = 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
-    fit = ranked.fit(event)
-    if not ask.uniform:
-        low, high = likelihood_band(per * weight, per * events, fit, at, ask.level)
-        return Band(x, low, high)
-    return multiscale_band(ranked.score[ranked.first], per * weight, per * events, fit, ask)
+    per = kish(rows)
+    distinct = ranked.score[ranked.first]
+    pilot = SplineCurve(rows, distinct).y
+    if ask.uniform:
+        return multiscale_band(distinct, per * weight, per * events, pilot, ask)
+    return Band(x, *likelihood_band(per * weight, per * events, pilot, at, ask))
