@@ -20,7 +20,7 @@ from scoreprism.curves import reliability_curve
 from scoreprism.curves._base import Binary
 from scoreprism.curves._binned import Bins
 
-LEVEL, SEED = 0.9, 20240607
+LEVEL, SEED, RESAMPLES = 0.9, 20240607, 300
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ LAWS = [
     Law("flat", even, lambda s: np.full(s.shape, 0.3)),
     Law("rare", lambda rng, n: rng.beta(0.8, 25.0, n), lambda s: s),
     Law("rounded", lambda rng, n: (rng.integers(0, 10, n) + 0.5) / 10.0, lambda s: expit(0.5 * logit(s))),
-    Law("halves", lambda rng, n: (rng.integers(0, 50, n) + 0.5) / 50.0, lambda s: expit(0.5 * logit(s))),
 ]
 
 
@@ -143,11 +142,11 @@ def main(arguments: list[str] | None = None) -> None:
     from joblib import Parallel, delayed
 
     start = time.monotonic()
-    sims = {"confidence": 20 if chosen.quick else 1000, "consistency": 2 if chosen.quick else 25}
+    sims = {"confidence": 10 if chosen.quick else 200, "consistency": 2 if chosen.quick else 20}
     wanted = [cell for cell in cells() if set(chosen.only) <= set(cell.name.split())]
     print("| law | rows | method | band | pointwise coverage | mean width | uniform coverage | mean width |")
     print("|---|---|---|---|---|---|---|---|")
-    jobs = (delayed(run)(cell, chosen.sims or sims[cell.band], 400) for cell in wanted)
+    jobs = (delayed(run)(cell, chosen.sims or sims[cell.band], RESAMPLES) for cell in wanted)
     for line in Parallel(n_jobs=chosen.jobs, return_as="generator")(jobs):
         print(line, flush=True)
     print(f"\n{time.monotonic() - start:.0f} s", file=sys.stderr)

@@ -14,6 +14,8 @@ from scoreprism.simplex import FloatArray, IntArray
 
 #: Halvings on the way to the ends of an interval.
 _HALVINGS = 50
+#: Added to the threshold because the pilot is noisy; a twentieth of it, or less.
+_ALLOWANCE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    return float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    return _ALLOWANCE + float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
