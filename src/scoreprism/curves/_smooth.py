@@ -25,7 +25,11 @@ _POINTS = 200
 #: Cells of adjacent scores that many rows are brought to before they are redrawn.
 _CELLS = 512
 #: Share of λ in the covariance of a spline, and of the rule-of-thumb bandwidth in that of a kernel.
-_ROUGHER, _UNDER = 0.1, 0.5
+_ROUGHER, _UNDER = 0.2, 0.5
+#: Uniform bands only. λ in the covariance is at most so many times trace H / trace P: straighter splines cannot bend, and
+#: miss curves that do (s² at 1000 rows: .71 instead of .93). Kernels: windows are no normal variables at the ends of
+#: the scores; without the factor 90 % bands hold in .82 of samples.
+_BEND, _WIDER = 1000.0, 1.2
 
 
 def smooth_grid(score: FloatArray) -> FloatArray:
@@ -150,7 +154,10 @@ class SplineCurve:
         problem = self.problem
         curvature = local_problem(problem.cells, beta, "logit").curvature
         ridge = 1e-10 * float(np.trace(curvature)) / beta.size * np.eye(beta.size)
-        precision = kish(self.rows) * (curvature + _ROUGHER * smoothing * problem.basis.penalty + ridge)
+        if ask.uniform:  # bias does not average out over scores: the covariance of a spline that can bend
+            smoothing = min(smoothing, _BEND * float(np.trace(curvature)) / float(np.trace(problem.basis.penalty)))
+        curb = _ROUGHER * smoothing * problem.basis.penalty
+        precision = kish(self.rows) * (curvature + curb + ridge)
         root = np.linalg.solve(np.linalg.cholesky(precision), self.design.T)  # its columns have the variances as norms
         error = np.sqrt((root**2).sum(axis=0))
 
@@ -253,5 +260,9 @@ class KernelCurve:
         from scipy.special import ndtr
 
         c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
-        low, high = rate_interval(rate * size, size, float(2.0 * ndtr(c) - 1.0))
+        # far in the tails half a count matters: exact intervals there
+        interval = "clopper-pearson" if ask.uniform else "mid-p"
+        low, high = rate_interval(
+            rate * size, size, float(2.0 * ndtr(_WIDER * c if ask.uniform else c) - 1.0), interval
+        )
         return Band(self.x, low, high)
