@@ -57,8 +57,8 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
     """
     At every score the order statistics that hold one further curve with probability `level`.
 
-    Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side keeps
-    the level exactly, whatever B, up to rounding and ties (which only add).
+    Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side
+    keeps the level exactly, whatever B, up to rounding and ties (which only add).
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     """
     A band that holds a further curve at all scores with probability `level`.
 
-    Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the median
-    plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do without
-    units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
+    Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the
+    median plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do
+    without units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
 
     Parameters
     ----------

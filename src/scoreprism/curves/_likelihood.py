@@ -104,14 +104,15 @@ class Paths:
     def of(cls, weight: FloatArray, events: FloatArray) -> Paths:
         """Sum and fit; seen from behind, the non-events rise."""
         after = _prefix_likelihood(weight[::-1], (weight - events)[::-1])[::-1]
-        sums = (np.concatenate([[0.0], np.cumsum(column)]) for column in (weight, events))
-        return cls(*sums, _prefix_likelihood(weight, events), after)
+        held, happened = (np.concatenate([[0.0], np.cumsum(column)]) for column in (weight, events))
+        return cls(held, happened, _prefix_likelihood(weight, events), after)
 
     def ratio(self, theta: FloatArray | float, low: IntArray, high: IntArray) -> FloatArray:
         """Twice the log-likelihood that is lost when the fit is θ on the items from `low` to `high`."""
         held, happened = (sums[high] - sums[low] for sums in (self.weight, self.events))
         free = self.before[low] + self.after[high]
-        return 2.0 * (self.before[-1] - free - _likelihood(happened, held, theta))
+        lost: FloatArray = 2.0 * (self.before[-1] - free - _likelihood(happened, held, theta))
+        return lost
 
 
 def _cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
@@ -138,7 +139,8 @@ def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
     happened: list[float] = []
     total = [0.0]  # log-likelihood of the blocks below
     found = [0.0]
-    for w, e in zip(weight.tolist(), events.tolist(), strict=True):
+    for item in zip(weight.tolist(), events.tolist(), strict=True):
+        w, e = item
         while held and happened[-1] * w >= e * held[-1]:
             w += held.pop()
             e += happened.pop()
@@ -182,7 +184,8 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     ratios = np.sort(ask.draws(redrawn), axis=0)
     found = ratios[min(int(np.ceil((ratios.shape[0] + 1) * ask.level)), ratios.shape[0]) - 1]
     cell = np.searchsorted(edge, at, side="right") - 1
-    return np.maximum(_ALLOWANCE * np.interp(cell, place, found), np.interp(ask.level, *_LIMIT.T))
+    cutoff: FloatArray = np.maximum(_ALLOWANCE * np.interp(cell, place, found), np.interp(ask.level, *_LIMIT.T))
+    return cutoff
 
 
 def _inverted(
@@ -197,7 +200,7 @@ def _inverted(
 
 
 def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: FloatArray) -> FloatArray:
-    """The first point beyond `middle` where the ratio is `cutoff`, by linear interpolation; the last if there is none."""
+    """The first point beyond `middle` where the ratio is `cutoff`, interpolated; the last if there is none."""
     beyond = (chart[:, None] > middle) & (ratio > cutoff)
     found = np.where(beyond.any(axis=0), beyond.argmax(axis=0), chart.size - 1)
     columns = np.arange(middle.size)

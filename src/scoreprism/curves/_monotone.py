@@ -1,4 +1,4 @@
-"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band: outcomes redrawn from the scores."""
+"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band from redrawn outcomes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Sorted:
     @property
     def tied(self) -> bool:
         """Whether some score occurs twice."""
-        return self.first.shape[0] < self.score.shape[0]
+        return bool(self.first.shape[0] < self.score.shape[0])
 
     def grid(self) -> IntArray:
         """Which of the distinct scores a band is given at."""
@@ -72,8 +72,8 @@ class Sorted:
         """
         First distinct score, weight and events of stretches on which the share of events nowhere rises.
 
-        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV need
-        see. Without ties a stretch is some events, then some non-events.
+        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV
+        need see. Without ties a stretch is some events, then some non-events.
         """
         if self.tied:
             weight, events = self.sums(event)

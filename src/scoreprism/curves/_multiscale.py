@@ -1,4 +1,4 @@
-"""A confidence band that holds an increasing curve everywhere: every mean over an interval bounds the curve beside it."""
+"""A confidence band for all of an increasing curve: its mean over an interval bounds it on either side."""
 
 from __future__ import annotations
 
@@ -53,12 +53,14 @@ class Intervals:
     @cached_property
     def price(self) -> FloatArray:
         """What short intervals pay for being many (Dümbgen and Spokoiny 2001)."""
-        return 2.0 * np.log(self.cells.sum() / self.weight)
+        price: FloatArray = 2.0 * np.log(self.cells.sum() / self.weight)
+        return price
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums of cells."""
         upto = np.concatenate([[0.0], np.cumsum(values)])
-        return upto[self.last] - upto[self.first]
+        sums: FloatArray = upto[self.last] - upto[self.first]
+        return sums
 
 
 def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, pilot: FloatArray, ask: Ask) -> Band:
@@ -82,8 +84,8 @@ def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, p
     Notes
     -----
     An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
-    means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile of
-    the largest excess over all intervals when outcomes are redrawn from the pilot.
+    means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile
+    of the largest excess over all intervals when outcomes are redrawn from the pilot.
     """
     edge = mass_cells(weight)
     held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])

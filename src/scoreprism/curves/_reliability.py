@@ -1,4 +1,4 @@
-"""The reliability curve: how often the event happened where the score said p, with a band of consistency or confidence."""
+"""The reliability curve: how often the event happened where the score said p, with a band."""
 
 from __future__ import annotations
 
@@ -194,11 +194,12 @@ def reliability_curve(
 
     Notes
     -----
-    Confidence bands of "isotonic" assume that the event rate does not fall as the score rises. Pointwise, the likelihood
-    ratio of "the rate is θ at this score" is inverted (Banerjee and Wellner 2001); uniformly, means over all intervals
-    are bounded at once (as Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023 do, with a threshold found by redrawing).
-    "spline" uses the Bayesian covariance of the penalised fit on the logit scale, "kernel" binomial intervals with the
-    effective number of rows in each window, around the estimate less its bias. Coverage by simulation: docs/curves.md.
+    Confidence bands of "isotonic" assume that the event rate does not fall as the score rises. Pointwise, the
+    likelihood ratio of "the rate is θ at this score" is inverted (Banerjee and Wellner 2001); uniformly, means over
+    all intervals are bounded at once (as Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023 do, with a threshold found
+    by redrawing). "spline" uses the Bayesian covariance of the penalised fit on the logit scale, "kernel" binomial
+    intervals with the effective number of rows in each window, around the estimate less its bias. Coverage by
+    simulation: docs/curves.md.
 
     Examples
     --------

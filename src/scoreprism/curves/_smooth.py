@@ -26,9 +26,9 @@ _POINTS = 200
 _CELLS = 512
 #: Share of λ in the covariance of a spline, and of the rule-of-thumb bandwidth in that of a kernel.
 _ROUGHER, _UNDER = 0.2, 0.5
-#: Uniform bands only. λ in the covariance is at most so many times trace H / trace P: straighter splines cannot bend, and
-#: miss curves that do (s² at 1000 rows: .71 instead of .93). Kernels: windows are no normal variables at the ends of
-#: the scores; without the factor 90 % bands hold in .82 of samples.
+#: Uniform bands only. λ in the covariance is at most so many times trace H / trace P: straighter splines cannot
+#: bend, and miss curves that do (s² at 1000 rows: .71 instead of .93). Kernels: windows are no normal variables at the
+#: ends of the scores; without the factor 90 % bands hold in .82 of samples.
 _BEND, _WIDER = 1000.0, 1.2
 
 
@@ -146,9 +146,9 @@ class SplineCurve:
         """
         Delta method on the logit scale with the Bayesian covariance (H + λP)⁻¹ of the penalised fit.
 
-        It holds the bias of the penalty as well as the noise, and so covers on average over scores (Nychka 1988; Marra and
-        Wood 2012). λ is estimated, and counts a tenth here. Rates are not told apart more finely than the calibrator
-        does, 1/(2n), so the band is wider by that.
+        It holds the bias of the penalty as well as the noise, and so covers on average over scores (Nychka 1988; Marra
+        and Wood 2012). λ is estimated, and counts a fifth here. Rates are not told apart more finely than the
+        calibrator does, 1/(2n), so the band is wider by that.
         """
         beta, smoothing = self.fit
         problem = self.problem
@@ -162,7 +162,8 @@ class SplineCurve:
         error = np.sqrt((root**2).sum(axis=0))
 
         def path(stream: Stream) -> FloatArray:
-            return (np.random.Generator(stream).standard_normal(beta.size) @ root) / error
+            values: FloatArray = (np.random.Generator(stream).standard_normal(beta.size) @ root) / error
+            return values
 
         c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
         eta = self.design @ beta
@@ -255,7 +256,8 @@ class KernelCurve:
         error = np.sqrt((noise**2).sum(axis=1))
 
         def path(stream: Stream) -> FloatArray:
-            return (noise @ np.random.Generator(stream).standard_normal(at.size)) / error
+            values: FloatArray = (noise @ np.random.Generator(stream).standard_normal(at.size)) / error
+            return values
 
         from scipy.special import ndtr
 
