@@ -10,6 +10,7 @@ import numpy as np
 
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._kernel import KERNELS, rule_of_thumb
+from scoreprism.calibrators._logistic import fit_logistic
 from scoreprism.calibrators._numerics import rising_sigmoid
 from scoreprism.calibrators._problem import SplineProblem
 from scoreprism.calibrators._smooth import monotone_problem, rising
@@ -179,17 +180,31 @@ class SplineCurve:
         at = pools.events(problem.chart(pools.rows.score)) / pools.weight
         basis = problem.basis
         design = basis.design(at)
-        far = max(float(np.log(2.0 * self.rows.total)), float(np.abs(basis.greville).max()))
-        constraint = rising(basis, -far, far, 0.0)
+        place = (basis.greville - basis.left) / (basis.right - basis.left)
+        straight = np.stack([design @ place, np.ones(at.size)])
 
         def curve(stream: Stream) -> FloatArray:
             events = pools.redrawn(stream)
             cells = Cells(design, pools.weight, events, float(events.sum()), self.rows.total)
-            # the scores are the truth here, and their spline, the straight line of the Greville points, is near
-            beta = fit_penalised(cells, basis.penalty, "reml", "logit", constraint, basis.greville).beta
+            line = _line(straight, place, cells)
+            far = float(np.log(2.0 * self.rows.total - 1.0))
+            bounds = rising(basis, min(-far, float(line.min())), max(far, float(line.max())), 0.0)
+            beta = fit_penalised(cells, basis.penalty, "reml", "logit", bounds, line).beta
             return rising_sigmoid(self.design @ beta)
 
         return curve
+
+
+def _line(straight: FloatArray, place: FloatArray, cells: Cells) -> FloatArray:
+    """Where the fit starts, and how far it may go: Platt's line if it rises, as `SplineProblem.line` has it."""
+    fit = fit_logistic(straight, cells.events / cells.weight, cells.weight)
+    slope, intercept = fit.coefficients
+    if slope <= 0.0 or not fit.converged:
+        share, near = float(cells.events.sum()) / cells.count, 0.5 / cells.count
+        share = min(max(share, near), 1.0 - near)
+        slope, intercept = 0.0, np.log(share / (1.0 - share))
+    line: FloatArray = slope * place + intercept
+    return line
 
 
 # ── kernel ──────────────────────────────────────────────────────────────────────────────────────────
