@@ -223,7 +223,7 @@ def test_unequal_weights_widen_bands_and_their_scale_does_not_matter(method, ban
     even = reliability_curve(y, s, sample_weight=np.full(400, 3.0), **common)
     uneven = reliability_curve(y, s, sample_weight=w, **common)
     width = [float((curve.high - curve.low).mean()) for curve in (plain, even, uneven)]
-    if (method, band) != ("spline", "consistency"):  # λ is chosen as for Σw rows, in the curve and in its redraws
+    if method != "spline":  # λ is chosen as for Σw rows, by the calibrator too
         assert width[1] == pytest.approx(width[0], rel=0.15)  # so is the bandwidth
     assert width[2] > 1.08 * width[0]
 
@@ -240,17 +240,17 @@ def test_order_statistics_and_the_uniform_band_by_simulation():
 
 
 def test_small_coverage_of_isotonic_bands():
-    """Nominal .9; 60 samples of 100 rows tell .87 from .6, not from .9: the table is in docs/curves.md."""
+    """Nominal .9; 25 samples of 100 rows tell .9 from .6, not from .87: the table is in docs/curves.md."""
     pointwise, uniform = [], []
-    for seed in range(60):
+    for seed in range(25):
         y, s = sample(100, seed, lambda s: s**2)
         for flag, out in ((False, pointwise), (True, uniform)):
-            curve = reliability_curve(y, s, band="confidence", uniform=flag, n_resamples=100, random_state=seed)
+            curve = reliability_curve(y, s, band="confidence", uniform=flag, n_resamples=60, random_state=seed)
             low, high = (np.interp(s, curve.band_x, end) for end in (curve.low, curve.high))
             held = (low <= s**2) & (s**2 <= high)
             out.append(held.all() if flag else held.mean())
-    assert 0.82 <= np.mean(pointwise) <= 0.97
-    assert np.mean(uniform) >= 0.85
+    assert 0.8 <= np.mean(pointwise) <= 0.98
+    assert np.mean(uniform) >= 0.8
 
 
 @pytest.mark.statistical
