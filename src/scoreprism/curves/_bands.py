@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,16 +113,15 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     """
     halves = curves[::2], curves[1::2]
     # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
-    worst = [_largest(own, _Units.of(other, level)) for own, other in (halves, halves[::-1])]
-    ranked = np.sort(np.concatenate(worst))
+    units = [_Units.of(half, level) for half in halves]
+    ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
     c = ranked[min(int(np.ceil((ranked.size + 1) * level)), ranked.size) - 1]
-    units = _Units.of(curves, level)
     c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
-    return np.maximum(units.middle - c * units.down, 0.0), np.minimum(units.middle + c * units.up, 1.0)
+    middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
+    return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)
 
 
-@dataclass(frozen=True)
-class _Units:
+class _Units(NamedTuple):
     """The median of curves, and how far a far quantile is below and above it."""
 
     middle: FloatArray
