@@ -208,7 +208,7 @@ def reliability_curve(
     >>> s = rng.random(500)
     >>> curve = reliability_curve(rng.random(500) < s**2, s, method="bins", n_bins=5, band="confidence")
     >>> curve.y.round(2)
-    array([0.01, 0.13, 0.34, 0.48, 0.84])
+    array([0.03, 0.11, 0.3 , 0.55, 0.85])
     >>> curve
     ReliabilityCurve: bins, pointwise 0.9 confidence band; 5 points (x, y, low, high, weight) from 500 rows
     """
