@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bootstrap, calibrators, curves, decompositions, estimation, imports, losses
+from benchmarks import bootstrap, calibrators, curves, decompositions, diagrams, estimation, imports, losses, metrics
 from benchmarks.runner import run
 
 GROUPS = {
@@ -15,6 +15,8 @@ GROUPS = {
     "bootstrap": bootstrap,
     "estimation": estimation,
     "curves": curves,
+    "diagrams": diagrams,
+    "metrics": metrics,
 }
 
 if __name__ == "__main__":

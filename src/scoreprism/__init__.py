@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         curves,
         datasets,
         decomposition,
+        displays,
         estimation,
         exceptions,
         finite,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         intervals,
         levels,
         losses,
+        metrics,
         references,
         simplex,
     )
@@ -79,6 +81,7 @@ __all__ = [
     "decompose",
     "decompose_by",
     "decomposition",
+    "displays",
     "estimation",
     "exceptions",
     "finite",
@@ -90,6 +93,7 @@ __all__ = [
     "intervals",
     "levels",
     "losses",
+    "metrics",
     "references",
     "required_sample_size",
     "resolution_decomposition",
@@ -128,18 +132,8 @@ _HOME = {
     ),
 }
 _MODULES = frozenset(
-    {
-        "calibrators",
-        "crossfit",
-        "curves",
-        "datasets",
-        "decomposition",
-        "estimation",
-        "exceptions",
-        "finite",
-        "inference",
-    }
-    | {"intervals", "levels", "losses", "references", "simplex"}
+    {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "estimation", "exceptions", "finite"}
+    | {"inference", "intervals", "levels", "losses", "metrics", "references", "simplex"}
 )
 
 

@@ -205,9 +205,13 @@ class Chain:
         Decomposition
             Terms, rows, standard errors, intervals.
         """
+        return assemble(self._sheet, self._plan, loss, form, clip)
+
+    @property
+    def _plan(self) -> Plan:
         levels = tuple(level.name for level in self.levels)
         roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-        return assemble(self._sheet, Plan(levels, self.names, roles), loss, form, clip)
+        return Plan(levels, self.names, roles)
 
 
 def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,15 @@ class Curve(ABC):
         The model.
     n : int
         Number of rows with weight.
+
+    Examples
+    --------
+    >>> from scoreprism.curves import roc_curve
+    >>> curve = roc_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
+    >>> isinstance(curve, Curve), curve.to_dict()["points"]["fpr"]
+    (True, [0.0, 0.0, 0.5, 0.5, 1.0])
+    >>> curve
+    RocCurve: area 0.7500, under the convex hull 0.8750; 5 points (fpr, tpr, threshold) from 4 rows
     """
 
     name: str | None = None
@@ -144,6 +155,93 @@ class Binary:
         return float(np.average(self.y, weights=self.weight))
 
 
+def require_two_classes(k: int) -> None:
+    """
+    Refuse any number of classes but two.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+
+    Examples
+    --------
+    >>> require_two_classes(2)
+    """
+    if k != 2:
+        rule = "a curve over one probability must have two classes"
+        refuse(rule, f"{k}", "For class k against the rest pass y == k and y_proba[:, k].")
+
+
+def require_one_model(y_proba: object) -> None:
+    """
+    Refuse several models by name, which are for displays, and several classes, before anything is fitted to them.
+
+    Parameters
+    ----------
+    y_proba : object
+        What was given for the probabilities of one model.
+
+    Examples
+    --------
+    >>> require_one_model([0.2, 0.4])
+    """
+    if isinstance(y_proba, Mapping):
+        rule = "y_proba must be the probabilities of one model"
+        refuse(rule, "a mapping", "Call it once per model, or use a display.")
+    shape = getattr(y_proba, "shape", ())
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 2:
+        require_two_classes(shape[1])
+
+
+def backend_among(*values: object) -> str | None:
+    """
+    The dataframe library of the first of several inputs that came in one.
+
+    Parameters
+    ----------
+    *values : object
+        Inputs, the most telling first.
+
+    Returns
+    -------
+    str or None
+        Its name.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> backend_among([0, 1], pl.Series([0.2, 0.4]))
+    'polars'
+    """
+    return next((found for found in map(backend_of, values) if found is not None), None)
+
+
+def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
+    """
+    Refuse options that the function they are handed to does not take.
+
+    Parameters
+    ----------
+    options : iterable of str
+        Names of options.
+    function : callable
+        What takes them.
+    what : str
+        Whose options they are, for the message.
+
+    Examples
+    --------
+    >>> require_known(["key"], sorted, "a sort")
+    """
+    known = [key for key in signature(function).parameters if not key.startswith("y_")]
+    for key in options:
+        if key not in known:
+            near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
+            refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
+
+
 def parse_binary(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -172,17 +270,9 @@ def parse_binary(
     Binary
         Rows.
     """
-    if isinstance(y_proba, Mapping):
-        refuse(
-            "y_proba must be the probabilities of one model", "a mapping", "Call it once per model, or use a display."
-        )
+    require_one_model(y_proba)
     law = parse_law(y_proba, "y_proba")
-    if n_classes(law) != 2:
-        refuse(
-            "a curve over one probability must have two classes",
-            f"{n_classes(law)}",
-            "For class k against the rest pass y == k and y_proba[:, k].",
-        )
+    require_two_classes(n_classes(law))
     given = GivenLaw("y_proba", law, None, column_names(y_proba))
     backend = backend_of(y_proba)
     sheet = Sheet.of(

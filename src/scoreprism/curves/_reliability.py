@@ -13,6 +13,7 @@ from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.curves._binned import Bins, bin_band, bin_points
 from scoreprism.curves._binomial import INTERVALS
+from scoreprism.curves._distribution import ScoreDistribution, histogram
 from scoreprism.curves._monotone import isotonic_band, isotonic_points
 from scoreprism.curves._smooth import KernelCurve, SplineCurve, smooth_grid
 from scoreprism.frames import make_frame
@@ -72,6 +73,7 @@ class ReliabilityCurve(Curve):
     low: FloatArray | None
     high: FloatArray | None
     weight: FloatArray
+    distribution: ScoreDistribution
 
     def _columns(self) -> dict[str, FloatArray]:
         columns = {"x": self.x, "y": self.y}
@@ -239,6 +241,7 @@ def reliability_curve(
         low=None if found is None else found.low,
         high=None if found is None else found.high,
         weight=weight,
+        distribution=histogram(rows, 1000, name),
     )
 
 

@@ -439,12 +439,12 @@ class Decomposition(TermTable):
         columns["share"] = shares
         return columns
 
-    def _shown_interval(self, name: str) -> Interval:
-        """The 95 % interval, or NaN where there is none to be had."""
+    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+        """The interval, or NaN where there is none to be had."""
         try:
-            return self.interval(name)
+            return self.interval(name, level)
         except UnavailableError:
-            return Interval(math.nan, math.nan, 0.95, "none")
+            return Interval(math.nan, math.nan, level, "none")
 
     def _title(self) -> str:
         how = "exact, on a finite population" if self._population else f"{self.n} rows"

@@ -152,6 +152,29 @@ class Sheet:
         folds = [None if f is None else np.stack([clip_law(law, distance) for law in f]) for f in self.folds]
         return replace(self, laws=laws, folds=folds)
 
+    def rows(self, some: IntArray) -> Sheet:
+        """
+        Some of the rows, with the laws they have in the whole.
+
+        Parameters
+        ----------
+        some : integer array
+            Rows.
+
+        Returns
+        -------
+        Sheet
+            With these rows only.
+        """
+        return replace(
+            self,
+            y=self.y[some],
+            laws=[law[some] for law in self.laws],
+            folds=[None if f is None else f[:, some] for f in self.folds],
+            weight=None if self.weight is None else self.weight[some],
+            groups=None if self.groups is None else self.groups[some],
+        )
+
 
 def _paired(laws: Sequence[GivenLaw], outcomes: Outcomes) -> Iterator[tuple[GivenLaw, list[int] | None]]:
     return zip(laws, outcomes.orders, strict=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._registry import draw
 from scoreprism.frames import make_frame
 from scoreprism.simplex import FloatArray
 
@@ -55,6 +56,24 @@ class TermTable(ABC):
             One row per term.
         """
         return make_frame(self._columns(), backend or self._backend)
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What the ``plot`` of its display takes.
+
+        Returns
+        -------
+        display
+            With its axes and artists.
+        """
+        return draw(self, ax=ax, **options)
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         columns = self._columns()

@@ -167,7 +167,7 @@ def compare(
     >>> bool(gap.low > 0)
     True
     """
-    models = _models(scores)
+    models = parse_models(scores, "scores")
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     seed = int(parse_random_state(random_state).integers(2**62))
@@ -179,7 +179,27 @@ def compare(
     return Comparison(names, backend_of(scores) or backend_of(y_true), found)
 
 
-def _models(scores: Any) -> dict[str, Any]:
+def parse_models(scores: Any, what: str) -> dict[str, Any]:
+    """
+    Several models by name.
+
+    Parameters
+    ----------
+    scores : mapping or frame
+        Probabilities by model; the columns of a frame are models.
+    what : str
+        Name of the argument, for errors.
+
+    Returns
+    -------
+    dict of str to object
+        In the order they came.
+
+    Examples
+    --------
+    >>> list(parse_models({"a": [0.1], "b": [0.2]}, "scores"))
+    ['a', 'b']
+    """
     remedy = "For example {'logistic': p1, 'forest': p2}."
     if isinstance(scores, Mapping):
         models = dict(scores)
@@ -189,9 +209,9 @@ def _models(scores: Any) -> dict[str, Any]:
             refuse("columns of a frame of models must have different names", "a repeated one", "Rename them.")
         models = {str(name): column for name, column in zip(names, columns_of(scores) or (), strict=True)}
     else:
-        refuse("scores must be a mapping or a frame of models", type(scores).__name__, remedy)
+        refuse(f"{what} must be a mapping or a frame of models", type(scores).__name__, remedy)
     if not models or not all(isinstance(name, str) for name in models):
-        refuse("scores must be named by words, at least one model", plain(list(models)), remedy)
+        refuse(f"{what} must be named by words, at least one model", plain(list(models)), remedy)
     return {name: _unnamed(score) for name, score in models.items()}
 
 

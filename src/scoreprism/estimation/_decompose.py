@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -216,11 +216,42 @@ def decomposed(
     notes: tuple[str, ...] = (),
 ) -> Decomposition:
     """The chain S, C and the levels above, decomposed."""
+    return assemble(*_chain(problem, winner, lines, notes), loss, form, clip)
+
+
+def _chain(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes: tuple[str, ...]) -> tuple[Sheet, Plan]:
+    """The laws S, C and those above, and the names of what lies between them."""
     chain: list[Line] = [("C", winner.fitted.law, winner.fitted), *lines]
     levels = ("S", *(line[0] for line in chain))
     roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-    plan = Plan(levels, chain_terms(levels), roles, (), notes)
-    return assemble(_sheet(problem.sheet, chain), plan, loss, form, clip)
+    return _sheet(problem.sheet, chain), Plan(levels, chain_terms(levels), roles, (), notes)
+
+
+def fitted_chain(
+    y_true: ArrayLike, y_proba: ArrayLike, X: ArrayLike | None, options: Mapping[str, Any]
+) -> tuple[Sheet, Plan]:
+    """
+    The laws that `decompose` would use for every loss: they do not depend on it.
+
+    Parameters
+    ----------
+    y_true, y_proba, X : array-like
+        As for `decompose`.
+    options : mapping
+        Those keyword arguments of `decompose` that say how laws are fitted.
+
+    Returns
+    -------
+    tuple of Sheet and Plan
+        Laws with their fold models, and names.
+    """
+    known = [field.name for field in fields(Request)][3:]
+    for key in options:
+        parse_choice(key, known, "each option")
+    problem = parse(Request(y_true, y_proba, X, **options))
+    choice = calibrate(problem, {})
+    lines = fit_levels(problem, choice.winner)
+    return _chain(problem, choice.winner, lines, (*problem.notes, *_notes(problem, choice)))
 
 
 def _sheet(sheet: Sheet, chain: Sequence[Line]) -> Sheet:

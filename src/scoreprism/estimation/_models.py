@@ -36,6 +36,9 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
         refuse("a model as y_proba must come with X", "no X", "Pass the features it should score.")
     from sklearn.exceptions import NotFittedError
 
+    if not hasattr(model, "predict_proba"):
+        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV, or pass probabilities."
+        refuse("a model as y_proba must have predict_proba", type(model).__name__, remedy)
     try:
         law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
     except NotFittedError as error:
@@ -104,7 +107,7 @@ def _insides(model: Any) -> list[Any]:
 def _fills_leaves(model: Any, X: Any) -> bool:
     """Whether every leaf of a tree holds exactly as many of these rows as it held in training."""
     members: Any = getattr(model, "estimators_", [model])
-    trees = np.ravel(members)[:3]
+    trees = list(members.ravel()[:3] if isinstance(members, np.ndarray) else members[:3])
     grown = [tree for tree in trees if hasattr(tree, "tree_") and hasattr(tree, "apply")]
     if not grown or getattr(model, "bootstrap", False) or getattr(model, "subsample", 1.0) != 1.0:
         return False

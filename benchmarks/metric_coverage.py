@@ -1,0 +1,209 @@
+"""``python -m benchmarks.metric_coverage [--quick] [--three]``: coverage of the intervals of the metrics, by simulation.
+
+Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
+is known, by integrals over a million even points. Printed as Markdown with the
+Monte-Carlo standard error; docs/metrics.md holds the tables. Coverage is of the population's value of the *same* metric:
+binned ECE for ECE, the true curve for ICI.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import expit, logit
+
+from scoreprism import metrics
+from scoreprism.metrics._rows import parse_rows
+
+LEVEL, RESAMPLES, SEED = 0.95, 200, 11
+GAPS = ("ece", "ace", "mce", "rmsce", "debiased_ece", "debiased_rmsce", "lcs", "ici", "e50", "e90", "emax")
+WALD = (
+    "calibration_intercept",
+    "calibration_slope",
+    "calibration_in_the_large",
+    "observed_expected_ratio",
+    "global_balance",
+    "auc",
+)
+METHODS = ("percentile", "basic", "scaled", "hull")
+BINS = 10
+#: Where the default is not "scaled".
+DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull"}
+
+
+def calibrated(s):
+    return s
+
+
+def mild(s):
+    return expit(logit(s) / 1.2 - 0.1)
+
+
+def strong(s):
+    return expit(logit(s) / 1.6 - 0.4)
+
+
+def wave(s):
+    return s + 0.06 * np.sin(4 * np.pi * s)
+
+
+def uniform(u):
+    return u
+
+
+def rare(u):
+    return 0.4 * u**3
+
+
+Law = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+#: Scores as a function of a uniform variable, and the calibrated law as a function of the score.
+LAWS: dict[str, Law] = {
+    "calibrated": (uniform, calibrated),
+    "mild": (uniform, mild),
+    "strong": (uniform, strong),
+    "wave": (uniform, wave),
+    "rare events, calibrated": (rare, calibrated),
+    "rare events, strong": (rare, strong),
+}
+
+
+def truths(law: Law) -> dict[str, float]:
+    """The population's value of every metric."""
+    make, truth = law
+    s = make((np.arange(10**6) + 0.5) / 10**6)
+    c = truth(s)
+    gap = c - s
+    even = np.ceil(s * BINS).astype(int) - 1
+    mass = np.bincount(even, minlength=BINS) / s.size
+    bins = np.bincount(even, gap, BINS)[mass > 0] / s.size / mass[mass > 0]
+    mass = mass[mass > 0]
+    known = {
+        "ece": mass @ np.abs(bins),
+        "ace": np.abs(gap.reshape(BINS, -1).mean(axis=1)).mean(),
+        "mce": np.abs(bins).max(),
+        "rmsce": np.sqrt(mass @ bins**2),
+        "lcs": (gap**2).mean(),
+        "ici": np.abs(gap).mean(),
+        "e50": np.quantile(np.abs(gap), 0.5),
+        "e90": np.quantile(np.abs(gap), 0.9),
+        "emax": np.abs(gap).max(),
+        "observed_expected_ratio": c.mean() / s.mean(),
+        "global_balance": gap.mean(),
+        # P(S' < S) of an event at S and a non-event at S', each with its own density
+        "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / (c.sum() * (1 - c).sum())),
+    }
+    known["debiased_ece"], known["debiased_rmsce"] = known["ece"], known["rmsce"]
+    # the logistic fit to the population: rows of both outcomes with their probabilities for weights
+    few = make((np.arange(10**5) + 0.5) / 10**5)
+    both, y, w = np.tile(few, 2), np.repeat([1, 0], few.size), np.concatenate([truth(few), 1 - truth(few)])
+    for name in WALD[:3]:
+        known[name] = float(metrics.METRICS[name](y, both, sample_weight=w))
+    return {name: float(value) for name, value in known.items()}
+
+
+def one(law: Law, n: int, seed: int) -> dict[tuple[str, str], tuple[float, float, float]]:
+    rng = np.random.default_rng([SEED, n, seed])
+    s = law[0](rng.random(n))
+    y = (rng.random(n) < law[1](s)).astype(int)
+    options = {name: {"n_bins": BINS} if name in GAPS[:6] else {} for name in (*GAPS, *WALD)}
+    rows = parse_rows(y, s, None, None, None)  # shared, as `evaluate` does it
+    found = {}
+    for name, given in options.items():
+        value = metrics.METRICS[name](rows, None, **given)
+        for method in METHODS[:3] if name in GAPS else ("analytic",):
+            chosen = None if method == "analytic" else method
+            interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed, method=chosen)
+            found[name, method] = (interval.low, interval.high, float(value))
+        if name in GAPS:  # what "hull" is, without computing its parts again
+            (a, b, _), (c, d, _) = found[name, "scaled"], found[name, "percentile"]
+            found[name, "hull"] = (min(a, c), max(b, d), float(value))
+    return found
+
+
+def main(*, quick: bool) -> None:
+    repeats = 100 if quick else 300
+    print(f"{repeats} data sets each, {RESAMPLES} resamples, level {LEVEL}, {BINS} bins\n")
+    for n in (200, 1000):
+        for label, law in LAWS.items():
+            start, known = time.perf_counter(), truths(law)
+            draws = Parallel(n_jobs=-1)(delayed(one)(law, n, b) for b in range(repeats))
+            print(f"\n{label}, n = {n} ({time.perf_counter() - start:.0f} s)\n")
+            print("| metric | truth | mean estimate | " + " | ".join(f"{m}: coverage (width)" for m in METHODS) + " |")
+            print("|---|---|---|" + "---|" * len(METHODS))
+            for name in (*GAPS, *WALD):
+                cells = []
+                for method in METHODS if name in GAPS else ("analytic",):
+                    low, high, value = np.array([d[name, method] for d in draws]).T
+                    hit = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
+                    cells.append(f"{hit:.3f} ({(high - low).mean():.4f})")
+                cells += [""] * (len(METHODS) - len(cells))
+                print(f"| {name} | {known[name]:.4f} | {value.mean():.4f} | " + " | ".join(cells) + " |")
+            print(f"\nMonte-Carlo standard error {np.sqrt(0.95 * 0.05 / repeats):.3f}", flush=True)
+
+
+THREE = (
+    "classwise_ece",
+    "classwise_ace",
+    "classwise_rmsce",
+    "confidence_ece",
+    "top_label_ece",
+    "global_balance",
+    "classwise_ici",
+    "classwise_lcs",
+)
+
+
+def three_scores(rng, n):
+    return rng.dirichlet([1.0, 1.5, 2.0], n)
+
+
+def cooler(s):
+    c = s ** (1 / 1.5) * [1.0, 1.0, 1.25]
+    return c / c.sum(axis=1, keepdims=True)
+
+
+def three_options(name: str) -> dict[str, int]:
+    return {"n_bins": BINS} if "n_bins" in metrics.METRICS[name].__kwdefaults__ else {}
+
+
+def one_of_three(law, n: int, seed: int) -> dict[str, tuple[float, float, float]]:
+    rng = np.random.default_rng([SEED, 3, n, seed])
+    s = three_scores(rng, n)
+    y = (rng.random(n)[:, None] >= law(s).cumsum(axis=1)[:, :-1]).sum(axis=1)
+    found = {}
+    for name in THREE:
+        value = metrics.METRICS[name](y, s, classes=[0, 1, 2], **three_options(name))
+        interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed)
+        found[name] = (interval.low, interval.high, float(value))
+    return found
+
+
+def three(*, quick: bool) -> None:
+    """Three classes, the default intervals; the truth from 100 000 scores with every outcome weighted by its law."""
+    repeats = 100 if quick else 200
+    s = three_scores(np.random.default_rng(0), 100_000)
+    for label, law in {"calibrated": calibrated, "miscalibrated": cooler}.items():
+        y, every, weight = np.repeat([0, 1, 2], len(s)), np.tile(s, (3, 1)), law(s).T.ravel()
+        known = {f: float(metrics.METRICS[f](y, every, sample_weight=weight, **three_options(f))) for f in THREE}
+        if label == "calibrated":
+            known = dict.fromkeys(THREE, 0.0)
+        for n in (200, 1000):
+            draws = Parallel(n_jobs=-1)(delayed(one_of_three)(law, n, b) for b in range(repeats))
+            print(f"\nthree classes, {label}, n = {n}, {repeats} data sets\n")
+            print("| metric | truth | mean estimate | coverage (width) |\n|---|---|---|---|")
+            for name in THREE:
+                low, high, value = np.array([d[name] for d in draws]).T
+                hit = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
+                width = (high - low).mean()
+                print(f"| {name} | {known[name]:.4f} | {value.mean():.4f} | {hit:.3f} ({width:.4f}) |", flush=True)
+
+
+if __name__ == "__main__":
+    if "--three" in sys.argv[1:]:
+        three(quick="--quick" in sys.argv[1:])
+    else:
+        main(quick="--quick" in sys.argv[1:])

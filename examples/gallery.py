@@ -1,0 +1,96 @@
+"""Draw every display with one, three and ten models, on light and on dark paper, large and small, onto one page.
+
+``python examples/gallery.py [folder]`` writes PNG files and an ``index.html`` to look at; with ``--docs`` it draws the
+figures of docs/displays.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from scoreprism.datasets import CopulaLaw
+from scoreprism.displays import DISPLAYS
+from scoreprism.simplex import sigmoid
+
+NAMES = ("logistic regression", "boosting", "random forest", "neural net", "naive Bayes")
+NAMES += ("nearest neighbours", "splines", "ridge", "one tree", "all of them, averaged")
+ROWS = 3000
+RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping", "stagewise"}
+PAPERS = {"light": "default", "dark": "dark_background"}
+WIDE = {"triptych", "murphy-decomposition"}
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+#: Displays in docs/displays.md, and how many models they show there.
+DOCS = dict.fromkeys(DISPLAYS, 1) | {"triptych": 3, "resolution-plane": 10, "murphy": 3, "decomposition": 3}
+
+
+def score(X, i):
+    """Models of more or less confidence, which see more or less of the second feature."""
+    return sigmoid((3 + 0.7 * i) * (X[:, 0] - 0.45) + 1.5 * (i % 3) * (X[:, 1] - 0.5))
+
+
+def given(kind, count, X, q):
+    """Scores and options for a display of so many models."""
+    options = {"random_state": 0} if kind in RANDOM else {}
+    if DISPLAYS[kind].features:
+        options["q"] = q
+    names = NAMES[:count]
+    if kind == "stagewise":
+        steps = (1, 2, 4, 6, 8, 10, 13, 16, 20)
+        scores = {name: {t: sigmoid(t / 8 * (5 + i) * (X[:, 0] - 0.5)) for t in steps} for i, name in enumerate(names)}
+    else:
+        scores = {name: score(X, i) for i, name in enumerate(names)}
+    alone = count == 1 and kind != "resolution-plane"
+    return (scores[names[0]] if alone else scores), options
+
+
+def draw(kind, count, paper, size, law, path):
+    """One figure; `size` in inches, or None for its own."""
+    X, y, q = law
+    scores, options = given(kind, count, X, q)
+    with plt.style.context(PAPERS[paper]):
+        ax = None if size is None else plt.figure(figsize=size, layout="constrained").subplots()
+        display = DISPLAYS[kind].from_predictions(y, scores, ax=ax, **options)
+        display.figure_.savefig(path, dpi=110)
+    plt.close("all")
+
+
+def for_docs():
+    """The figures of docs/displays.md."""
+    law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
+    for kind, count in DOCS.items():
+        draw(kind, count, "light", None, law, FIGURES / f"{kind}.png")
+        print("drew", f"docs/figures/{kind}.png")
+
+
+def main(folder="gallery"):
+    if folder == "--docs":
+        return for_docs()
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
+    page = ["<!doctype html><meta charset=utf-8><title>scoreprism: gallery</title>"]
+    page.append("<style>body{font-family:sans-serif;background:#ddd}img{margin:4px;vertical-align:top}</style>")
+    for kind in DISPLAYS:
+        page.append(f"<h2>{kind}</h2>")
+        small = (9, 3) if kind in WIDE else (4, 3)
+        for count, paper, size in [
+            (1, "light", None), (3, "light", None), (10, "light", None), (1, "light", small), (3, "light", small),
+            (10, "light", small), (3, "dark", None),
+        ]:  # fmt: skip
+            name = f"{kind}-{count}-{paper}{'-small' if size else ''}.png"
+            draw(kind, count, paper, size, law, out / name)
+            page.append(f'<img src="{name}" alt="{name}">')
+        print("drew", kind)
+    (out / "index.html").write_text("\n".join(page), encoding="utf-8")
+    print("look at", out / "index.html")
+    return None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

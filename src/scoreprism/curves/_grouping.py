@@ -1,0 +1,174 @@
+"""The grouping curve: how far P(Y | X) spreads among rows that share a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_confidence, parse_count, refuse
+from scoreprism.curves._base import Curve, require_one_model, require_two_classes
+from scoreprism.decomposition._rows import Plan, Sheet, assemble
+from scoreprism.estimation._decompose import fitted_chain
+from scoreprism.losses import get_loss
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
+
+#: Quantiles of Q that are kept of every bin.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GroupingCurve(Curve):
+    """
+    Spread of Q̂ = P(Y | X) within level sets of the score.
+
+    Made by `grouping_curve`. If rows of equal scores had equal chances, the spread would be zero and no better
+    model could be made from these features. Quantiles show the fitted law as it is, noise included; `variance`, the
+    grouping term of the Brier loss inside the bin, is corrected for that noise.
+
+    Attributes
+    ----------
+    x : array of shape (bins,)
+        Mean score of each bin.
+    calibrated : array of shape (bins,)
+        Mean of C = P(Y | S).
+    quantiles : array of shape (bins, 5)
+        5, 25, 50, 75 and 95 % quantiles of Q̂.
+    variance : array of shape (bins,)
+        Mean squared distance of Q from C, debiased; may be negative where it is noise.
+    low, high : array of shape (bins,)
+        Ends of its interval.
+    level : float
+        Confidence level.
+    mass : array of shape (bins,)
+        Share of the weight.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(2000, random_state=0)
+    >>> curve = grouping_curve(y, X[:, 0], q=q, n_bins=5, random_state=0)
+    >>> from scoreprism import decompose
+    >>> whole = decompose(y, X[:, 0], q=q, loss="brier", random_state=0).terms["grouping"]
+    >>> bool(abs(curve.mass @ curve.variance - whole) < 1e-12)       # bins add up to the grouping term
+    True
+    """
+
+    x: FloatArray
+    calibrated: FloatArray
+    quantiles: FloatArray
+    variance: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    mass: FloatArray
+
+    @property
+    def spread(self) -> FloatArray:
+        """Standard deviation of Q around C, from the debiased variance; 0 where that is negative."""
+        return np.sqrt(np.maximum(self.variance, 0.0))
+
+    def _columns(self) -> dict[str, FloatArray]:
+        shown = {f"q{100 * level:02.0f}": self.quantiles[:, i] for i, level in enumerate(QUANTILES)}
+        ends = {"variance": self.variance, "low": self.low, "high": self.high}
+        return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}
+
+    def _about(self) -> str:
+        return "spread of P(Y | X) among rows of similar scores"
+
+
+def grouping_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    n_bins: int = 10,
+    level: float = 0.95,
+    name: str | None = None,
+    **options: Any,
+) -> GroupingCurve:
+    """
+    How far P(Y | X) spreads among rows of similar scores: what the score does not know of its features.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
+        Predicted probabilities, or a model that is applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features; or pass ``q=``, the law P(Y | X) itself.
+    n_bins : int, default=10
+        Number of bins of scores of equal mass; equal scores stay together.
+    level : float, default=0.95
+        Confidence level of the interval in each bin by itself.
+    name : str, optional
+        The model.
+    **options : object
+        How laws are fitted, as in `decompose`: ``q``, ``reference``, ``cv``, ``sample_weight``, ``random_state`` …
+
+    Returns
+    -------
+    GroupingCurve
+        Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(3000)
+    >>> y = rng.random(3000) < q
+    >>> grouping_curve(y, np.full(3000, 0.5), q=q, random_state=0).spread.round(1)     # a uniform q has 0.29
+    array([0.3])
+    """
+    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+    require_one_model(y_proba)
+    sheet, plan = fitted_chain(y_true, y_proba, X, options)
+    require_two_classes(n_classes(sheet.laws[0]))
+    if len(sheet.laws) != 3:
+        rule = "a grouping curve must have the levels S, C and Q"
+        refuse(rule, ", ".join(plan.levels), "Pass X or q=, and no further levels.")
+    cell, n_cells = _cells(sheet, count)
+    found = [_cell(sheet, plan, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+    x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
+    return GroupingCurve(
+        name=name, n=int((cell < n_cells).sum()), _backend=sheet.backend, x=frozen(x), calibrated=frozen(calibrated),
+        quantiles=frozen(np.array([line for _, line in found])), variance=frozen(variance), low=frozen(low),
+        high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
+    )  # fmt: skip
+
+
+def _cells(sheet: Sheet, count: int) -> tuple[IntArray, int]:
+    """Bins of equal mass; rows without weight get a number of their own, beyond the last."""
+    score = as_vector(sheet.laws[0])
+    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    codes = np.unique(score, return_inverse=True)[1]
+    reached = np.cumsum(np.bincount(codes, weight))
+    middle = reached - 0.5 * np.bincount(codes, weight)
+    home = np.minimum((middle / reached[-1] * count).astype(np.intp), count - 1)
+    held = weight > 0
+    used, cell = np.unique(home[codes[held]], return_inverse=True)
+    cells = np.full(sheet.n, used.size)
+    cells[held] = cell
+    return cells, int(used.size)
+
+
+def _cell(sheet: Sheet, plan: Plan, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
+    """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
+    part = sheet.rows(rows)
+    score, calibrated, fine = (as_vector(law) for law in part.laws)
+    weight = np.ones(rows.size) if part.weight is None else part.weight
+    grouping = assemble(part, plan, get_loss("brier"), "debiased", None)
+    interval = grouping.interval("grouping", level)
+    means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
+    line = [*means, float(weight.sum()), grouping.terms["grouping"], interval.low, interval.high]
+    return line, _quantiles(fine, weight)
+
+
+def _quantiles(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weighted quantiles: the smallest value that has the share of the weight at or below it."""
+    order = np.argsort(values)
+    reached = np.cumsum(weight[order])
+    place = np.searchsorted(reached, np.array(QUANTILES) * reached[-1] * (1.0 - 1e-12))
+    return np.asarray(values[order][place])

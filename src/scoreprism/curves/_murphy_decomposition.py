@@ -1,0 +1,342 @@
+"""The Murphy decomposition: reliability, grouping and irreducible loss at every decision threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, pairwise
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
+from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
+from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
+from scoreprism.decomposition._rows import Plan, Sheet
+from scoreprism.estimation._decompose import fitted_chain
+from scoreprism.exceptions import InfiniteLossError
+from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
+from scoreprism.levels import Chain
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
+
+#: Where intervals are given unless other thresholds are asked for.
+_THRESHOLDS = np.arange(1, 100) / 100
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MurphyDecomposition(Curve):
+    """
+    Terms of a decomposition as functions of the decision threshold θ.
+
+    Made by `murphy_decomposition`. The laws are the same at every θ, so integrating a term with the weight of a
+    loss gives that term of the loss.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms in order; under plug-in the last is the residual, so that terms always add up to the Murphy curve.
+    theta : array of shape (m,)
+        Thresholds at which values and intervals are given.
+    values : array of shape (m, terms)
+        Terms of the elementary loss.
+    low, high : array of shape (m, terms)
+        Ends of the interval of each term at each threshold by itself.
+    level : float
+        Confidence level of the intervals.
+    form : str
+        How rows are filled.
+    notes : tuple of str
+        Where the laws came from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(500)
+    >>> y = rng.random(500) < s**2
+    >>> curve = murphy_decomposition(y, s, random_state=1)
+    >>> direct = decompose(y, s, loss="brier", random_state=1)
+    >>> bool(abs(curve.integrate("brier")["reliability"] - direct.terms["reliability"]) < 1e-12)
+    True
+    """
+
+    names: tuple[str, ...]
+    theta: FloatArray
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    form: str
+    notes: tuple[str, ...] = ()
+    _lines: tuple[BrokenLine, ...] = ()
+    _levels: tuple[str, ...] = ()
+    _rate: float = 0.0
+    _last_rate: float = 0.0
+
+    def at(self, theta: ArrayLike) -> FloatArray:
+        """
+        Terms at any thresholds, exactly.
+
+        Parameters
+        ----------
+        theta : array-like of shape (m,)
+            Thresholds between 0 and 1.
+
+        Returns
+        -------
+        array of shape (m, terms)
+            Terms of the elementary losses.
+        """
+        points = parse_thresholds(theta)
+        return self._combined(np.stack([line(points) for line in self._lines], axis=1))
+
+    def integrate(self, loss: str | ProperLoss) -> dict[str, float]:
+        """
+        Terms of a proper loss, as mixtures of those of elementary losses.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            A loss of two classes.
+
+        Returns
+        -------
+        dict of str to float
+            What `decompose` gives for the loss with the same laws.
+        """
+        chosen = get_loss(loss)
+        found = np.array([line.integrate(chosen) for line in self._lines])
+        levels = len(self._levels)
+        if self.form == "plugin":
+            found[-1] += of_certainty(chosen, self._last_rate)
+        elif np.isinf(found[1:levels]).any():
+            worst = self._levels[1 + int(np.argmax(found[1:levels]))]
+            raise InfiniteLossError(
+                f"level {worst!r} must have a finite {chosen!s} loss in every row; the law gives probability 0 to what "
+                "happened. Use form='plugin', or give a law that is kept away from 0."
+            )
+        found[:levels] += of_certainty(chosen, self._rate)
+        terms = self._combined(found[None])[0]
+        return dict(zip(self.names, terms.tolist(), strict=True))
+
+    def _steps(self, components: FloatArray) -> FloatArray:
+        """Losses of levels made steps from one to the next; spreads and divergences as they are."""
+        levels = len(self._levels)
+        steps = components.copy()
+        with np.errstate(invalid="ignore"):  # under plug-in two infinite losses may follow each other
+            steps[:, : levels - 1] -= components[:, 1:levels]
+        return steps
+
+    def _combined(self, components: FloatArray) -> FloatArray:
+        """Terms from the means of losses, spreads and divergences, a line per threshold."""
+        steps, levels = self._steps(components), len(self._levels)
+        terms = [coefficients(self.form, t, levels) for t in range(len(self.names))]
+        with np.errstate(invalid="ignore"):
+            return np.stack([sum(c * steps[:, i] for i, c in term.items()) for term in terms], axis=1)
+
+    def _columns(self) -> dict[str, FloatArray]:
+        columns = {"theta": self.theta}
+        for t, name in enumerate(self.names):
+            columns |= {name: self.values[:, t], f"{name}_low": self.low[:, t], f"{name}_high": self.high[:, t]}
+        return columns
+
+    def _about(self) -> str:
+        return f"{', '.join(self.names)} of the elementary loss, form {self.form}"
+
+    @classmethod
+    def from_chain(
+        cls,
+        chain: Chain,
+        *,
+        thresholds: ArrayLike | None = None,
+        form: str = "debiased",
+        level: float = 0.95,
+        name: str | None = None,
+    ) -> MurphyDecomposition:
+        """
+        From laws of your own.
+
+        Parameters
+        ----------
+        chain : Chain
+            Outcomes and laws of two classes.
+        thresholds : array-like of shape (m,), optional
+            Where to give values and intervals; 0.01, …, 0.99 by default.
+        form : {"debiased", "difference", "plugin"}, default="debiased"
+            How rows are filled.
+        level : float, default=0.95
+            Confidence level.
+        name : str, optional
+            The model.
+
+        Returns
+        -------
+        MurphyDecomposition
+            Terms as functions of θ.
+        """
+        return _by_threshold(chain._sheet, chain._plan, thresholds, form, level, name)
+
+
+def murphy_decomposition(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None = None,
+    *,
+    thresholds: ArrayLike | None = None,
+    form: str = "debiased",
+    level: float = 0.95,
+    name: str | None = None,
+    **options: Any,
+) -> MurphyDecomposition:
+    """
+    Reliability, grouping and irreducible loss as functions of the decision threshold: where each of them is lost.
+
+    Every proper loss of two classes is a mixture of elementary losses, and the laws C and Q do not depend on the loss.
+    So the terms of any loss are integrals of these curves, which `MurphyDecomposition.integrate` computes exactly.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
+        Predicted probabilities, or a model that is applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features. Without them: reliability and refinement.
+    thresholds : array-like of shape (m,), optional
+        Where to give values and intervals; 0.01, …, 0.99 by default.
+    form : {"debiased", "difference", "plugin"}, default="debiased"
+        How rows are filled; see `Chain.decompose`.
+    level : float, default=0.95
+        Confidence level of the interval of each term at each threshold.
+    name : str, optional
+        The model.
+    **options : object
+        How laws are fitted, as in `decompose`: ``calibrator``, ``reference``, ``calibration``, ``q``, ``latent``,
+        ``levels``, ``cv``, ``sample_weight``, ``groups``, ``pos_label``, ``classes``, ``random_state``, ``n_jobs``.
+
+    Returns
+    -------
+    MurphyDecomposition
+        Values, intervals, and the exact curves behind them.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(1000, random_state=0)
+    >>> curve = murphy_decomposition(y, 0.1 + 0.8 * X[:, 0], q=q, random_state=0)
+    >>> curve.names
+    ('reliability', 'grouping', 'irreducible')
+    """
+    require_one_model(y_proba)
+    sheet, plan = fitted_chain(y_true, y_proba, X, options)
+    return _by_threshold(sheet, plan, thresholds, form, level, name)
+
+
+def _by_threshold(
+    sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
+) -> MurphyDecomposition:
+    """Exact lines of every component, and intervals at some thresholds."""
+    require_two_classes(n_classes(sheet.laws[0]))
+    form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
+    theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
+    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    held = np.flatnonzero(weight)
+    if held.size < sheet.n:  # a row without weight is absent: it must not put jumps into the lines
+        sheet, weight = sheet.rows(held), weight[held]
+    share = weight / weight.sum()
+    residual = ("residual",) if form == "plugin" else ()
+    curve = MurphyDecomposition(
+        name=name, n=sheet.n, _backend=sheet.backend, names=(*plan.names, *residual), theta=frozen(theta),
+        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=plan.notes,
+        _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
+        _last_rate=float(share @ as_vector(sheet.laws[-1])),
+    )  # fmt: skip
+    ends = _intervals(sheet, curve, (*plan.roles, *residual), share)
+    return replace(curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]))
+
+
+def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
+    """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
+    laws = [as_vector(law) for law in sheet.laws]
+    lines = [mean_losses(law, sheet.y, share) for law in laws]
+    for t, folds in enumerate(sheet.folds):
+        lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
+    if form == "plugin":
+        lines += [mean_divergences(coarse, fine, share) for coarse, fine in pairwise(laws)]
+        lines.append(mean_entropies(laws[-1], share))
+    return lines
+
+
+def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> BrokenLine:
+    """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)``."""
+    if folds is None:
+        return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
+    flat = np.stack([as_vector(fold) for fold in folds])
+    return mean_spreads(flat, flat.mean(axis=0), factor * share)
+
+
+def _intervals(sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray) -> FloatArray:
+    """The interval of every term at every threshold, shape (m, terms, 2)."""
+    levels = len(curve._levels)
+    means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
+    covariances = _covariances(sheet, curve, share)
+    found = np.empty((curve.theta.size, len(roles), 2))
+    for i, mean in enumerate(means):
+        moments = Moments(mean, covariances[i])
+        for t, (term, role) in enumerate(zip(curve.names, roles, strict=True)):
+            interval = TermInference(term, role, t, 1, levels, moments).bracket(curve.level)
+            found[i, t] = interval.low, interval.high
+    return found
+
+
+def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+    """Covariance of the mean components at every threshold; the spreads of fitted laws count as known."""
+    levels, size = len(curve._levels), len(curve._lines)
+    whole = np.zeros((curve.theta.size, size, size))
+    if not sheet.population:
+        used = np.r_[0:levels, 2 * levels : size]
+        by_rows = sheet.groups is not None or curve.form == "plugin"
+        whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
+    return whole
+
+
+def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
+    """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
+    laws = np.stack([as_vector(law) for law in sheet.laws])
+    extras = np.empty((0, sheet.n))
+    found = []
+    for theta in curve.theta:
+        below = laws <= theta
+        losses = np.where(sheet.y == 1, (1.0 - theta) * below, theta * ~below)
+        if curve.form == "plugin":
+            wrong = np.where(below[:-1], laws[1:] - theta, theta - laws[1:])
+            entropy = np.minimum(theta * (1.0 - laws[-1:]), (1.0 - theta) * laws[-1:])
+            extras = np.concatenate([np.maximum(wrong, 0.0), entropy])
+        found.append(Moments.of(losses, extras, sheet.weight, sheet.groups).covariance)
+    return np.stack(found)
+
+
+def _of_counts(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+    """
+    Covariance of the steps between levels at all thresholds, from one pass over the rows for each pair of levels.
+
+    Two levels both miss an event where the larger of their predictions is at most θ, and both raise a false alarm where
+    the smaller one exceeds it.
+    """
+    laws, y, theta = [as_vector(law) for law in sheet.laws], sheet.y.astype(np.float64), curve.theta
+    levels, total, costs = len(laws), float(share @ share), np.stack([1.0 - theta, theta])
+    squares, unit = (None, sheet.n**-2.0) if sheet.weight is None else (share**2, 1.0)
+    mean, first = np.stack([line(theta) for line in curve._lines[:levels]]), np.empty((levels, theta.size))
+    covariance = np.empty((theta.size, levels, levels))
+    for a, b in combinations_with_replacement(range(levels), 2):
+        both = np.where(y == 1.0, np.maximum(laws[a], laws[b]), np.minimum(laws[a], laws[b]))
+        mass = unit * sides(Binary(both, y), theta, squares)[0]
+        covariance[:, a, b] = covariance[:, b, a] = (mass * costs**2).sum(axis=0)
+        if a == b:
+            first[a] = (mass * costs).sum(axis=0)
+    cross = np.einsum("am,bm->mab", mean, first)
+    covariance += total * np.einsum("am,bm->mab", mean, mean) - cross - cross.transpose(0, 2, 1)
+    steps = np.eye(levels) - np.eye(levels, k=1)
+    return steps @ covariance @ steps.T if sheet.n > 1 else np.full_like(covariance, np.nan)

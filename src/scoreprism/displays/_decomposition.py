@@ -1,0 +1,328 @@
+"""Decompositions as a waterfall, and as stacked bars before and after recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism._registry import draws
+from scoreprism._validation import listed, parse_choice, parse_confidence, refuse
+from scoreprism.decomposition import Decomposition
+from scoreprism.displays._base import Display, Part, stacked_frame
+from scoreprism.displays._labels import inches, legend, root_figure, wrapped
+from scoreprism.displays._limits import require_finite
+from scoreprism.displays._recalibrated import recalibrated
+from scoreprism.displays._style import Canvas, Inks
+from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
+from scoreprism.intervals import Interval
+
+#: Roles of terms that are what is left when all others are gone.
+_LEFT = ("remaining", "uncertainty")
+
+
+class DecompositionDisplay(Display[Any]):
+    """
+    The terms of a loss as bars, with intervals.
+
+    One decomposition is drawn as a waterfall (``kind="waterfall"``): from the loss down, term by term, to what is
+    left. Several, or a model before and after recalibration, as stacked bars (``kind="bars"``).
+
+    Parameters
+    ----------
+    decompositions : Decomposition, or mapping of str to Decomposition
+        One per model, with the same terms and the same loss.
+
+    Attributes
+    ----------
+    decompositions : dict of str to Decomposition
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    bar_ : list of Rectangle
+        The bars.
+    interval_ : list of Line2D
+        The intervals.
+    label_ : list of Text
+        What is written next to bars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> y = rng.random(300) < s**2
+    >>> display = DecompositionDisplay.from_predictions(y, s, loss="brier", random_state=0)
+    >>> list(display.decompositions.values())[0].names
+    ('reliability', 'refinement')
+    """
+
+    figsize = (6.2, 2.6)
+    features = True
+    pools_folds = True
+
+    def __init__(self, decompositions: Any) -> None:
+        given = {"": decompositions} if isinstance(decompositions, Decomposition) else decompositions
+        if not isinstance(given, Mapping) or not given or not all(isinstance(d, Decomposition) for d in given.values()):
+            remedy = "Use decompose(y_true, y_proba), or from_predictions."
+            refuse(
+                "decompositions must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
+            )
+        kinds = {(d.names, str(d.loss)) for d in given.values()}
+        if len(kinds) > 1:
+            shown = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
+            refuse("decompositions of one figure must have the same loss and terms", shown, "Draw them one by one.")
+        self.decompositions: dict[str, Decomposition] = dict(given)
+        self.curves = tuple(given.values())
+
+    computes = staticmethod(decompose)
+    kind = Decomposition
+    _extra = ("recalibrate",)
+
+    @classmethod
+    def _curve(cls, part: Part) -> Decomposition:
+        found: Decomposition = decompose(part.y_true, part.y_proba, **part.options)
+        return found
+
+    @classmethod
+    def _made(cls, parts: Sequence[Part]) -> Self:
+        found: dict[str, Decomposition] = {}
+        for part in parts:
+            options = dict(part.options)
+            calibrator = options.pop("recalibrate", None)
+            mine = part._replace(options=options)
+            pair = {part.name or ("" if calibrator is None else "as it is"): mine}
+            if calibrator is not None:
+                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = recalibrated(mine, calibrator)
+            if pair.keys() & found.keys():
+                refuse("models must have different names", listed(pair.keys() & found.keys()), "Rename them.")
+            found |= {name: cls._curve(one) for name, one in pair.items()}
+        return cls(found)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models."""
+        return [name or "model" for name in self.decompositions]
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve_kwargs: Any = None,
+        kind: str | None = None,
+        terms: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict, optional
+            Options of the bars.
+        kind : {"waterfall", "bars"}, optional
+            By default a waterfall for one decomposition, bars for several.
+        terms : sequence of str, optional
+            Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
+        level : float, default=0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        usual = "waterfall" if len(self.decompositions) == 1 else "bars"
+        chosen = parse_choice(kind or usual, ("waterfall", "bars"), "kind")
+        if chosen == "waterfall" and len(self.decompositions) > 1:
+            refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use kind="bars".')
+        require_finite({name: d.risk for name, d in self.decompositions.items()})
+        style = parse_bar(curve_kwargs)
+        with self._canvas(ax, None) as (axes, inks, _):
+            self.bar_: list[Any] = []
+            self.interval_: list[Any] = []
+            self.label_: list[Any] = []
+            if chosen == "waterfall":
+                self._waterfall(axes, inks, parse_confidence(level), style)
+            else:
+                names = self.curves[0].names
+                shown = names if terms is None else [parse_choice(term, names, "each term") for term in terms]
+                self._bars(axes, inks, parse_confidence(level), style, [name for name in names if name in shown])
+            axes.set_xlabel(self._unit(level))
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        return self
+
+    def _size(self) -> tuple[float, float]:
+        rows = len(self.decompositions)
+        if rows == 1:
+            return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
+        return self.figsize[0], 1.4 + 0.38 * rows
+
+    def _unit(self, level: float) -> str:
+        """What the axis shows; how many rows, where it is the same for all."""
+        sizes = {d.n for d in self.curves}
+        rows = f", {sizes.pop()} rows" if len(sizes) == 1 else ""
+        known = f", {100 * level:g} % intervals" if self.interval_ else ""
+        return f"{self.curves[0].loss!s} loss{rows}{known}"
+
+    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
+        """From the loss down to what is left; a subtracted term goes up."""
+        result = self.curves[0]
+        base = {"height": 0.62, **style}
+        digits = _digits(result)
+        self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
+        self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
+        position, edges = result.risk, [0.0, result.risk]
+        for row, name in enumerate(result.names, start=1):
+            value, sign = result.terms[name], result._signs[row - 1]
+            following = position - sign * value
+            self.bar_ += axes.barh(
+                row, following - position, left=position, **({"color": inks.term(name, result.names)} | base)
+            )
+            interval = result._shown_interval(name, level)
+            ends = [position - sign * end for end in (interval.low, interval.high)]
+            if result._roles[row - 1] in _LEFT:  # its lower end is where the axis begins: the interval is of the upper
+                ends = [following + sign * end for end in (interval.low, interval.high)]
+            self._whisker(axes, inks, row, ends)
+            axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
+            reached = [position, following, *(end for end in ends if np.isfinite(end))]
+            self._write(axes, inks, row, max(reached), _words(value, interval, digits))
+            position = following
+            edges += reached
+        rows = ["loss", *result.names]
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        self._make_room(axes, min(edges))
+        (name,) = self.decompositions
+        axes.set_title(wrapped(name, 60), color=inks.ink)
+
+    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], terms: Sequence[str]) -> None:
+        """
+        One bar per model, what cannot be removed at the left, what recalibration removes at the right.
+
+        A subtracted term goes to the left of zero; the loss is then marked, and is not the right end.
+        """
+        names, least = self.curves[0].names, 0.0
+        digits = max(_digits(result) for result in self.curves)
+        for row, result in enumerate(self.curves):
+            position = reached = total = 0.0
+            for number, name in enumerate(reversed(terms)):
+                sign = result._signs[names.index(name)]
+                start, value = (position if sign > 0 else 0.0), sign * result.terms[name]
+                look = {"color": inks.term(name, names), "height": 0.62, **style}
+                self.bar_ += axes.barh(row, value, left=start, **look)
+                interval = result._shown_interval(name, level)
+                ends = [start + sign * end for end in (interval.low, interval.high) if np.isfinite(end)]
+                self._whisker(axes, inks, row + 0.16 * (number - (len(terms) - 1) / 2), ends)
+                position += value if sign > 0 else 0.0
+                total += value
+                reached, least = max(reached, position, *ends), min(least, start + value, *ends)
+            if min(result._signs) < 0:
+                axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
+            self._write(axes, inks, row, reached, _number(total, digits))
+        axes.set_yticks(range(len(self.names)), self._rows())
+        axes.set_ylim(len(self.names) - 0.5, -0.5)
+        axes.axvline(0, color=inks.quiet, linewidth=0.8)
+        self._make_room(axes, least)
+        legend(axes, inks, self.bar_[: len(terms)], list(reversed(terms)))
+
+    def _rows(self) -> list[str]:
+        """Names of the bars; with their numbers of rows, where these differ."""
+        width = 22
+        if root_figure(self.ax_).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
+            margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
+            width = max(int(margin / 0.075) - 1, 5)
+        names = [wrapped(name, width) for name in self.names]
+        if len({d.n for d in self.curves}) == 1:
+            return names
+        return [f"{name}, n = {d.n}" for name, d in zip(names, self.curves, strict=True)]
+
+    def _whisker(self, axes: Canvas, inks: Inks, row: float, ends: Sequence[float]) -> None:
+        if len(ends) == 2 and np.isfinite(ends).all():
+            line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
+            self.interval_ += axes.plot(ends, [row, row], **line, path_effects=inks.casing)
+
+    def _write(self, axes: Canvas, inks: Inks, row: float, x: float, text: str) -> None:
+        word = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": inks.ink}
+        self.label_.append(axes.annotate(text, (x, row), (5, 0), annotation_clip=False, **word))
+
+    def _make_room(self, axes: Canvas, left: float) -> None:
+        """Limits that hold all words inside the axes: a letter of 8 points takes about 0.066 inches."""
+        width, right = inches(axes)[0], left
+        for label in self.label_:
+            share = min((0.12 + 0.066 * len(label.get_text())) / width, 0.6)
+            right = max(right, (label.xy[0] - share * left) / (1.0 - share))
+        axes.set_xlim(left, right if right > left else left + 1.0)
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All terms as one dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per model and term.
+        """
+        parts = [
+            (name, d._columns() | {"loss": [d.risk] * len(d.names)})
+            for name, d in zip(self.names, self.curves, strict=True)
+        ]
+        return stacked_frame(parts, backend or self.curves[0]._backend)
+
+
+def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
+    """
+    Options of bars.
+
+    Parameters
+    ----------
+    curve_kwargs : mapping or None
+        What matplotlib's ``barh`` takes.
+
+    Returns
+    -------
+    dict
+        A copy.
+    """
+    if curve_kwargs is not None and not isinstance(curve_kwargs, Mapping):
+        refuse("curve_kwargs of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
+    return dict(curve_kwargs or {})
+
+
+def _digits(result: Decomposition) -> int:
+    """Decimals that show two digits of the smallest standard error."""
+    errors = [error for error in result.std_error.values() if np.isfinite(error) and error > 0]
+    return int(np.clip(1 - np.floor(np.log10(min(errors))), 2, 6)) if errors else 4
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _words(value: float, interval: Interval, digits: int) -> str:
+    """An estimate and its interval, where there is one."""
+    if not np.isfinite([interval.low, interval.high]).all():
+        return _number(value, digits)
+    return f"{_number(value, digits)}  [{_number(interval.low, digits)}, {_number(interval.high, digits)}]"
+
+
+def _draw_one(result: Decomposition, **options: Any) -> DecompositionDisplay:
+    return DecompositionDisplay(result).plot(**options)
+
+
+def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
+    return DecompositionDisplay({str(key): d for key, d in result.decompositions.items()}).plot(**options)
+
+
+draws(Decomposition, _draw_one)
+draws(Comparison, _draw_several)
+draws(SegmentDecompositions, _draw_several)

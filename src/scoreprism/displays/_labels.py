@@ -1,0 +1,291 @@
+"""Words on figures: legends that leave the curves alone, labels that avoid each other, and paths of bearable length."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreprism.displays._style import Canvas, Inks
+from scoreprism.simplex import FloatArray
+
+#: Points of a path that a figure keeps for each column of a fine grid: first, last, lowest, highest.
+_COLUMNS = 400
+#: Letters of a line in a legend.
+_LETTERS = 26
+
+
+def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """
+    A path that looks the same with few points: of every narrow column of it the first, last, lowest and highest point.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        Nondecreasing.
+    y : array of shape (n,)
+        Values.
+
+    Returns
+    -------
+    tuple of arrays
+        At most 1600 points; short paths stay as they are.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 100_000)
+    >>> thinned(x, np.sin(x))[0].size <= 1600
+    True
+    """
+    if x.size <= 4 * _COLUMNS:
+        return x, y
+    span = x[-1] - x[0]
+    column = ((x - x[0]) / (span or 1.0) * (_COLUMNS - 1)).astype(np.intp)
+    first = np.flatnonzero(np.diff(column, prepend=-1))
+    last = np.append(first[1:], x.size) - 1
+    order = np.lexsort((y, column))
+    kept = np.unique(np.concatenate([first, last, order[first], order[last]]))
+    return x[kept], y[kept]
+
+
+def wrapped(name: str, width: int = _LETTERS) -> str:
+    """
+    A name on lines of bearable length.
+
+    Parameters
+    ----------
+    name : str
+        A name.
+    width : int, default=26
+        Letters of a line.
+
+    Returns
+    -------
+    str
+        At most three lines.
+
+    Examples
+    --------
+    >>> wrapped("a gradient boosting classifier, calibrated").count(chr(10))
+    1
+    """
+    return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)
+
+
+#: Points between the axes and a legend below them: ticks and a label stand there.
+_DROP = 36
+#: Mark of our legends, which a second display on the same axes goes on with.
+_LEGEND = "scoreprism legend"
+
+
+def root_figure(ax: Canvas) -> Any:
+    """
+    The whole figure that axes are in, not a part of it.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes.
+
+    Returns
+    -------
+    Figure
+        With a size and a layout.
+    """
+    figure = ax.figure
+    while hasattr(figure, "_parent"):
+        figure = figure._parent
+    return figure
+
+
+def inches(ax: Canvas) -> tuple[float, float]:
+    """
+    Width and height of axes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes.
+
+    Returns
+    -------
+    tuple of float
+        In inches.
+    """
+    box = ax.get_window_extent()
+    return box.width / root_figure(ax).dpi, box.height / root_figure(ax).dpi
+
+
+def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]) -> Any:
+    """
+    A legend that leaves the curves alone: below the axes if it is short, beside them if it is long.
+
+    In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes; a legend that we drew there before is continued.
+    inks : Inks
+        Colours.
+    handles : sequence of artists
+        What is explained.
+    labels : sequence of str
+        What to say.
+
+    Returns
+    -------
+    Legend
+        Part of the axes.
+    """
+    handles, words = _continued(ax, handles, [wrapped(label) for label in labels])
+    widest = max(len(line) for word in words for line in word.split("\n")) + 7
+    columns = min(len(words), max(int(15 * inches(ax)[0] / widest), 1))  # fifteen letters of 8 points to an inch
+    rows = -(-len(words) // columns)
+    place: dict[str, Any] = {"labelcolor": inks.ink, "gid": _LEGEND}
+    if root_figure(ax).get_layout_engine() is None:
+        place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
+        place["fontsize"] = 7
+    elif rows > 3:
+        ax.set_box_aspect(None)  # the layout cannot hold both a square and what stands beside it
+        place |= {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    else:
+        place |= {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": _below(ax)}
+        place["ncols"] = -(-len(words) // rows)
+    gid = place.pop("gid")
+    drawn = ax.legend(handles, words, **place)
+    drawn.set_gid(gid)
+    return drawn
+
+
+def _continued(ax: Canvas, handles: Sequence[Any], words: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Handles and words of our legend on these axes, if there is one, and then new ones."""
+    old = ax.get_legend()
+    if old is None or old.get_gid() != _LEGEND:
+        return list(handles), list(words)
+    known = [text.get_text() for text in old.get_texts()]
+    kept = [(handle, word) for handle, word in zip(old.legend_handles, known, strict=True)]
+    fresh = [(handle, word) for handle, word in zip(handles, words, strict=True) if word not in known]
+    return [handle for handle, _ in kept + fresh], [word for _, word in kept + fresh]
+
+
+def _below(ax: Canvas) -> Any:
+    """Coordinates of the axes, moved down by the height of ticks and a label."""
+    from matplotlib.transforms import ScaledTranslation
+
+    return ax.transAxes + ScaledTranslation(0.0, -_DROP / 72.0, root_figure(ax).dpi_scale_trans)
+
+
+#: How far from its point a label may stand, in points; beyond `_FAR` a line leads back.
+_REACHES = (7.0, 16.0, 28.0, 42.0, 58.0)
+_FAR = 16.0
+#: Where a label may stand relative to its point: direction, then alignment.
+_SEATS = (
+    (1, 0, "left", "center"),
+    (-1, 0, "right", "center"),
+    (0, 1, "center", "bottom"),
+    (0, -1, "center", "top"),
+    (1, 1, "left", "bottom"),
+    (1, -1, "left", "top"),
+    (-1, 1, "right", "bottom"),
+    (-1, -1, "right", "top"),
+)
+
+
+Box = tuple[float, float, float, float]
+
+
+class Seat(NamedTuple):
+    """Where a label stands: how far from its point, in points, how aligned, and which pixels it takes."""
+
+    offset: tuple[float, float]
+    align: dict[str, str]
+    box: Box
+    cost: float
+
+
+def place_labels(
+    ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], colours: Sequence[str], inks: Inks
+) -> list[Any]:
+    """
+    Write a name next to each point, so that names cover neither each other nor a point.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes with their final limits.
+    x, y : array of shape (m,)
+        Points.
+    words : sequence of str
+        Their names.
+    colours : sequence of str
+        Their colours.
+    inks : Inks
+        Other colours.
+
+    Returns
+    -------
+    list of Text
+        One per point; further away, with a thin line to its point, where it is crowded.
+    """
+    root_figure(ax).draw_without_rendering()  # the layout decides how large the axes are
+    points = ax.transData.transform(np.column_stack([x, y]))
+    taken: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+    texts = []
+    for i, word in enumerate(words):
+        text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=colours[i])
+        text.set_annotation_clip(False)
+        others = np.delete(points, i, axis=0)
+        seat = _best_seat(ax, text, taken, points[i], others)
+        text.set(position=seat.offset, **seat.align)
+        taken.append(seat.box)
+        if max(map(abs, seat.offset)) > _FAR:
+            line = {"arrowstyle": "-", "color": inks.quiet, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
+            ax.annotate("", (x[i], y[i]), seat.offset, textcoords="offset points", arrowprops=line)
+        texts.append(text)
+    return texts
+
+
+def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, others: FloatArray) -> Seat:
+    """The nearest seat that covers nothing, or the one that covers least."""
+    best: Seat | None = None
+    for reach in _REACHES:
+        for dx, dy, ha, va in _SEATS:
+            shrink = 1.0 if dx == 0 or dy == 0 else 0.7
+            offset, align = (dx * reach * shrink, dy * reach * shrink), {"ha": ha, "va": va}
+            text.set(position=offset, **align)
+            extent = text.get_window_extent()
+            box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
+            cost = sum(_overlap(box, other) for other in taken) + _outside(box, ax.bbox.extents)
+            cost += _mistaken(box, own, others)
+            if best is None or cost < best.cost:
+                best = Seat(offset, align, box, cost)
+        if best is not None and best.cost == 0.0:
+            return best
+    return best  # type: ignore[return-value]
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """Area that two boxes share."""
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+
+
+def _outside(box: Box, frame: Any) -> float:
+    """Area of a box outside the axes."""
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    return area - _overlap(box, tuple(frame))
+
+
+def _mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
+    """A charge for a name that is nearer to another point than to its own."""
+
+    def gap(points: FloatArray) -> FloatArray:
+        across = np.maximum(np.maximum(box[0] - points[:, 0], points[:, 0] - box[2]), 0.0)
+        up = np.maximum(np.maximum(box[1] - points[:, 1], points[:, 1] - box[3]), 0.0)
+        return np.hypot(across, up)
+
+    if not others.size:
+        return 0.0
+    return float(np.maximum(gap(own[None])[0] + 2.0 - gap(others), 0.0).sum()) * 8.0

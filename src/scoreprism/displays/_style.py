@@ -1,0 +1,299 @@
+"""The house style: applied while a figure is drawn and never globally; inks that suit light and dark paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+from scoreprism._validation import parse_choice, refuse
+
+#: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
+Canvas: TypeAlias = Any
+
+#: Colours of models on light and on dark paper. Told apart by all kinds of colour vision: the simulated colours of any
+#: two differ by at least 14 in CIELAB, and each has a contrast of 3 or more (tests/test_displays.py).
+PALETTES = {
+    "light": ("#0072B2", "#D55E00", "#009E73", "#AA3377", "#222222"),
+    "dark": ("#5AA9E6", "#FF8C42", "#3DDBA4", "#E58FC5", "#F0F0F0"),
+}
+#: Beyond as many models as there are colours, the line tells them apart.
+LINES: tuple[Any, ...] = ("-", (0, (5, 1.8)), (0, (1.2, 1.6)), (0, (6, 1.6, 1.2, 1.6)))
+#: And where there are no lines, the marker.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+#: The colour of each term on light and on dark paper; terms of longer chains take their turn among `_OTHERS`.
+_TERMS = {
+    "reliability": ("#E69F00", "#E69F00"),
+    "miscalibration": ("#E69F00", "#E69F00"),
+    "grouping": ("#0072B2", "#3E97D1"),
+    "heterogeneity": ("#AA3377", "#E58FC5"),
+    "irreducible": ("#B9BEC5", "#6C737C"),
+    "noise": ("#B9BEC5", "#6C737C"),
+    "refinement": ("#8FB0C9", "#55758C"),
+    "resolution": ("#009E73", "#3DDBA4"),
+    "discrimination": ("#009E73", "#3DDBA4"),
+    "uncertainty": ("#B9BEC5", "#6C737C"),
+    "residual": ("#7A7A7A", "#A0A0A0"),
+}
+#: Darker variants of pale colours, for lines.
+_LINES = {"#E69F00": "#B87700", "#B9BEC5": "#7D848D", "#8FB0C9": "#5B83A3", "#6C737C": "#9AA1AB", "#55758C": "#86A9C2"}
+_OTHERS = (("#0072B2", "#3E97D1"), ("#009E73", "#3DDBA4"), ("#AA3377", "#E58FC5"), ("#D55E00", "#FF8C42"))
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """
+    Draw in the house style, and leave the global style alone.
+
+    Yields
+    ------
+    None
+        Inside, new axes and artists follow ``house.mplstyle``.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> with house_style():
+    ...     mpl.rcParams["axes.spines.top"]
+    False
+    >>> mpl.rcParams["axes.spines.top"]
+    True
+    """
+    from matplotlib import rc_context, rc_params_from_file
+
+    path = str(files("scoreprism.displays") / "house.mplstyle")
+    with rc_context(rc_params_from_file(path, use_default_template=False)):
+        yield
+
+
+def _luminance(colour: Any) -> float:
+    """Relative luminance (WCAG) of a colour."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@dataclass(frozen=True)
+class Inks:
+    """
+    Colours that can be read on the paper at hand.
+
+    Attributes
+    ----------
+    mode : str
+        "light" or "dark" paper.
+    ink, quiet, faint : str
+        Text, secondary lines and text, and lines that only guide the eye.
+    paper : str
+        White or black.
+
+    Examples
+    --------
+    >>> Inks.on("black").mode, Inks.on("white").mode
+    ('dark', 'light')
+    """
+
+    mode: str
+    ink: str
+    quiet: str
+    faint: str
+    paper: str
+
+    @classmethod
+    def on(cls, paper: Any) -> Inks:
+        """
+        Inks for a colour of paper.
+
+        Parameters
+        ----------
+        paper : colour
+            What matplotlib takes for one.
+
+        Returns
+        -------
+        Inks
+            Light ones on dark paper.
+        """
+        if _luminance(paper) > 0.18:
+            return cls("light", "#222222", "#666666", "#C3C7CD", "#FFFFFF")
+        return cls("dark", "#EEEEEE", "#A8ADB5", "#565C66", "#000000")
+
+    @classmethod
+    def of(cls, ax: Canvas) -> Inks:
+        """
+        Inks for the background of axes; where that is transparent, of the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes
+            Where to draw.
+
+        Returns
+        -------
+        Inks
+            Ready to draw with.
+        """
+        from matplotlib.colors import to_rgba
+
+        for colour in (ax.get_facecolor(), ax.figure.get_facecolor()):
+            if to_rgba(colour)[3] > 0.5:
+                return cls.on(colour)
+        return cls.on("white")
+
+    @property
+    def _column(self) -> int:
+        return 0 if self.mode == "light" else 1
+
+    def model(self, index: int) -> dict[str, Any]:
+        """
+        How the line of a model looks.
+
+        Parameters
+        ----------
+        index : int
+            Number of the model.
+
+        Returns
+        -------
+        dict
+            Colour and line style; no two of the first twenty are the same.
+        """
+        palette = PALETTES[self.mode]
+        return {"color": palette[index % len(palette)], "linestyle": LINES[(index // len(palette)) % len(LINES)]}
+
+    def term(self, name: str, names: Sequence[str] = ()) -> str:
+        """
+        The colour of a term.
+
+        Parameters
+        ----------
+        name : str
+            The term.
+        names : sequence of str, default=()
+            All terms of its chain.
+
+        Returns
+        -------
+        str
+            A colour.
+        """
+        if name in _TERMS:
+            return _TERMS[name][self._column]
+        unnamed = [other for other in names if other not in _TERMS]
+        return _OTHERS[unnamed.index(name) % len(_OTHERS) if name in unnamed else 0][self._column]
+
+    def line(self, name: str, names: Sequence[str] = ()) -> str:
+        """
+        The colour of a term where it is a line, which needs more contrast than an area.
+
+        Parameters
+        ----------
+        name : str
+            The term.
+        names : sequence of str, default=()
+            All terms of its chain.
+
+        Returns
+        -------
+        str
+            A colour.
+        """
+        return _LINES.get(self.term(name, names), self.term(name, names))
+
+    @property
+    def casing(self) -> list[Any]:
+        """Path effects that set a line off from whatever lies below it."""
+        from matplotlib.patheffects import Normal, Stroke
+
+        return [Stroke(linewidth=2.6, foreground=self.paper), Normal()]
+
+    def dress(self, ax: Canvas) -> None:
+        """
+        Give axes the inks of their paper, and no frame.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes
+            Axes, which the user may have made in another style.
+        """
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(self.quiet)
+        from matplotlib import rcParams
+
+        ax.tick_params(labelcolor=self.ink, color=self.quiet, labelsize=rcParams["xtick.labelsize"])
+        for text in (ax.xaxis.label, ax.yaxis.label):
+            text.set(color=self.ink, fontsize=rcParams["axes.labelsize"])
+
+
+def brushes(
+    count: int, inks: Inks, curve_kwargs: object, before: int = 0, *, folds: bool = False
+) -> list[dict[str, Any]]:
+    """
+    How the line of every model is drawn: the palette, then what the user asked for.
+
+    Parameters
+    ----------
+    count : int
+        Number of models.
+    inks : Inks
+        Colours.
+    curve_kwargs : dict, list of dict or None
+        Options of matplotlib's ``plot`` for all models, or one dict per model.
+    before : int, default=0
+        Number of models that are on the axes already.
+    folds : bool, default=False
+        The models are folds of one: they look alike, and thin.
+
+    Returns
+    -------
+    list of dict
+        One per model.
+
+    Examples
+    --------
+    >>> brushes(1, Inks.on("white"), {"linewidth": 3})
+    [{'color': '#0072B2', 'linestyle': '-', 'linewidth': 3}]
+    """
+    alike = curve_kwargs is None or isinstance(curve_kwargs, Mapping)
+    given: Any = [curve_kwargs] * count if alike else curve_kwargs
+    several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
+    if not several or not all(one is None or isinstance(one, Mapping) for one in given):
+        got = f"{len(given)} of them" if isinstance(given, (list, tuple)) else repr(curve_kwargs)
+        refuse(f"curve_kwargs must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
+    thin = {"linewidth": 0.9, "alpha": 0.75} if folds else {}
+    looks = [inks.model(before if folds else before + i) | thin for i in range(count)]
+    return [look | parse_line(one or {}) for look, one in zip(looks, given, strict=True)]
+
+
+def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Options of a line, under their long names.
+
+    Parameters
+    ----------
+    options : mapping
+        What matplotlib's ``Line2D`` takes.
+
+    Returns
+    -------
+    dict
+        With ``color`` for ``c``, and so on.
+
+    Examples
+    --------
+    >>> parse_line({"lw": 2})
+    {'linewidth': 2}
+    """
+    from matplotlib.artist import ArtistInspector
+    from matplotlib.lines import Line2D
+
+    short = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
+    named = {short.get(key, key): value for key, value in options.items()}
+    known = ArtistInspector(Line2D).get_setters()
+    for key in named:
+        parse_choice(key, known, "each of curve_kwargs")
+    return named

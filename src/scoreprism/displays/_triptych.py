@@ -1,0 +1,160 @@
+"""The triptych: Murphy diagram, reliability diagram and ROC curve side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from scoreprism._validation import refuse
+from scoreprism.curves import Curve, reliability_curve
+from scoreprism.displays._base import Display, Part, check_axes
+from scoreprism.displays._labels import legend
+from scoreprism.displays._murphy import MurphyDisplay
+from scoreprism.displays._panels import compact, shared_legend, split_axes
+from scoreprism.displays._reliability import ReliabilityDisplay
+from scoreprism.displays._simple import RocDisplay, with_area
+from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.frames import make_frame
+
+#: Options that all three panels take.
+_SHARED = ("sample_weight", "pos_label", "classes")
+
+
+class TriptychDisplay(Display[Curve]):
+    """
+    Overall performance, calibration and discrimination of models, side by side (Dimitriadis et al. 2024).
+
+    Parameters
+    ----------
+    murphy : MurphyDisplay
+        Left panel.
+    reliability : ReliabilityDisplay
+        Middle panel.
+    roc : RocDisplay
+        Right panel.
+
+    Attributes
+    ----------
+    murphy, reliability, roc : displays
+        The panels.
+    curves : tuple of Curve
+        All curves of all panels.
+    axes_ : list of Axes
+        The panels.
+    figure_ : matplotlib Figure
+        Its figure.
+    line_ : list of Line2D
+        The lines of all panels.
+
+    Examples
+    --------
+    >>> display = TriptychDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9], band=None)
+    >>> [ax.get_title("left") for ax in display.axes_]
+    ['Performance', 'Calibration', 'Discrimination']
+    """
+
+    figsize = (9.6, 3.5)
+    axes_: list[Canvas]
+
+    def __init__(self, murphy: MurphyDisplay, reliability: ReliabilityDisplay, roc: RocDisplay) -> None:
+        self.murphy, self.reliability, self.roc = murphy, reliability, roc
+        self.curves = (*murphy.curves, *reliability.curves, *roc.curves)
+
+    computes = staticmethod(reliability_curve)
+
+    @classmethod
+    def _check(cls, ax: Any) -> None:
+        if ax is not None and not hasattr(ax, "get_subplotspec"):
+            _three(ax)
+        else:
+            super()._check(ax)
+
+    @classmethod
+    def _made(cls, parts: Sequence[Part]) -> Self:
+        shared = [p._replace(options={k: v for k, v in p.options.items() if k in _SHARED}) for p in parts]
+        return cls(MurphyDisplay._made(shared), ReliabilityDisplay._made(parts), RocDisplay._made(shared))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models."""
+        return self.murphy.names
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of three Axes, optional
+            Where to draw; one is divided. A new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+
+        Returns
+        -------
+        display
+            Itself, with ``axes_``, ``figure_`` and the artists.
+        """
+        whole = ax is None or hasattr(ax, "get_subplotspec")
+        with house_style(), self._page(ax if whole else _three(ax)[0]):
+            self.axes_, place = split_axes(self.ax_, 3, self._keys) if whole else (_three(ax), None)
+            self.ax_, self.line_ = self.axes_[0], []
+            titles = ("Performance", "Calibration", "Discrimination")
+            panels: tuple[Display[Any], ...] = (self.murphy, self.reliability, self.roc)
+            for title, panel, axes in zip(titles, panels, self.axes_, strict=True):
+                panel._folds_of = self._folds_of
+                panel.plot(axes, curve_kwargs=curve_kwargs)
+                if (mine := axes.get_legend()) is not None:
+                    mine.remove()
+                axes.set_title(title, color=Inks.of(axes).ink)
+                axes.set_box_aspect(1)
+                self.line_ += panel.line_
+            self.line_ = [line for panel in panels for line in panel.line_]
+            handles = self.roc.line_[: len(self._keys)]
+            if place is not None:
+                shared_legend(place, Inks.of(self.ax_), handles, self._keys)
+            elif self._keys:
+                legend(self.ax_, Inks.of(self.ax_), handles, self._keys)
+            if whole:
+                compact(self.axes_)
+        return self
+
+    @property
+    def _keys(self) -> list[str]:
+        """What the legend says; nothing of one model without a name."""
+        if self._folds_of is not None:
+            areas = [curve.auc for curve in self.roc.curves]
+            return [f"{self._folds_of}, {len(areas)} folds, AUC {min(areas):.3f} to {max(areas):.3f}"]
+        return with_area(self.names, self.roc.curves) if self.murphy._named else []
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All points of all panels as one dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            Panel, model, x and y.
+        """
+        columns: dict[str, list[Any]] = {"panel": [], "model": [], "x": [], "y": []}
+        for panel, key in (("murphy", "theta loss"), ("reliability", "x y"), ("roc", "fpr tpr")):
+            for name, curve in zip(self.names, getattr(self, panel).curves, strict=True):
+                x, y = (getattr(curve, word).tolist() for word in key.split())
+                columns["panel"] += [panel] * len(x)
+                columns["model"] += [name] * len(x)
+                columns["x"] += x
+                columns["y"] += y
+        return make_frame(columns, backend or self.curves[0]._backend)
+
+
+def _three(ax: Any) -> list[Canvas]:
+    """Three axes that the user made."""
+    found = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
+    if len(found) != 3:
+        refuse("ax must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
+    return [check_axes(one) for one in found]

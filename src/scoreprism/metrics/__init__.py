@@ -1,0 +1,55 @@
+"""Numbers that summarise calibration and ranking, each a float with its interval; `METRICS` lists them by name."""
+
+from __future__ import annotations
+
+from scoreprism.metrics._binned import ace, debiased_ece, debiased_rmsce, ece, mce, rmsce
+from scoreprism.metrics._classwise import (
+    classwise_ace,
+    classwise_ece,
+    classwise_ici,
+    classwise_lcs,
+    classwise_rmsce,
+    confidence_ece,
+    top_label_ece,
+)
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._local import LocalRegression
+from scoreprism.metrics._logistic import calibration_in_the_large, calibration_intercept, calibration_slope
+from scoreprism.metrics._moments import auc, global_balance, observed_expected_ratio, spiegelhalter_z
+from scoreprism.metrics._smoothed import e50, e90, emax, ici, lcs
+from scoreprism.metrics._table import METRICS, MetricTable, evaluate
+from scoreprism.metrics._transport import transport_cost
+
+__all__ = [
+    "METRICS",
+    "Estimate",
+    "LocalRegression",
+    "MetricTable",
+    "ace",
+    "auc",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "classwise_ace",
+    "classwise_ece",
+    "classwise_ici",
+    "classwise_lcs",
+    "classwise_rmsce",
+    "confidence_ece",
+    "debiased_ece",
+    "debiased_rmsce",
+    "e50",
+    "e90",
+    "ece",
+    "emax",
+    "evaluate",
+    "global_balance",
+    "ici",
+    "lcs",
+    "mce",
+    "observed_expected_ratio",
+    "rmsce",
+    "spiegelhalter_z",
+    "top_label_ece",
+    "transport_cost",
+]

@@ -1,0 +1,173 @@
+"""The number a metric returns: a float that knows its name, how it was made and its interval."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn, Self
+
+from scoreprism._validation import parse_confidence, parse_count, refuse
+from scoreprism.exceptions import UnavailableError
+from scoreprism.intervals import Interval, quantile
+
+
+class Inference(ABC):
+    """What can be said about an estimate, from the rows it was computed from."""
+
+    @property
+    @abstractmethod
+    def std_error(self) -> float:
+        """Standard error."""
+
+    @abstractmethod
+    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        """Confidence interval."""
+
+
+class Wald(Inference):
+    """``value ± z·se``, cut to a range; or on the log scale."""
+
+    def __init__(
+        self,
+        value: float,
+        std_error: float,
+        label: str,
+        *,
+        log: bool = False,
+        low: float = -math.inf,
+        high: float = math.inf,
+    ) -> None:
+        self._value, self._error, self._label = value, std_error, label
+        self._log, self._low, self._high = log, low, high
+
+    @property
+    def std_error(self) -> float:
+        return self._error
+
+    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        if method is not None:
+            refuse("method must be left out for an interval without resamples", repr(method), "Leave it out.")
+        z = quantile(level, two_sided=True)
+        if self._log:
+            factor = math.exp(z * self._error / self._value)
+            return Interval(self._value / factor, self._value * factor, level, self._label)
+        low, high = self._value - z * self._error, self._value + z * self._error
+        return Interval(max(low, self._low), min(high, self._high), level, self._label)
+
+
+class Absent(Inference):
+    """No interval, and why."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        self._why, self._remedy = why, remedy
+
+    def _refuse(self) -> NoReturn:
+        raise UnavailableError(f"this estimate has no interval: {self._why}. {self._remedy}")
+
+    @property
+    def std_error(self) -> float:
+        self._refuse()
+
+    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        self._refuse()
+
+
+_PICKLED = Absent("it was pickled, and pickles do not carry the rows", "Ask for the interval before pickling.")
+
+
+class Estimate(float):
+    """
+    A number with a name, a method and an interval.
+
+    It is a float in every respect: scikit-learn's scorers, numpy and JSON take it as one, and arithmetic with it
+    gives plain floats. A pickle carries the number, its name, method and p-value but not the rows, so what comes out
+    of it has no interval (scikit-learn's workers send pickles); a copy is the estimate itself.
+
+    Attributes
+    ----------
+    name : str
+        The metric.
+    method : str
+        One line that states bins, smoother and the like.
+    pvalue : float or None
+        Of the test that belongs to the metric, where there is one.
+
+    Examples
+    --------
+    >>> from scoreprism.metrics import global_balance
+    >>> balance = global_balance([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9])
+    >>> balance
+    <global_balance 0.15: mean outcome minus mean score>
+    >>> balance + 1
+    1.15
+    >>> round(balance.std_error, 4), round(balance.interval().high, 4)
+    (0.1146, 0.3745)
+    """
+
+    name: str
+    method: str
+    pvalue: float | None
+    _inference: Inference
+
+    def __new__(
+        cls,
+        value: float,
+        name: str = "",
+        method: str = "",
+        inference: Inference = _PICKLED,
+        pvalue: float | None = None,
+    ) -> Self:
+        self = super().__new__(cls, value)
+        self.name, self.method, self.pvalue, self._inference = name, method, pvalue, inference
+        return self
+
+    @property
+    def std_error(self) -> float:
+        """Standard error: that of the interval's normal law, else of 200 resamples drawn with seed 0."""
+        return self._inference.std_error
+
+    def interval(
+        self,
+        level: float = 0.95,
+        *,
+        n_resamples: int = 1000,
+        random_state: object = None,
+        method: str | None = None,
+    ) -> Interval:
+        """
+        Confidence interval of the population's value.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+        n_resamples : int, default=1000
+            Number of resamples, where resamples are needed.
+        random_state : int, Generator or None, optional
+            Seed. Replicate b depends on it and on b alone, not on the number of replicates.
+        method : {"scaled", "hull", "basic", "percentile"}, optional
+            How resamples become an interval: "scaled" by default, "hull" for E50, E90 and Emax. docs/metrics.md says
+            what they are and how often each covers.
+
+        Returns
+        -------
+        Interval
+            Its ``method`` says how it was made.
+        """
+        confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
+        return self._inference.interval(confidence, count, random_state, method)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {float(self):.6g}: {self.method}>"
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def __copy__(self) -> Estimate:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Estimate:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Estimate, (float(self), self.name, self.method, _PICKLED, self.pvalue)

@@ -1,0 +1,240 @@
+"""Gaps between scores and what happened: the functionals that are metrics of calibration, and their intervals.
+
+A *curve* is a list of places, each with a mass and the gap between the event rate and the score there: bins, or points
+of a smoother. ECE, ICI, Emax and the like are norms of the gaps. All of them are homogeneous: twice the gaps, twice the
+metric.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import parse_choice, parse_random_state
+from scoreprism.inference._corp import stream_of
+from scoreprism.inference._ranked import drawn
+from scoreprism.intervals import Interval
+from scoreprism.metrics._estimate import Estimate, Inference
+from scoreprism.metrics._rows import Rows, Units
+from scoreprism.simplex import FloatArray
+
+#: How resamples become an interval.
+GAP_INTERVALS = ("scaled", "hull", "basic", "percentile")
+#: Resamples behind a standard error, and their seed.
+_FEW, _SEED = 200, 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Gaps (event rate minus score) of places, and the masses of the places, which sum to one."""
+
+    gap: FloatArray
+    mass: FloatArray
+
+
+#: From gaps, one or many lines of them, and masses to the metric.
+Norm = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def mean_absolute(gap: FloatArray, mass: FloatArray) -> FloatArray:
+    """Σ m|g|."""
+    return np.asarray(np.abs(gap) @ mass)
+
+
+def root_mean_square(gap: FloatArray, mass: FloatArray) -> FloatArray:
+    """√Σ m g²."""
+    return np.asarray(np.sqrt(gap**2 @ mass))
+
+
+def largest(gap: FloatArray, mass: FloatArray) -> FloatArray:  # noqa: ARG001
+    """Largest |g|."""
+    return np.asarray(np.abs(gap).max(axis=-1))
+
+
+def plain_mean(gap: FloatArray, mass: FloatArray) -> FloatArray:
+    """Mean of |g| over places that have mass, each counted once."""
+    return np.asarray(np.abs(gap[..., mass > 0]).mean(axis=-1))
+
+
+@dataclass(frozen=True)
+class QuantileNorm:
+    """The q-quantile of |g|: where the mass of smaller ones reaches q; the middle of two where it is exactly q."""
+
+    q: float
+
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        lines = np.atleast_2d(np.abs(gap))
+        order = np.argsort(lines, axis=1)
+        reached = np.cumsum(mass[order], axis=1)
+        ranked = np.take_along_axis(lines, order, axis=1)
+        at = (reached < self.q - 1e-12).sum(axis=1)
+        after = np.minimum((reached < self.q + 1e-12).sum(axis=1), mass.size - 1)
+        line = np.arange(lines.shape[0])
+        found = 0.5 * (ranked[line, at] + ranked[line, after])
+        return np.asarray(found if gap.ndim == 2 else found[0])
+
+
+class Curve(ABC):
+    """Gaps as a function of the weights of the rows."""
+
+    rows: Rows
+
+    @abstractmethod
+    def exact(self) -> Profile:
+        """The gaps of all rows."""
+
+    @abstractmethod
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Masses of the places of the pooled problem, and their gaps as a function of the weights of the units."""
+
+    @property
+    def units(self) -> Units:
+        """What is resampled."""
+        return self.rows.units
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The gaps of all rows, computed once."""
+        return self.exact()
+
+    @cached_property
+    def pooled(self) -> tuple[Profile, Callable[[FloatArray], FloatArray]]:
+        """The gaps of the units, and how they depend on weights."""
+        mass, gaps = self.places()
+        return Profile(gaps(self.units.weight * self.units.size), mass), gaps
+
+    def noise(self, count: int, entropy: NDArray[np.int64]) -> FloatArray:
+        """How far the gaps of each resample lie from those of the units, shape (count, places)."""
+        key = (count, tuple(entropy.tolist()))
+        kept = self.__dict__.setdefault("_noise", {})
+        if key not in kept:
+            kept.clear()
+            estimate, gaps = self.pooled
+            lines = (gaps(self.units.weight * draw(self.units, self.rows.n, entropy, b)) for b in range(count))
+            kept[key] = np.array([line - estimate.gap for line in lines])
+        found: FloatArray = kept[key]
+        return found
+
+
+def draw(units: Units, n: int, entropy: NDArray[np.int64], replicate: int) -> FloatArray:
+    """How often each unit occurs in one resample of n rows."""
+    stream = stream_of(entropy, replicate)
+    if units.single:
+        return np.bincount(drawn(stream, n), minlength=n).astype(np.float64)
+    return np.random.Generator(stream).multinomial(n, units.size / n).astype(np.float64)
+
+
+class Joined(Curve):
+    """Several curves on the same rows as one: those of the classes, with equal shares of the mass or their own."""
+
+    def __init__(self, rows: Rows, curves: Sequence[Curve], shares: Sequence[float], picks: Sequence[Any]) -> None:
+        self.rows, self.curves, self.shares, self.picks = rows, curves, shares, picks
+
+    def exact(self) -> Profile:
+        parts = [curve.profile for curve in self.curves]
+        mass = np.concatenate([part.mass * share for part, share in zip(parts, self.shares, strict=True)])
+        return Profile(np.concatenate([part.gap for part in parts]), mass)
+
+    @cached_property
+    def _units(self) -> Units:
+        weight = np.ones(self.rows.n) if self.rows.weight is None else self.rows.weight / self.rows.weight.mean()
+        return Units(np.zeros(self.rows.n), np.zeros(self.rows.n), weight, np.ones(self.rows.n))
+
+    @property
+    def units(self) -> Units:
+        return self._units
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        found = [curve.places() for curve in self.curves]
+        mass = np.concatenate([m * share for (m, _), share in zip(found, self.shares, strict=True)])
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            lines = [g(weight[pick]) for (_, g), pick in zip(found, self.picks, strict=True)]
+            return np.concatenate(lines)
+
+        return mass, gaps
+
+
+class GapInference(Inference):
+    """
+    Intervals of a norm of gaps, by resampling the rows.
+
+    A norm of noisy gaps lies above the norm of the true ones, and its resamples lie above it in turn. "percentile"
+    takes them as they are and "basic" reflects them. "scaled" asks which sizes of the gaps are compatible with the
+    estimate: were the true gaps t times the estimated ones, the estimate would be a draw of the norm of t·gap + noise,
+    with the noise of the resamples. The interval holds the t·estimate of all t for which it is not an extreme draw;
+    at its upper end that is asked relative to t = 0, so that an estimate below the noise does not shrink the interval.
+    "hull" holds "scaled" and "percentile": quantiles of the gaps and their largest hang on a few places, and far from
+    calibration gaps of another shape than the estimated ones miss them in ways that no t shows.
+    """
+
+    def __init__(self, curve: Curve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> None:
+        self.curve, self.norm, self.estimate, self.power, self.default = curve, norm, estimate, power, default
+
+    def _replicates(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
+        entropy = parse_random_state(random_state).integers(2**63, size=2)
+        pooled, _ = self.curve.pooled
+        return pooled.gap, pooled.mass, self.curve.noise(count, entropy)
+
+    @cached_property
+    def _error(self) -> float:
+        gap, mass, noise = self._replicates(_FEW, _SEED)
+        return float((self.norm(gap + noise, mass) ** self.power).std(ddof=1))
+
+    @property
+    def std_error(self) -> float:
+        return self._error
+
+    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        chosen = parse_choice(self.default if method is None else method, GAP_INTERVALS, "method")
+        gap, mass, noise = self._replicates(n_resamples, random_state)
+        tail = 0.5 * (1.0 - level)
+        centre = float(self.norm(gap, mass))
+        found = []
+        if chosen in ("scaled", "hull"):
+            found.append(self._scaled(gap, mass, noise, centre, tail))
+        if chosen != "scaled":
+            low, high = np.quantile(self.norm(gap + noise, mass), [tail, 1.0 - tail]) - centre + self.estimate
+            turned = 2.0 * self.estimate - high, 2.0 * self.estimate - low
+            found.append(turned if chosen == "basic" else (low, high))
+        ends = np.maximum([min(low for low, _ in found), max(high for _, high in found)], 0.0) ** self.power
+        return Interval(float(ends[0]), float(ends[1]), level, f"bootstrap, {chosen}")
+
+    def _scaled(
+        self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
+    ) -> tuple[float, float]:
+        if centre <= 1e-12:  # no direction in which the gaps could be longer
+            return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
+
+        def below(t: float) -> float:
+            return float((self.norm(t * gap + noise, mass) <= centre * (1.0 + 1e-12)).mean())
+
+        none = max(below(0.0), 1.0 / noise.shape[0])
+        low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)
+        reach = 1.0
+        while below(reach) >= tail * none and reach < 1e6:
+            reach *= 2.0
+        high = _crossing(lambda t: below(t) < tail * none, 0.0, reach)
+        return low * self.estimate, max(high, low) * self.estimate
+
+
+def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Where a condition that fails at `low` and holds at `high` begins to hold, to a thousandth."""
+    for _ in range(60):
+        if high - low <= 1e-3 * max(high, 0.05):
+            break
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return 0.5 * (low + high)
+
+
+def gap_estimate(name: str, curve: Curve, norm: Norm, method: str, power: int = 1, default: str = "scaled") -> Estimate:
+    """A norm of the gaps of a curve, or its square, with its interval."""
+    value = float(norm(curve.profile.gap, curve.profile.mass))
+    return Estimate(value**power, name, method, GapInference(curve, norm, value, power, default))

@@ -1,0 +1,231 @@
+"""Metrics of a logistic recalibration: its intercept, its slope, and the intercept alone (calibration-in-the-large)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from scoreprism._validation import listed, parse_clip, refuse
+from scoreprism.calibrators._logistic import expected, fit_logistic, separated
+from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
+from scoreprism.metrics._rows import Rows, parse_rows, two_classes
+from scoreprism.simplex import ArrayLike, FloatArray, clip_law
+
+_ONE = "Pass the probability of one class and its outcome."
+
+
+def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
+    """log(s/(1 − s)); refused where it is infinite."""
+    two_classes(rows, name, _ONE)
+    distance = parse_clip(clip, 2)
+    law = rows.law if distance is None else clip_law(rows.law, distance)
+    bad = np.flatnonzero((law <= 0.0) | (law >= 1.0))
+    if bad.size:
+        refuse(
+            f"{name} must have scores strictly between 0 and 1, because it is computed from log-odds",
+            f"{bad.size} of {rows.n} rows at 0 or 1 (row {listed(bad)})",
+            "Pass clip=1e-6, for example, to keep scores that far from 0 and 1.",
+        )
+    return np.asarray(np.log(law) - np.log1p(-law))
+
+
+def _require_both(rows: Rows, name: str) -> None:
+    events = int(rows.y.sum())
+    if events in (0, rows.n):
+        refuse(
+            f"{name} must have events and non-events, because it is infinite otherwise",
+            f"{events} events in {rows.n} rows",
+            "Pass rows of both classes, or use global_balance.",
+        )
+
+
+def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
+    """Intercept and slope of y on log-odds, and their sandwich covariance."""
+    x, y = _log_odds(rows, name, clip), rows.y.astype(np.float64)
+    _require_both(rows, name)
+    if np.ptp(x) <= 1e-9 * (1.0 + np.abs(x).max()):
+        refuse(
+            f"{name} must have scores that differ",
+            f"{rows.n} rows with the score {rows.law[0]:.6g}",
+            "Use calibration_in_the_large.",
+        )
+    if separated(x, y):
+        refuse(
+            f"{name} must have scores of events and non-events that overlap, because it is infinite otherwise",
+            f"a score that separates the {int(y.sum())} events from the {int((1 - y).sum())} others",
+            "Pass more rows.",
+        )
+    # around their centre and on their own scale log-odds are fitted best; then back
+    centre, scale = rows.mean(x), float(np.sqrt(rows.mean((x - rows.mean(x)) ** 2)))
+    design = np.stack([np.ones(rows.n), (x - centre) / scale])
+    fit = fit_logistic(design, y, rows.plain)
+    if not fit.converged:
+        refuse(f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or clip=.")
+    back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
+    covariance = _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+    return back @ fit.coefficients, back @ covariance @ back.T
+
+
+def _sandwich(design: FloatArray, y: FloatArray, weight: FloatArray, p: FloatArray) -> FloatArray:
+    """Covariance that holds for weighted rows, and where the logistic model does not."""
+    bread = np.linalg.inv((design * (weight * p * (1.0 - p))) @ design.T)
+    scores = design * (weight * (y - p))
+    return np.asarray(bread @ (scores @ scores.T) @ bread)
+
+
+def _wald(value: float, variance: float) -> Inference:
+    error = math.sqrt(variance)
+    return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
+
+
+def calibration_intercept(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    clip: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Calibration intercept: a of the logistic regression of y on log-odds, a + b·logit(S).
+
+    Fitted together with the slope b, as in R's ``rms::val.prob``; the intercept with the slope held at 1 is
+    `calibration_in_the_large`. Not the intercept of Van Calster et al. (2016), which is the latter.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    clip : float, optional
+        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(calibration_intercept(rng.random(1000) < s, s), 3)
+    0.034
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    coefficients, covariance = _recalibration(rows, "calibration_intercept", clip)
+    value = float(coefficients[0])
+    return Estimate(value, "calibration_intercept", "logistic regression on log-odds", _wald(value, covariance[0, 0]))
+
+
+def calibration_slope(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    clip: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Calibration slope: b of the logistic regression of y on log-odds, a + b·logit(S) (Cox 1958).
+
+    Below 1 scores are too extreme, above 1 too moderate.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    clip : float, optional
+        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(calibration_slope(rng.random(1000) < s, s), 3)
+    1.055
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    coefficients, covariance = _recalibration(rows, "calibration_slope", clip)
+    value = float(coefficients[1])
+    return Estimate(value, "calibration_slope", "logistic regression on log-odds", _wald(value, covariance[1, 1]))
+
+
+def calibration_in_the_large(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    clip: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """
+    Calibration-in-the-large: a of the logistic regression a + logit(S), the slope held at 1.
+
+    The calibration intercept of Van Calster et al. (2016) and of R's pmcalibration: by how much log-odds are too low.
+    The same question on the scale of probabilities is `global_balance`, as a ratio `observed_expected_ratio`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities S.
+    clip : float, optional
+        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+
+    Returns
+    -------
+    Estimate
+        The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(calibration_in_the_large(rng.random(1000) < s, s), 3)
+    0.036
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    offset = _log_odds(rows, "calibration_in_the_large", clip)
+    _require_both(rows, "calibration_in_the_large")
+    y, ones = rows.y.astype(np.float64), np.ones((1, rows.n))
+    centre = rows.mean(offset)  # Newton starts where scores are right on average
+    fit = fit_logistic(ones, y, rows.plain, offset=offset - centre)
+    value = float(fit.coefficients[0]) - centre
+    covariance = _sandwich(ones, y, rows.plain, expected(value + offset))
+    method = "logistic regression with log-odds as offset"
+    return Estimate(value, "calibration_in_the_large", method, _wald(value, covariance[0, 0]))

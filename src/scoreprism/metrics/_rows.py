@@ -1,0 +1,180 @@
+"""The rows a metric is computed from: parsed once, without rows of no weight, and shared by all metrics of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import GivenLaw, parse_law, refuse
+from scoreprism.decomposition._rows import Sheet
+from scoreprism.frames import backend_of, column_names
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
+
+Thing = TypeVar("Thing")
+
+#: Rows of an outcome up to which each is resampled on its own; more are pooled in this many neighbourhoods.
+_UNITS = 2048
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is resampled: rows in order of score, or runs of neighbours with the same outcome, drawn by their size."""
+
+    score: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    size: FloatArray
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one row."""
+        return bool((self.size == 1.0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """
+    Rows that have weight.
+
+    Attributes
+    ----------
+    law : array of shape (n,) or (n, K)
+        Scores; two classes are one column.
+    y : integer array of shape (n,)
+        Outcomes.
+    weight : array of shape (n,) or None
+        Positive weights; None for equal ones.
+    backend : str or None
+        Dataframe library the data came in.
+    pool : bool
+        Whether many rows may be resampled as neighbourhoods.
+    """
+
+    law: FloatArray
+    y: IntArray
+    weight: FloatArray | None
+    backend: str | None = None
+    pool: bool = True
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.shape[0])
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.law)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """Weights that sum to one."""
+        return np.full(self.n, 1.0 / self.n) if self.weight is None else self.weight / self.weight.sum()
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Two classes: rows in order of score."""
+        return np.argsort(self.law, kind="stable")
+
+    def mean(self, values: FloatArray) -> float:
+        """Weighted mean of something that every row has."""
+        return float(values.mean()) if self.weight is None else float(self.share @ values)
+
+    def kept(self, key: Any, make: Callable[[], Thing]) -> Thing:
+        """What `make` returns, made once for each key: metrics of one table share their curves."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Thing = self._kept[key]
+        return found
+
+    @cached_property
+    def plain(self) -> FloatArray:
+        """Weights with mean one."""
+        return np.ones(self.n) if self.weight is None else self.weight / self.weight.mean()
+
+    def against(self, score: FloatArray, event: NDArray[np.bool_], *, pool: bool) -> Rows:
+        """The same rows as a question with two answers."""
+        return Rows(score, event.astype(np.intp), self.weight, self.backend, pool)
+
+    @cached_property
+    def row_units(self) -> Units:
+        """Two classes: every row a unit."""
+        order = self.order
+        return Units(self.law[order], self.y[order].astype(np.float64), self.plain[order], np.ones(self.n))
+
+    @cached_property
+    def units(self) -> Units:
+        """Two classes: what is resampled. Weights differ within a neighbourhood, so weighted rows are never pooled."""
+        if not self.pool or self.weight is not None or self.n <= 2 * _UNITS:
+            return self.row_units
+        score, y = self.law[self.order], self.y[self.order]
+        parts = []
+        for outcome in (0, 1):
+            chosen = score[y == outcome]
+            if chosen.size:
+                starts = np.unique(np.linspace(0, chosen.size, _UNITS, endpoint=False).astype(np.intp))
+                sizes = np.diff(np.append(starts, chosen.size)).astype(np.float64)
+                parts.append((np.add.reduceat(chosen, starts) / sizes, np.full(starts.size, float(outcome)), sizes))
+        scores, outcomes, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(scores, kind="stable")
+        return Units(scores[order], outcomes[order], np.ones(order.size), sizes[order])
+
+
+def parse_rows(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    pos_label: object,
+    classes: ArrayLike | None,
+) -> Rows:
+    """Parse at the border. `evaluate` passes rows that were parsed already."""
+    if isinstance(y_true, Rows):
+        return y_true
+    given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
+    sheet = Sheet.of(
+        y_true,
+        [given],
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        classes=classes,
+        backend=backend_of(y_proba),
+    )
+    law, y, weight = sheet.laws[0], sheet.y, sheet.weight
+    if n_classes(law) == 2:
+        law = as_vector(law)
+    if weight is not None and not weight.all():
+        held = np.flatnonzero(weight)
+        law, y, weight = law[held], y[held], weight[held]
+    return Rows(law, y, weight, sheet.backend)
+
+
+def two_classes(rows: Rows, name: str, remedy: str) -> Rows:
+    """Refuse three classes where a metric is defined for two."""
+    if rows.k != 2:
+        refuse(f"{name} must have two classes", f"{rows.k}", remedy)
+    return rows
+
+
+def one_vs_rest(rows: Rows) -> list[Rows]:
+    """The question "is it class k?" for every class."""
+    law = as_matrix(rows.law)
+    return rows.kept("one-vs-rest", lambda: _questions(rows, law))
+
+
+def _questions(rows: Rows, law: FloatArray) -> list[Rows]:
+    # a resample of several questions is one of rows: none of them may pool on its own
+    return [rows.against(law[:, k], rows.y == k, pool=False) for k in range(law.shape[1])]
+
+
+def top_label(rows: Rows) -> tuple[Rows, IntArray]:
+    """The question "is the most likely class right?", and that class (of equal ones the first)."""
+    law = as_matrix(rows.law)
+    best = law.argmax(axis=1)
+    confidence = np.take_along_axis(law, best[:, None], axis=1)[:, 0]
+    return rows.kept("top", lambda: rows.against(confidence, rows.y == best, pool=True)), best

@@ -1,0 +1,247 @@
+"""Many metrics of the same rows in one table, on one set of resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism.decomposition._table import TermTable
+from scoreprism.exceptions import ScoreprismError, UnavailableError
+from scoreprism.intervals import Interval
+from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smoothed
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._rows import Rows, parse_rows
+from scoreprism.simplex import ArrayLike
+
+#: Every metric by name: the one table that code, documentation and tests iterate over.
+METRICS: dict[str, Callable[..., Estimate]] = {
+    function.__name__: function
+    for function in (
+        _smoothed.lcs,
+        _smoothed.ici,
+        _smoothed.e50,
+        _smoothed.e90,
+        _smoothed.emax,
+        _binned.ece,
+        _binned.ace,
+        _binned.mce,
+        _binned.rmsce,
+        _binned.debiased_ece,
+        _binned.debiased_rmsce,
+        _logistic.calibration_intercept,
+        _logistic.calibration_slope,
+        _logistic.calibration_in_the_large,
+        _moments.observed_expected_ratio,
+        _moments.global_balance,
+        _moments.spiegelhalter_z,
+        _moments.auc,
+        _classwise.classwise_lcs,
+        _classwise.classwise_ici,
+        _classwise.classwise_ece,
+        _classwise.classwise_ace,
+        _classwise.classwise_rmsce,
+        _classwise.confidence_ece,
+        _classwise.top_label_ece,
+    )
+}
+
+#: Metrics of any number of classes, and those that are mostly asked for with three or more.
+ANY_CLASSES = ("global_balance", "spiegelhalter_z")
+SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_label")))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MetricTable(TermTable):
+    """
+    Metrics of one prediction, with intervals.
+
+    Made by `evaluate`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Metrics in order.
+    estimates : dict of str to Estimate
+        Each metric.
+    intervals : dict of str to Interval
+        Interval of each; NaN ends where there is none.
+    n : int
+        Number of rows that have weight.
+    level : float
+        Confidence level.
+    notes : tuple of str
+        What could not be computed, and why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(500)
+    >>> table = evaluate(rng.random(500) < s, s, metrics=["auc", "ece"], random_state=0)
+    >>> table.names, table.estimates["ece"].method
+    (('auc', 'ece'), '15 bins of equal width')
+    """
+
+    estimates: dict[str, Estimate]
+    intervals: dict[str, Interval]
+    n: int
+    level: float
+    notes: tuple[str, ...]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Each metric as a number."""
+        return {name: float(value) for name, value in self.estimates.items()}
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """Standard error of each; NaN where there is none."""
+        return {name: _error(value) for name, value in self.estimates.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The table as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Sizes, and estimate, standard error, interval, p-value and method of each metric.
+        """
+        columns = self._columns()
+        table = {
+            name: {key: values[i] for key, values in columns.items() if key != "metric"}
+            | {"pvalue": self.estimates[name].pvalue, "method": self.estimates[name].method}
+            for i, name in enumerate(self.names)
+        }
+        return {"n": self.n, "level": self.level, "metrics": table, "notes": list(self.notes)}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        found = [self.intervals[name] for name in self.names]
+        return {
+            "metric": list(self.names),
+            "estimate": list(self.terms.values()),
+            "std_error": list(self.std_error.values()),
+            "low": [interval.low for interval in found],
+            "high": [interval.high for interval in found],
+        }
+
+    def _title(self) -> str:
+        return f"Metrics of {self.n} rows\n  [{100 * self.level:g} % intervals]"
+
+    def _footer(self) -> list[str]:
+        lines = [f"{name}: {value.method}" for name, value in self.estimates.items()]
+        tested = [
+            f"{name}: p = {value.pvalue:.3g}" for name, value in self.estimates.items() if value.pvalue is not None
+        ]
+        return [*lines, *tested, *self.notes]
+
+
+def _error(value: Estimate) -> float:
+    try:
+        return value.std_error
+    except UnavailableError:
+        return np.nan
+
+
+def _asked(metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: int) -> dict[str, dict[str, Any]]:
+    """Names of metrics and their options; by default all that are made for this number of classes."""
+    if metrics is None:
+        several = [*ANY_CLASSES, *SEVERAL_CLASSES]
+        return {name: {} for name in METRICS if (name not in SEVERAL_CLASSES if k == 2 else name in several)}
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    options = metrics if isinstance(metrics, Mapping) else {name: {} for name in metrics}
+    if not options:
+        refuse("metrics must name at least one metric", "none", "Leave it out for all of them.")
+    return {parse_choice(name, METRICS, "metrics"): dict(given) for name, given in options.items()}
+
+
+def evaluate(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    random_state: object = None,
+) -> MetricTable:
+    """
+    Many metrics of one prediction, with intervals from one set of resamples.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like of shape (n,) or (n, K)
+        Predicted probabilities.
+    metrics : list of str or dict, optional
+        Names in `METRICS`, or a mapping from names to options, for example ``{"ece": {"n_bins": 20}}``. By default all
+        that are made for the number of classes; of these, one that the data do not allow is left out with a note.
+    level : float, default=0.95
+        Confidence level.
+    n_resamples : int, default=1000
+        Number of resamples.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    random_state : int, Generator or None, optional
+        Seed of the resamples: each metric sees the same ones, and `Estimate.interval` with this seed gives its
+        interval.
+
+    Returns
+    -------
+    MetricTable
+        One line per metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> s = rng.random(400)
+    >>> table = evaluate(rng.random(400) < s, s, metrics={"auc": {}, "ece": {"n_bins": 10}}, random_state=0)
+    >>> sorted(table.to_dict()["metrics"]["ece"])
+    ['estimate', 'high', 'low', 'method', 'pvalue', 'std_error']
+    """
+    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
+    confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
+    rng = parse_random_state(random_state)
+    whole = isinstance(random_state, (int, np.integer))
+    seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
+    estimates, notes = {}, []
+    for name, options in _asked(metrics, rows.k).items():
+        try:
+            estimates[name] = _called(name, rows, options)
+        except ScoreprismError as error:
+            if metrics is not None:
+                raise
+            notes.append(f"{name} is left out: {error}")
+    found = {name: _interval(value, confidence, count, seed) for name, value in estimates.items()}
+    return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(notes))
+
+
+def _called(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
+    import inspect
+
+    shared = {"y_true", "y_proba", "sample_weight", "pos_label", "classes"}
+    known = [option for option in inspect.signature(METRICS[name]).parameters if option not in shared]
+    wrong = [option for option in options if option not in known]
+    if wrong:
+        refuse(f"{name} takes the options {', '.join(known) or 'none'}", listed(wrong), "Correct their names.")
+    return METRICS[name](rows, None, **options)
+
+
+def _interval(value: Estimate, level: float, count: int, seed: int) -> Interval:
+    try:
+        return value.interval(level, n_resamples=count, random_state=seed)
+    except UnavailableError:
+        return Interval(np.nan, np.nan, level, "none")

@@ -1,0 +1,559 @@
+"""Laws that every metric obeys, what each refuses, and the machinery behind the numbers; peers are in test_metric_peers.py."""
+
+import copy
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
+from scoreprism.exceptions import InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
+from scoreprism.intervals import Interval
+from scoreprism.metrics import (
+    METRICS,
+    Estimate,
+    LocalRegression,
+    ace,
+    auc,
+    calibration_in_the_large,
+    calibration_slope,
+    confidence_ece,
+    debiased_ece,
+    debiased_rmsce,
+    e90,
+    ece,
+    emax,
+    evaluate,
+    global_balance,
+    ici,
+    lcs,
+    mce,
+    observed_expected_ratio,
+    rmsce,
+    spiegelhalter_z,
+    top_label_ece,
+)
+from scoreprism.metrics._curves import even_codes
+from scoreprism.metrics._local import bandwidths
+from scoreprism.metrics._table import ANY_CLASSES, SEVERAL_CLASSES
+
+#: Variances in them are those of weighted rows, not of repeated ones.
+NOT_REPETITION = ("debiased_ece", "debiased_rmsce", "spiegelhalter_z")
+#: Intervals without resamples.
+ANALYTIC = {
+    "auc",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "global_balance",
+    "observed_expected_ratio",
+    "spiegelhalter_z",
+}
+
+
+def binary(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return (rng.random(n) < s**1.4).astype(int), s
+
+
+def three(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    s = rng.dirichlet([1.0, 1.5, 2.0], n)
+    return (rng.random(n)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1), s
+
+
+def data_for(name, **options):
+    return three(**options) if name in SEVERAL_CLASSES else binary(**options)
+
+
+every = pytest.mark.parametrize("name", METRICS)
+
+
+# ── laws ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@every
+def test_is_a_float_with_a_name_a_method_and_an_interval(name):
+    y, s = data_for(name)
+    value = METRICS[name](y, s)
+    assert isinstance(value, float)
+    assert value.name == name
+    assert value.method
+    assert json.loads(json.dumps(value)) == float(value)
+    assert type(value + 0.0) is float
+    assert repr(value) == f"<{name} {float(value):.6g}: {value.method}>"
+    assert f"{value}" == str(float(value))
+    interval = value.interval(0.9, n_resamples=60, random_state=0)
+    assert isinstance(interval, Interval)
+    assert interval.low <= interval.high
+    assert interval.level == 0.9
+    assert value.std_error > 0.0
+    wide = value.interval(0.99, n_resamples=60, random_state=0)
+    assert wide.low <= interval.low
+    assert wide.high >= interval.high
+
+
+@every
+def test_order_of_rows_does_not_matter(name):
+    y, s = data_for(name)
+    order = np.random.default_rng(1).permutation(y.size)
+    assert METRICS[name](y[order], s[order]) == pytest.approx(METRICS[name](y, s), rel=1e-9)
+
+
+@every
+def test_weights_are_repeated_rows_on_any_scale(name):
+    y, s = data_for(name)
+    w = np.random.default_rng(2).integers(0, 4, y.size)
+    weighted = METRICS[name](y, s, sample_weight=w)
+    assert METRICS[name](y, s, sample_weight=w * 7.3) == pytest.approx(weighted, rel=1e-9)
+    kept = w > 0
+    assert METRICS[name](y[kept], s[kept], sample_weight=w[kept]) == pytest.approx(weighted, rel=1e-9)
+    assert METRICS[name](y, s, sample_weight=np.full(y.size, 3.0)) == pytest.approx(METRICS[name](y, s), rel=1e-9)
+    if name not in NOT_REPETITION:
+        repeated = METRICS[name](np.repeat(y, w), np.repeat(s, w, axis=0))
+        assert weighted == pytest.approx(repeated, rel=1e-9)
+
+
+@every
+def test_weighted_intervals_exist(name):
+    y, s = data_for(name)
+    w = np.random.default_rng(2).random(y.size)
+    interval = METRICS[name](y, s, sample_weight=w).interval(n_resamples=40, random_state=0)
+    assert np.isfinite([interval.low, interval.high]).all()
+
+
+@every
+def test_labels_of_any_kind(name):
+    y, s = data_for(name)
+    names = np.array(["no", "yes"] if s.ndim == 1 else ["a", "b", "c"])
+    positive = {"pos_label": "yes"} if s.ndim == 1 else {}
+    assert METRICS[name](names[y], s, **positive) == METRICS[name](y, s)
+    if s.ndim == 1:
+        assert METRICS[name](y, np.column_stack([1 - s, s])) == pytest.approx(METRICS[name](y, s), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in ANALYTIC])
+def test_replicate_b_does_not_depend_on_the_number_of_replicates(name):
+    y, s = data_for(name, n=100)
+    curve, entropy = METRICS[name](y, s)._inference.curve, np.array([5, 6])
+    assert np.array_equal(curve.noise(30, entropy)[:10], curve.noise(10, entropy))
+
+
+@every
+def test_a_pickle_is_a_number_and_a_copy_is_the_estimate(name):
+    y, s = data_for(name)
+    value = METRICS[name](y, s)
+    assert copy.copy(value) is value
+    assert copy.deepcopy(value) is value
+    again = pickle.loads(pickle.dumps(value))  # noqa: S301
+    assert (float(again), again.name, again.method, again.pvalue) == (float(value), name, value.method, value.pvalue)
+    with pytest.raises(UnavailableError) as error:
+        again.interval()
+    assert str(error.value) == (
+        "this estimate has no interval: it was pickled, and pickles do not carry the rows. "
+        "Ask for the interval before pickling."
+    )
+
+
+def test_scikit_learn_takes_metrics_as_scorers():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import cross_val_score
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    y = (rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
+    scorer = make_scorer(ece, response_method="predict_proba", greater_is_better=False, n_bins=5)
+    assert (cross_val_score(LogisticRegression(), x, y, scoring=scorer, cv=3) < 0).all()
+
+
+# ── definitions ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bins_by_hand():
+    y, s = [0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9]
+    # bins (0, ½] and (½, 1]: gaps 1/3 − 0.8/3 = 1/15 of 3 rows and 1 − 0.85 = 3/20 of 2 rows
+    assert ece(y, s, n_bins=2) == pytest.approx(3 / 5 * 1 / 15 + 2 / 5 * 3 / 20, rel=1e-14)
+    assert ace(y, s, n_bins=2) == pytest.approx((1 / 15 + 3 / 20) / 2, rel=1e-14)
+    assert mce(y, s, n_bins=2) == pytest.approx(3 / 20, rel=1e-14)
+    assert rmsce(y, s, n_bins=2) == pytest.approx(math.sqrt(3 / 5 / 225 + 2 / 5 * 9 / 400), rel=1e-14)
+    # r(1 − r)/(n − 1) is (1/3)(2/3)/2 = 1/9 and 0
+    less = max(3 / 5 * (1 / 225 - 1 / 9) + 2 / 5 * 9 / 400, 0.0)
+    assert debiased_rmsce(y, s, n_bins=2) == pytest.approx(math.sqrt(less), abs=1e-15)
+
+
+def test_the_bias_that_is_taken_off_the_ece_is_that_of_normal_bins():
+    # one bin: gap g = 1/2 − 0.4, spread √(1/4 / 4); E|N(g, spread)| by 10⁶ draws
+    draws = np.abs(np.random.default_rng(0).normal(0.1, 0.25, 10**6)).mean()
+    # 0.15 / √10⁶ is the error of the mean; five of them
+    assert debiased_ece([0, 1, 0, 1], [0.4] * 4, n_bins=1) == pytest.approx(max(0.2 - draws, 0.0), abs=8e-4)
+    assert debiased_ece([1] * 90 + [0] * 10, [0.4] * 100, n_bins=1) == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 3, 7, 10, 15, 49, 100, 997])
+def test_edges_belong_to_the_bin_below(m):
+    edges = np.arange(m + 1) / m
+    around = np.concatenate([edges, np.nextafter(edges[1:], 0), np.nextafter(edges[:-1], 1)])
+    # the definition: the number of inner edges below the score
+    assert np.array_equal(even_codes(around, m), np.searchsorted(edges[1:-1], around))
+
+
+def test_quantile_bins_keep_ties_together():
+    s = np.array([0.2] * 6 + [0.5] * 2 + [0.9] * 2)
+    y = np.array([0, 0, 0, 1, 0, 0, 1, 0, 1, 1])
+    # halves of ten rows: the tie at 0.2 passes 5 and ends the first bin
+    assert ace(y, s, n_bins=2) == pytest.approx((abs(1 / 6 - 0.2) + abs(3 / 4 - 0.7)) / 2, rel=1e-12)
+
+
+def test_global_balance_of_two_classes_is_a_z_test():
+    y, s = binary()
+    balance = global_balance(y, s)
+    z = balance / balance.std_error
+    assert balance == pytest.approx((y - s).mean(), rel=1e-12)
+    assert balance.pvalue == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-9)
+
+
+def test_global_balance_of_three_classes_is_a_chi_squared_test():
+    y, s = three()
+    balance = global_balance(y, s)
+    gaps = np.eye(3)[y] - s
+    mean = gaps.mean(axis=0)
+    # any two of the three columns, whose sum is zero, give the same statistic; two degrees: p = exp(−χ²/2)
+    inverse = np.linalg.inv(np.cov(gaps[:, :2].T, bias=True) / y.size)
+    assert balance == pytest.approx(0.5 * np.abs(mean).sum(), rel=1e-12)
+    assert balance.pvalue == pytest.approx(math.exp(-0.5 * mean[:2] @ inverse @ mean[:2]), rel=1e-9)
+
+
+def test_three_classes_are_balanced_by_their_frequencies():
+    y, _ = three()
+    frequencies = np.bincount(y) / y.size
+    assert global_balance(y, np.tile(frequencies, (y.size, 1))) == pytest.approx(0.0, abs=1e-15)
+
+
+def test_auc_and_its_variance_by_pairs():
+    y, s = binary(60)
+    s = s.round(1)  # ties
+    wins = (s[y == 1][:, None] > s[y == 0]) + 0.5 * (s[y == 1][:, None] == s[y == 0])
+    area = auc(y, s)
+    variance = sum(line.var(ddof=1) / line.size for line in (wins.mean(axis=1), wins.mean(axis=0)))
+    assert area == pytest.approx(wins.mean(), rel=1e-12)
+    assert area.std_error == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+
+def test_top_label_sees_what_confidence_does_not():
+    # two predicted classes, each with confidence 0.7: one right in all rows, the other in 40 %
+    s = np.array([[0.7, 0.3, 0.0]] * 10 + [[0.0, 0.7, 0.3]] * 10)
+    y = np.array([0] * 10 + [1] * 4 + [2] * 6)
+    assert confidence_ece(y, s, n_bins=10) == pytest.approx(0.0, abs=1e-12)
+    assert top_label_ece(y, s, n_bins=10) == pytest.approx(0.3, rel=1e-12)
+
+
+def test_smoothers_agree_with_the_calibrators_they_name():
+    y, s = binary()
+    fitted = IsotonicCalibrator().fit(s, y).calibrate(s)
+    assert ici(y, s, smoother="isotonic") == pytest.approx(np.abs(fitted - s).mean(), rel=1e-12)
+    assert lcs(y, s, smoother=IsotonicCalibrator()) == pytest.approx(((fitted - s) ** 2).mean(), rel=1e-12)
+
+
+def test_cross_fitting_takes_curves_from_the_other_folds():
+    y, s = binary()
+    fold = np.arange(y.size) % 3
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    law = np.empty(y.size)
+    for train, test in splits:
+        law[test] = PlattCalibrator().fit(s[train], y[train]).calibrate(s[test])
+    value = lcs(y, s, smoother="platt", cv=splits)
+    assert value == pytest.approx(((law - s) ** 2).mean(), rel=1e-12)
+    assert value.interval(n_resamples=20, random_state=0).high > 0.0
+    assert lcs(y, s, cv=5).method == ("loess: local regression of degree 2, span 0.75, tricube, cross-fitted (cv=5)")
+
+
+def test_resamples_without_an_event_have_a_curve_too():
+    rng = np.random.default_rng(0)
+    s = rng.random(40) * 0.1
+    y = np.zeros(40, dtype=int)
+    y[[3, 11]] = 1  # absent from one resample in eight
+    for name in ("platt", "isotonic", "beta"):
+        interval = ici(y, s, smoother=name).interval(n_resamples=60, random_state=0)
+        assert 0.0 <= interval.low <= interval.high
+
+
+def test_a_smoother_warns_once_of_the_rows_and_not_of_every_resample():
+    y, s = binary()
+    with pytest.warns(ScoreOrderWarning) as caught:
+        value = ici(y, 1 - s, smoother="isotonic")
+    assert len(caught) == 1
+    assert value.interval(n_resamples=10, random_state=0).high > 0.2
+
+
+def test_local_regression_by_least_squares():
+    y, s = binary(80)
+    local = LocalRegression(degree=2, span=0.4)
+    w = np.random.default_rng(3).random(80)
+    for point in (0.0, 0.31, 0.97):
+        order = np.argsort(np.abs(s - point))
+        reach = np.abs(s - point)[order][np.searchsorted(np.cumsum(w[order]), 0.4 * w.sum())]
+        kernel = np.clip(1 - (np.abs(s - point) / reach) ** 3, 0, None) ** 3
+        root = np.sqrt(w * kernel)
+        design = np.vander(s - point, 3, increasing=True)
+        expected = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0][0]
+        assert local.fit_at(s, y.astype(float), w, np.array([point]))[0] == pytest.approx(expected, abs=1e-10)
+
+
+def test_bandwidths_by_sorting_distances():
+    rng = np.random.default_rng(0)
+    x, mass = np.sort(rng.random(50)), rng.random(50)
+    at = rng.random(20) * 1.4 - 0.2
+    for point, reach in zip(at, bandwidths(x, mass, 0.3, at), strict=True):
+        order = np.argsort(np.abs(x - point))
+        needed = np.searchsorted(np.cumsum(mass[order]), 0.3 * mass.sum())
+        assert reach == pytest.approx(np.abs(x - point)[order][needed], rel=1e-12)
+
+
+@pytest.mark.parametrize("law", ["uniform", "skewed"])
+def test_pooling_many_scores_moves_the_curve_little(law):
+    rng = np.random.default_rng(0)
+    s = np.sort(rng.random(4000) if law == "uniform" else rng.beta(0.3, 6.0, 4000))
+    y = (rng.random(4000) < s**1.2).astype(float)
+    local, at = LocalRegression(), s[::40]
+    exact = local.fit_sums(s, np.ones(4000), y, at)
+    # measured 3e-5; the noise of the curve is a hundred times that
+    assert np.abs(local.fit_at(s, y, np.ones(4000), at) - exact).max() < 1e-4
+
+
+def test_many_rows_are_resampled_as_neighbourhoods():
+    rng = np.random.default_rng(0)
+    s = rng.random(30_000)
+    y = (rng.random(30_000) < s**1.2).astype(int)
+    value = ece(y, s)
+    assert value._inference.curve.units.score.size < 5000
+    pooled = value.interval(n_resamples=200, random_state=0)
+    rows = ece(y, s, sample_weight=np.where(np.arange(s.size) < 1, 1.0 + 1e-9, 1.0)).interval(
+        n_resamples=200, random_state=0
+    )
+    # two sets of 200 resamples: ends scatter by some 7 % of the width
+    width = rows.high - rows.low
+    assert abs(pooled.low - rows.low) < 0.25 * width
+    assert abs(pooled.high - rows.high) < 0.25 * width
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("make", [binary, three])
+def test_a_table_holds_what_the_functions_return(make):
+    y, s = make()
+    table = evaluate(y, s, n_resamples=50, random_state=4)
+    several = {*ANY_CLASSES, *SEVERAL_CLASSES}
+    assert set(table.names) == (several if s.ndim == 2 else set(METRICS) - set(SEVERAL_CLASSES))
+    for name in table.names:
+        alone = METRICS[name](y, s)
+        interval = alone.interval(n_resamples=50, random_state=4)
+        assert table.terms[name] == alone
+        assert (table.intervals[name].low, table.intervals[name].high) == (interval.low, interval.high)
+    frame = table.to_frame()
+    assert frame.columns == ["metric", "estimate", "std_error", "low", "high"]
+    assert json.loads(json.dumps(table.to_dict()))["n"] == y.size
+    assert "<table" in table._repr_html_()
+    assert "95 % intervals" in repr(table)
+
+
+def test_a_table_takes_options_and_leaves_out_what_cannot_be():
+    y, s = binary()
+    table = evaluate(y, s, metrics={"ece": {"n_bins": 5}, "ici": {"smoother": "platt"}}, n_resamples=20, random_state=0)
+    assert table.terms == {"ece": float(ece(y, s, n_bins=5)), "ici": float(ici(y, s, smoother="platt"))}
+    left = evaluate(np.zeros(40, dtype=int), s[:40], n_resamples=10, random_state=0)
+    assert "auc" not in left.names
+    assert any(note.startswith("auc is left out: auc must have events and non-events") for note in left.notes)
+    with pytest.raises(InputError, match="auc must have events"):
+        evaluate(np.zeros(40, dtype=int), s[:40], metrics=["auc"])
+    with pytest.raises(InputError) as error:
+        evaluate(y, s, metrics={"ece": {"bins": 5}})
+    assert str(error.value) == "ece takes the options n_bins, strategy; got bins. Correct their names."
+
+
+def test_a_table_speaks_the_library_of_its_data():
+    pandas = pytest.importorskip("pandas")
+    y, s = binary()
+    table = evaluate(pandas.Series(y), pandas.Series(s), metrics="auc")
+    assert isinstance(table.to_frame(), pandas.DataFrame)
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────────
+
+Y, S = [0, 1, 0, 1, 1, 0], [0.2, 0.6, 0.7, 0.4, 0.9, 0.1]
+REFUSED = {
+    "several classes, bins": (
+        lambda: ece([0, 1, 2], np.eye(3), n_bins=1),
+        "ece must have two classes; got 3. Use classwise_ece, top_label_ece or confidence_ece for several classes.",
+    ),
+    "several classes, curve": (
+        lambda: ici([0, 1, 2], np.eye(3)),
+        "ici must have two classes; got 3. Use classwise_lcs or classwise_ici for several classes.",
+    ),
+    "more bins than rows": (
+        lambda: ece(Y, S),
+        (
+            "there must be at least as many rows as bins; got 6 rows and 15 bins. "
+            "Pass n_bins of at most 6, better a tenth of it."
+        ),
+    ),
+    "scores of 0": (
+        lambda: calibration_slope(Y, [0.0, 0.6, 0.7, 0.4, 1.0, 0.1]),
+        (
+            "calibration_slope must have scores strictly between 0 and 1, because it is computed from log-odds; "
+            "got 2 of 6 rows at 0 or 1 (row 0, 4). Pass clip=1e-6, for example, to keep scores that far from 0 and 1."
+        ),
+    ),
+    "one class": (
+        lambda: calibration_in_the_large([1, 1], [0.3, 0.6]),
+        (
+            "calibration_in_the_large must have events and non-events, because it is infinite otherwise; "
+            "got 2 events in 2 rows. Pass rows of both classes, or use global_balance."
+        ),
+    ),
+    "separable": (
+        lambda: calibration_slope([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]),
+        (
+            "calibration_slope must have scores of events and non-events that overlap, because it is infinite otherwise; "
+            "got a score that separates the 2 events from the 2 others. Pass more rows."
+        ),
+    ),
+    "constant scores": (
+        lambda: calibration_slope([0, 1, 1], [0.3] * 3),
+        "calibration_slope must have scores that differ; got 3 rows with the score 0.3. Use calibration_in_the_large.",
+    ),
+    "auc of one class": (
+        lambda: auc([0, 0], [0.1, 0.2]),
+        "auc must have events and non-events; got 0 events in 2 rows. Pass rows of both classes.",
+    ),
+    "nothing expected": (
+        lambda: observed_expected_ratio([0, 1], [0.0, 0.0]),
+        "observed_expected_ratio must have a positive score; got 2 scores of 0. Use global_balance, the difference.",
+    ),
+    "unknown smoother": (lambda: ici(Y, S, smoother="loes"), "smoother must be one of loess, lowess, identity"),
+    "strategy": (lambda: ece(Y, S, strategy="equal"), "strategy must be one of uniform, quantile; got 'equal'."),
+    "a grid that misses all scores": (
+        lambda: lcs(Y, np.array(S) * 1e-4 + 0.003, over="density"),
+        (
+            'over="density" must have scores on both sides of a point of the grid 0, 1/99, …, 1; '
+            'got scores from 0.00301 to 0.00309. Use over="sample".'
+        ),
+    ),
+    "cross-fitted density": (
+        lambda: lcs(Y, S, over="density", cv=2),
+        'over="density" must have one curve, fitted on all rows; got cv=2. Use over="sample" with cv.',
+    ),
+    "degree": (lambda: LocalRegression(degree=3), "degree must be 0, 1 or 2; got 3. Pass one of these."),
+    "weights": (
+        lambda: ece(Y, S, sample_weight=[0.0] * 6),
+        "sample_weight must not be all zero; got 6 zeros. Give at least one row a positive weight.",
+    ),
+    "method of an interval without resamples": (
+        lambda: auc(Y, S).interval(method="basic"),
+        "method must be left out for an interval without resamples; got 'basic'. Leave it out.",
+    ),
+    "seed": (
+        lambda: evaluate(Y, S, metrics="auc", random_state=-1),
+        "random_state must be a nonnegative integer, a numpy Generator or None; got -1. For example 0.",
+    ),
+    "interval method": (
+        lambda: ece(Y, S, n_bins=2).interval(method="bca"),
+        "method must be one of scaled, hull, basic, percentile; got 'bca'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_what_came_and_what_to_do(case):
+    call, text = REFUSED[case]
+    with pytest.raises(InputError) as error:
+        call()
+    assert str(error.value).startswith(text)
+
+
+HARD = {
+    "one class": ([0] * 30, np.linspace(0.05, 0.9, 30)),
+    "constant": ([0, 1] * 15, np.full(30, 0.3)),
+    "two values": ([0, 1, 1] * 10, np.repeat([0.2, 0.7], 15)),
+    "certain": ([0, 1] * 15, np.repeat([0.0, 1.0], 15)),
+    "one row": ([1], [0.3]),
+    "nearly constant": ([0, 1] * 15, 0.3 + 1e-13 * np.arange(30)),
+    "tiny": ([0, 1] * 15, 1e-300 * np.arange(1, 31)),
+}
+
+
+@every
+@pytest.mark.parametrize("case", HARD)
+def test_hard_cases_give_a_number_or_a_refusal_never_a_warning(name, case):
+    y, s = HARD[case]
+    options = {"n_bins": 1 if len(y) == 1 else 5} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    for weight in (None, np.linspace(0, 1e6, len(y)) + (len(y) == 1)):
+        try:
+            value = METRICS[name](y, s, sample_weight=weight, **options)
+            interval = value.interval(n_resamples=20, random_state=0)
+        except ScoreprismError:
+            continue
+        assert math.isfinite(value)
+        assert interval.low <= interval.high
+
+
+def test_no_event_has_a_ratio_but_no_interval():
+    ratio = observed_expected_ratio([0, 0], [0.1, 0.2])
+    assert ratio == 0.0
+    with pytest.raises(UnavailableError) as error:
+        ratio.interval()
+    assert str(error.value) == (
+        "this estimate has no interval: no event was observed, and the logarithm of 0 is infinite. Use global_balance."
+    )
+
+
+def test_what_had_probability_zero_makes_spiegelhalter_infinite():
+    z = spiegelhalter_z([1, 0, 1], [0.0, 0.4, 0.6])
+    assert (float(z), z.pvalue) == (math.inf, 0.0)
+
+
+def test_clip_lets_log_odds_be_finite():
+    y, s = binary()
+    s[0], s[1] = 0.0, 1.0
+    assert math.isfinite(calibration_slope(y, s, clip=1e-3))
+    assert calibration_slope(y, s, clip=1e-3) == calibration_slope(y, np.clip(s, 1e-3, 1 - 1e-3))
+
+
+def test_an_estimate_of_nothing_has_no_interval():
+    with pytest.raises(UnavailableError):
+        _ = Estimate(0.5, "hand-made").std_error
+
+
+# ── intervals ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_interval_of_a_calibrated_score_reaches_zero_where_the_others_do_not():
+    rng = np.random.default_rng(1)  # one data set in twenty or so would miss, as it should
+    s = rng.random(500)
+    y = (rng.random(500) < s).astype(int)
+    for metric in (ece, ici, emax, e90, lcs, mce):
+        value = metric(y, s)
+        scaled, percentile, hull = (
+            value.interval(n_resamples=200, random_state=0, method=m) for m in ("scaled", "percentile", "hull")
+        )
+        assert scaled.low == 0.0 < value
+        assert percentile.low > 0.0
+        assert (hull.low, hull.high) == (0.0, max(scaled.high, percentile.high))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", ["calibrated", "mild", "strong"])
+def test_coverage(law):
+    from benchmarks.metric_coverage import DEFAULT, GAPS, LAWS, WALD, one, truths
+
+    known = truths(LAWS[law])
+    draws = [one(LAWS[law], 200, seed) for seed in range(200)]
+    for name in (*GAPS, *WALD):
+        low, high, _ = np.array([d[name, DEFAULT.get(name, "scaled") if name in GAPS else "analytic"] for d in draws]).T
+        covered = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
+        # docs/metrics.md: 0.90 at least with 300 data sets; three standard errors of 200 below
+        assert covered > 0.90 - 3 * math.sqrt(0.09 / 200), name
