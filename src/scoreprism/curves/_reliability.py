@@ -55,6 +55,8 @@ class ReliabilityCurve(Curve):
     weight : array
         Share of the mass in each bin ("bins"), or in the block that a point belongs to ("isotonic"); empty for smooth
         methods.
+    distribution : ScoreDistribution
+        Where the scores lie.
 
     Examples
     --------
