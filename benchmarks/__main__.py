@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bootstrap, calibrators, decompositions, diagrams, estimation, imports, losses, metrics
+from benchmarks import bootstrap, calibrators, curves, decompositions, diagrams, estimation, imports, losses, metrics
 from benchmarks.runner import run
 
 GROUPS = {
@@ -14,6 +14,7 @@ GROUPS = {
     "calibrators": calibrators,
     "bootstrap": bootstrap,
     "estimation": estimation,
+    "curves": curves,
     "diagrams": diagrams,
     "metrics": metrics,
 }

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism.inference._corp import replicated, stream_of
 from scoreprism.inference._ranked import Stream
-from scoreprism.simplex import FloatArray
+from scoreprism.simplex import FloatArray, IntArray
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1
+#: Cells of adjacent scores in which outcomes are redrawn under a pilot.
+_CELLS = 250
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
     """
     At every score the order statistics that hold one further curve with probability `level`.
 
-    Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side keeps
-    the level exactly, whatever B, up to rounding and ties (which only add).
+    Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side
+    keeps the level exactly, whatever B, up to rounding and ties (which only add).
 
     Parameters
     ----------
@@ -85,9 +88,9 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     """
     A band that holds a further curve at all scores with probability `level`.
 
-    Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the median
-    plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do without
-    units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
+    Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the
+    median plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do
+    without units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
 
     Parameters
     ----------
@@ -108,17 +111,93 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     >>> bool(high.max() <= 1.0)
     True
     """
-    far = _SHARE * (1.0 - level)
-    middle = np.median(curves, axis=0)
-    low, high = pointwise_band(curves, 1.0 - 2.0 * far)
-    down, up = _unit(middle - low, middle - curves.min(axis=0)), _unit(high - middle, curves.max(axis=0) - middle)
-    apart = curves - middle
-    worst = np.maximum(apart / up, -apart / down).max(axis=1)
-    count = worst.size
-    c = np.sort(worst)[min(int(np.ceil((count + 1) * level)), count) - 1]
+    halves = curves[::2], curves[1::2]
+    # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
+    units = [_Units.of(half, level) for half in halves]
+    ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
+    c = ranked[min(int(np.ceil((ranked.size + 1) * level)), ranked.size) - 1]
+    c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
+    middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
     return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)
 
 
-def _unit(quantile: FloatArray, farthest: FloatArray) -> FloatArray:
-    """The unit of deviations on one side: a quantile, or the farthest of all where that is no deviation yet."""
-    return np.where(quantile > 0.0, quantile, np.where(farthest > 0.0, farthest, 1.0))
+class _Units(NamedTuple):
+    """The median of curves, and how far a far quantile is below and above it."""
+
+    middle: FloatArray
+    down: FloatArray
+    up: FloatArray
+
+    @classmethod
+    def of(cls, curves: FloatArray, level: float) -> _Units:
+        middle = np.median(curves, axis=0)
+        low, high = pointwise_band(curves, 1.0 - 2.0 * _SHARE * (1.0 - level))
+        least, most = curves.min(axis=0), curves.max(axis=0)
+        # where the quantile is the median still, the farthest of all
+        return cls(middle, middle - np.where(low < middle, low, least), np.where(high > middle, high, most) - middle)
+
+
+def _largest(curves: FloatArray, units: _Units) -> FloatArray:
+    """The largest deviation of every curve, in units; infinite where there was none to measure it by."""
+    apart = curves - units.middle
+    unit = np.where(apart > 0.0, units.up, units.down)
+    size = np.abs(apart)
+    ratio = np.divide(size, unit, out=np.where(size > 1e-9, np.inf, 0.0), where=unit > 0.0)
+    largest: FloatArray = ratio.max(axis=1)
+    return largest
+
+
+def mass_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
+    """
+    Where cells of adjacent scores with about equal mass begin, and the end; every score its own cell if there are few.
+
+    Parameters
+    ----------
+    weight : array of shape (m,)
+        Mass of each distinct score.
+    most : int
+        Number of cells at most.
+
+    Returns
+    -------
+    integer array
+        Increasing, from 0 to m.
+
+    Examples
+    --------
+    >>> mass_cells(np.array([1.0, 1.0, 5.0, 1.0]), most=2)
+    array([0, 2, 4])
+    """
+    count = weight.shape[0]
+    if count <= most:
+        return np.arange(count + 1)
+    upto = np.cumsum(weight)
+    inner = np.searchsorted(upto, upto[-1] * np.arange(1, most) / most, side="right")
+    return np.unique(np.concatenate([[0], inner, [count]]))
+
+
+def redrawn_rates(stream: Stream, size: FloatArray, rate: FloatArray) -> FloatArray:
+    """
+    Shares of events in binomial draws.
+
+    Parameters
+    ----------
+    stream : SFC64
+        Where the draws come from.
+    size : array of shape (m,)
+        (Effective) rows, rounded to whole ones.
+    rate : array of shape (m,)
+        Event rates.
+
+    Returns
+    -------
+    array of shape (m,)
+        Shares.
+
+    Examples
+    --------
+    >>> redrawn_rates(Stream(0), np.array([3.0]), np.array([1.0]))
+    array([1.])
+    """
+    whole = np.maximum(np.rint(size), 1.0).astype(np.int64)
+    return np.random.Generator(stream).binomial(whole, rate) / whole

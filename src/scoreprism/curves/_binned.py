@@ -75,7 +75,8 @@ def bin_band(bins: Bins, ask: Ask) -> Band:
     """
     Intervals of the bins.
 
-    Bins are independent given the scores, so that b intervals of level^(1/b) hold at once with probability `level` (Šidák).
+    Bins are independent given the scores, so that b intervals of level^(1/b) hold at once with probability `level`
+    (Šidák).
     """
     x, rate, _ = bin_points(bins)
     level = ask.level ** (1.0 / x.size) if ask.uniform else ask.level

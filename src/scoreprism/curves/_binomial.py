@@ -20,8 +20,8 @@ def rate_interval(
     """
     Two-sided intervals for event rates, from counts that weights may have made fractional.
 
-    "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it: by .06 with ten rows and a
-    level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
+    "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it: by .06 with ten rows and
+    a level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
     average over rates. "wilson" inverts the normal test.
 
     Parameters
@@ -105,8 +105,8 @@ def sum_law(p: FloatArray) -> FloatArray:
 
     left, right = sum_law(p[: p.size // 2]), sum_law(p[p.size // 2 :])
     size = next_fast_len(p.size + 1, real=True)
-    law = irfft(rfft(left, size) * rfft(right, size), size)[: p.size + 1]
-    return np.maximum(law, 0.0)
+    joined: FloatArray = irfft(rfft(left, size) * rfft(right, size), size)[: p.size + 1]
+    return np.maximum(joined, 0.0)
 
 
 def sum_interval(p: FloatArray, level: float, interval: str = "mid-p") -> tuple[int, int]:

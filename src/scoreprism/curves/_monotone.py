@@ -1,4 +1,4 @@
-"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band: outcomes redrawn from the scores."""
+"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band from redrawn outcomes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._likelihood import likelihood_band
 from scoreprism.curves._multiscale import multiscale_band
+from scoreprism.curves._smooth import SplineCurve, kish
 from scoreprism.inference._ranked import Stream
 from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
 from scoreprism.simplex import FloatArray, IntArray
@@ -50,7 +51,7 @@ class Sorted:
     @property
     def tied(self) -> bool:
         """Whether some score occurs twice."""
-        return self.first.shape[0] < self.score.shape[0]
+        return bool(self.first.shape[0] < self.score.shape[0])
 
     def grid(self) -> IntArray:
         """Which of the distinct scores a band is given at."""
@@ -71,8 +72,8 @@ class Sorted:
         """
         First distinct score, weight and events of stretches on which the share of events nowhere rises.
 
-        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV need
-        see. Without ties a stretch is some events, then some non-events.
+        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV
+        need see. Without ties a stretch is some events, then some non-events.
         """
         if self.tied:
             weight, events = self.sums(event)
@@ -129,9 +130,9 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
     event = ranked.y > 0.5
     weight, events = ranked.sums(event)
     # rows of unequal weight tell as much as fewer rows of equal weight (Kish)
-    per = 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
-    fit = ranked.fit(event)
-    if not ask.uniform:
-        low, high = likelihood_band(per * weight, per * events, fit, at, ask.level)
-        return Band(x, low, high)
-    return multiscale_band(ranked.score[ranked.first], per * weight, per * events, fit, ask)
+    per = kish(rows)
+    distinct = ranked.score[ranked.first]
+    pilot = SplineCurve(rows, distinct).y
+    if ask.uniform:
+        return multiscale_band(distinct, per * weight, per * events, pilot, ask)
+    return Band(x, *likelihood_band(per * weight, per * events, pilot, at, ask))

@@ -1,4 +1,4 @@
-"""A confidence band that holds an increasing curve everywhere: every mean over an interval bounds the curve beside it."""
+"""A confidence band for all of an increasing curve: its mean over an interval bounds it on either side."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._bands import Ask, Band, mass_cells, redrawn_rates
 from scoreprism.inference._ranked import Stream
-from scoreprism.isotonic import Blocks
+from scoreprism.isotonic import Blocks, isotonic_blocks
 from scoreprism.simplex import FloatArray, IntArray
 
-#: Cells of about equal mass that intervals are made of, and how often the threshold is halved to its end.
-_CELLS, _HALVINGS = 250, 50
+#: Halvings on the way to the ends of an interval.
+_HALVINGS = 50
+#: Added to the threshold because the pilot is noisy; a twentieth of it, or less.
+_ALLOWANCE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +53,17 @@ class Intervals:
     @cached_property
     def price(self) -> FloatArray:
         """What short intervals pay for being many (Dümbgen and Spokoiny 2001)."""
-        return 2.0 * np.log(self.cells.sum() / self.weight)
+        price: FloatArray = 2.0 * np.log(self.cells.sum() / self.weight)
+        return price
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums of cells."""
         upto = np.concatenate([[0.0], np.cumsum(values)])
-        return upto[self.last] - upto[self.first]
+        sums: FloatArray = upto[self.last] - upto[self.first]
+        return sums
 
 
-def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, fit: Blocks, ask: Ask) -> Band:
+def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, pilot: FloatArray, ask: Ask) -> Band:
     """
     The band from intervals that all hold the mean of the curve over them with the probability asked for.
 
@@ -67,8 +71,8 @@ def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, f
     ----------
     score, weight, events : array of shape (m,)
         Distinct scores, (effective) rows and events there.
-    fit : Blocks
-        Their isotonic fit.
+    pilot : array of shape (m,)
+        A smooth estimate of the curve.
     ask : Ask
         Level and draws.
 
@@ -80,27 +84,16 @@ def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, f
     Notes
     -----
     An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
-    means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile of
-    the largest excess over all intervals when outcomes are redrawn from the fit (drawn in from 0 and 1 by half a row).
+    means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile
+    of the largest excess over all intervals when outcomes are redrawn from the pilot.
     """
-    edge = _edges(weight)
+    edge = mass_cells(weight)
     held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(held)
-    rate = np.repeat((fit.events + 0.5) / (fit.weight + 1.0), fit.stop - fit.start)
-    mean = np.add.reduceat(weight * rate, edge[:-1]) / held
+    mean = np.add.reduceat(weight * pilot, edge[:-1]) / held
     kappa = _threshold(family, mean, ask)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
-    return _joined(score, edge, family, low, high, _fit_at(fit, edge))
-
-
-def _edges(weight: FloatArray) -> IntArray:
-    """Where cells of about equal mass begin, and the end; every score its own cell if there are few."""
-    count = weight.shape[0]
-    if count <= _CELLS:
-        return np.arange(count + 1)
-    upto = np.cumsum(weight)
-    inner = np.searchsorted(upto, upto[-1] * np.arange(1, _CELLS) / _CELLS, side="right")
-    return np.unique(np.concatenate([[0], inner, [count]]))
+    return _joined(score, edge, family, low, high, _fit_at(isotonic_blocks(weight, events), edge))
 
 
 def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArray:
@@ -113,16 +106,15 @@ def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArra
 
 def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
-    size = np.maximum(np.rint(family.cells), 1.0)
     truth = np.clip(family.sums(mean * family.cells) / family.weight, 1e-12, 1.0 - 1e-12)
 
     def largest(stream: Stream) -> FloatArray:
-        share = np.random.Generator(stream).binomial(size.astype(np.int64), mean) / size
+        share = redrawn_rates(stream, family.cells, mean)
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    return float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    return _ALLOWANCE + float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""The reliability curve: how often the event happened where the score said p, with a band of consistency or confidence."""
+"""The reliability curve: how often the event happened where the score said p, with a band."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ class ReliabilityCurve(Curve):
     weight : array
         Share of the mass in each bin ("bins"), or in the block that a point belongs to ("isotonic"); empty for smooth
         methods.
+    distribution : ScoreDistribution
+        Where the scores lie.
 
     Examples
     --------
@@ -196,11 +198,12 @@ def reliability_curve(
 
     Notes
     -----
-    Confidence bands of "isotonic" assume that the event rate does not fall as the score rises. Pointwise, the likelihood
-    ratio of "the rate is θ at this score" is inverted (Banerjee and Wellner 2001); uniformly, means over all intervals
-    are bounded at once (as Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023 do, with a threshold found by redrawing).
-    "spline" uses the Bayesian covariance of the penalised fit on the logit scale, "kernel" binomial intervals with the
-    effective number of rows in each window, around the estimate less its bias. Coverage by simulation: docs/curves.md.
+    Confidence bands of "isotonic" assume that the event rate does not fall as the score rises. Pointwise, the
+    likelihood ratio of "the rate is θ at this score" is inverted (Banerjee and Wellner 2001); uniformly, means over
+    all intervals are bounded at once (as Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023 do, with a threshold found
+    by redrawing). "spline" uses the Bayesian covariance of the penalised fit on the logit scale, "kernel" binomial
+    intervals with the effective number of rows in each window, around the estimate less its bias. Coverage by
+    simulation: docs/curves.md.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def reliability_curve(
     >>> s = rng.random(500)
     >>> curve = reliability_curve(rng.random(500) < s**2, s, method="bins", n_bins=5, band="confidence")
     >>> curve.y.round(2)
-    array([0.01, 0.13, 0.34, 0.48, 0.84])
+    array([0.03, 0.11, 0.3 , 0.55, 0.85])
     >>> curve
     ReliabilityCurve: bins, pointwise 0.9 confidence band; 5 points (x, y, low, high, weight) from 500 rows
     """

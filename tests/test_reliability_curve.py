@@ -1,0 +1,305 @@
+"""Reliability curves against definitions and other packages; their bands against closed forms and by simulation."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import isotonic_regression
+
+from scoreprism.calibrators import MonotoneSplineCalibrator
+from scoreprism.curves import ReliabilityCurve, reliability_curve
+from scoreprism.curves._bands import pointwise_band, uniform_band
+from scoreprism.curves._binomial import rate_interval, sum_interval, sum_law
+from scoreprism.exceptions import InputError
+
+METHODS = ["isotonic", "spline", "kernel", "bins"]
+BANDS = ["consistency", "confidence"]
+
+
+def sample(n, seed=0, law=lambda s: s):
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return (rng.random(n) < law(s)).astype(int), s
+
+
+# ── the curve ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_isotonic_is_scipy_isotonic_regression():
+    y, s = sample(300)
+    s = s.round(2)  # ties
+    curve = reliability_curve(y, s, band=None)
+    values, index = np.unique(s, return_inverse=True)
+    size = np.bincount(index)
+    fitted = isotonic_regression(np.bincount(index, y) / size, weights=size).x
+    np.testing.assert_allclose(np.interp(values, curve.x, curve.y), fitted, rtol=0, atol=1e-12)
+    assert (np.diff(curve.x) > 0).all()
+
+
+def test_bins_are_sklearn_calibration_curve():
+    from sklearn.calibration import calibration_curve
+
+    y, s = sample(1000)
+    for strategy in ("quantile", "uniform"):
+        curve = reliability_curve(y, s, method="bins", n_bins=8, strategy=strategy, band=None)
+        rate, mean = calibration_curve(y, s, n_bins=8, strategy=strategy)
+        np.testing.assert_allclose(curve.x, mean, rtol=1e-12)
+        np.testing.assert_allclose(curve.y, rate, rtol=1e-12)
+    assert curve.weight.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+def test_spline_is_the_calibrator():
+    y, s = sample(500)
+    curve = reliability_curve(y, s, method="spline", band=None)
+    np.testing.assert_array_equal(curve.y, MonotoneSplineCalibrator().fit(s, y).calibrate(curve.x))
+
+
+def test_kernel_is_a_weighted_mean():
+    y, s = sample(200)
+    curve = reliability_curve(y, s, method="kernel", band=None)
+    spread = min(s.std(), (np.sort(s)[149] - np.sort(s)[49]) / 1.34)
+    h = 0.5 * 0.9 * 2.978 * spread * 200**-0.2  # half of Silverman's rule, in units of the triweight kernel
+    k = np.maximum(1 - ((curve.x[:, None] - s) / h) ** 2, 0) ** 3
+    np.testing.assert_allclose(curve.y, k @ y / k.sum(axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_integer_weights_give_the_curve_of_repeated_rows(method):
+    y, s = sample(200)
+    w = np.random.default_rng(1).integers(0, 4, 200)
+    weighted = reliability_curve(y, s, method=method, sample_weight=w, band=None)
+    repeated = reliability_curve(np.repeat(y, w), np.repeat(s, w), method=method, band=None)
+    at = np.linspace(s[w > 0].min(), s[w > 0].max(), 50)
+    if method == "bins":
+        np.testing.assert_allclose(weighted.x, repeated.x, atol=1e-12)
+        np.testing.assert_allclose(weighted.y, repeated.y, atol=1e-12)
+    else:  # grids of smooth curves follow the rows, so curves are compared between their points: to (step)²
+        tolerance = 1e-10 if method == "isotonic" else 2e-3
+        np.testing.assert_allclose(
+            np.interp(at, weighted.x, weighted.y), np.interp(at, repeated.x, repeated.y), atol=tolerance
+        )
+
+
+# ── binomial intervals ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_clopper_pearson_and_wilson_are_scipy():
+    for k, n in [(0, 10), (3, 10), (10, 10), (1, 1), (17, 400)]:
+        for ours, theirs in (("clopper-pearson", "exact"), ("wilson", "wilson")):
+            low, high = rate_interval(np.array([float(k)]), np.array([float(n)]), 0.9, ours)
+            expected = stats.binomtest(k, n).proportion_ci(0.9, theirs)
+            np.testing.assert_allclose([low[0], high[0]], expected, atol=1e-10)
+
+
+def test_mid_p_solves_its_equation_and_pure_bins_have_closed_forms():
+    low, high = rate_interval(np.array([3.0]), np.array([12.0]), 0.9)
+    for p, tail in ((low[0], stats.binom.sf(3, 12, low[0])), (high[0], stats.binom.cdf(2, 12, high[0]))):
+        assert tail + 0.5 * stats.binom.pmf(3, 12, p) == pytest.approx(0.05, abs=1e-12)
+    low, high = rate_interval(np.array([0.0, 12.0]), np.array([12.0, 12.0]), 0.9)
+    # ½(1 − p)¹² = .05
+    np.testing.assert_allclose(low, [0.0, 0.1 ** (1 / 12)], atol=1e-12)
+    np.testing.assert_allclose(high, [1 - 0.1 ** (1 / 12), 1.0], atol=1e-12)
+
+
+def test_law_of_a_sum_by_enumeration_and_by_fourier():
+    p = np.array([0.1, 0.5, 0.9, 0.3])
+    expected = np.zeros(5)
+    for outcome in itertools.product((0, 1), repeat=4):
+        expected[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
+    np.testing.assert_allclose(sum_law(p), expected, atol=1e-15)
+    np.testing.assert_allclose(sum_law(np.full(500, 0.3)), stats.binom.pmf(np.arange(501), 500, 0.3), atol=1e-14)
+    assert sum_interval(np.full(20, 0.3), 0.9, "clopper-pearson") == tuple(stats.binom.ppf([0.05, 0.95], 20, 0.3))
+
+
+def test_clopper_pearson_keeps_its_level_everywhere_and_mid_p_on_average():
+    n, k = 10, np.arange(11.0)
+    rates = np.linspace(0.005, 0.995, 199)
+    cover = {}
+    for interval in ("clopper-pearson", "mid-p"):
+        low, high = rate_interval(k, np.full(11, float(n)), 0.9, interval)
+        held = (low <= rates[:, None]) & (rates[:, None] <= high)
+        cover[interval] = (stats.binom.pmf(k, n, rates[:, None]) * held).sum(axis=1)
+    assert cover["clopper-pearson"].min() >= 0.9
+    assert 0.9 <= cover["mid-p"].mean() <= 0.93 < cover["clopper-pearson"].mean()
+
+
+# ── bands ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_likelihood_intervals_against_brute_force():
+    """The ratio at a few scores from two constrained isotonic fits, and its cutoff taken from the result."""
+    from scoreprism.curves._likelihood import Paths
+
+    y, s = sample(40, 3)
+    y = y[np.argsort(s)].astype(float)
+    paths = Paths.of(np.ones(40), y)
+
+    def likelihood(c):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nansum(np.where(y == 1, np.log(c), np.log1p(-c)))
+
+    free = likelihood(isotonic_regression(y).x)
+    for j, theta in itertools.product((0, 7, 20, 39), (0.2, 0.5, 0.7)):
+        left = np.minimum(isotonic_regression(y[:j]).x, theta) if j else np.empty(0)
+        right = np.maximum(isotonic_regression(y[j + 1 :]).x, theta) if j < 39 else np.empty(0)
+        expected = 2 * (free - likelihood(np.concatenate([left, [theta], right])))
+        path = paths.events - theta * paths.weight
+        low, high = np.array([path[: j + 1].argmin()]), np.array([j + 1 + path[j + 1 :].argmin()])
+        assert paths.ratio(theta, low, high)[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_consistency_band_of_one_score_is_binomial():
+    y = sample(50)[0]
+    curve = reliability_curve(y, np.full(50, 0.3), random_state=0, n_resamples=2000)
+    low, high = stats.binom.ppf([0.05, 0.95], 50, 0.3) / 50
+    assert abs(curve.low[0] - low) <= 0.02 + 1e-12  # one event: the Monte-Carlo error of a quantile
+    assert abs(curve.high[0] - high) <= 0.02 + 1e-12
+    assert curve.x.tolist() == [0.3]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("band", BANDS)
+def test_bands_hold_the_curve_are_ordered_and_reproducible(method, band):
+    y, s = sample(150)
+    common = {"method": method, "band": band, "n_resamples": 60}
+    pointwise = reliability_curve(y, s, random_state=1, **common)
+    uniform = reliability_curve(y, s, random_state=1, uniform=True, **common)
+    threads = reliability_curve(y, s, random_state=1, n_jobs=2, **common)
+    np.testing.assert_array_equal(pointwise.low, threads.low)
+    np.testing.assert_array_equal(pointwise.high, threads.high)
+    for curve in (pointwise, uniform):
+        assert (curve.low >= 0).all()
+        assert (curve.high <= 1).all()
+        assert (curve.low <= curve.high).all()
+        assert curve.band_x.size == curve.low.size == curve.high.size <= 510
+    assert (uniform.high - uniform.low).mean() > (pointwise.high - pointwise.low).mean()
+    if band == "confidence" and method != "kernel":  # a kernel estimate is corrected for bias before its band
+        fit = np.interp(pointwise.band_x, pointwise.x, pointwise.y)
+        assert ((pointwise.low <= fit + 1e-9) & (fit <= pointwise.high + 1e-9)).all()
+
+
+def test_a_redrawn_curve_does_not_depend_on_their_number():
+    from scoreprism.curves._bands import Ask
+
+    entropy = np.random.default_rng(0).integers(2**63, size=2)
+    draw = lambda stream: np.random.Generator(stream).random(3)  # noqa: E731
+    few, many = (Ask("consistency", 0.9, False, count, entropy, None).draws(draw) for count in (5, 9))
+    np.testing.assert_array_equal(few, many[:5])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize("uniform", [False, True])
+def test_hard_cases(method, band, uniform):
+    rng = np.random.default_rng(0)
+    cases = [
+        ([1], [0.3]),
+        ([0, 1], [0.0, 1.0]),
+        (np.zeros(30), rng.random(30)),
+        (np.ones(30), rng.random(30)),
+        (rng.integers(0, 2, 30), np.full(30, 0.4)),
+        (rng.integers(0, 2, 30), np.repeat([0.0, 1.0], 15)),
+        ((rng.random(30) < 0.5), np.linspace(0, 1, 30) ** 8),
+    ]
+    for y, s in cases:
+        curve = reliability_curve(
+            np.asarray(y, dtype=int), s, method=method, band=band, uniform=uniform, n_bins=1, n_resamples=20, random_state=0
+        )  # fmt: skip
+        for column in (curve.x, curve.y, curve.low, curve.high):
+            assert np.isfinite(column).all()
+        assert (curve.low <= curve.high).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("band", BANDS)
+def test_unequal_weights_widen_bands_and_their_scale_does_not_matter(method, band):
+    y, s = sample(400)
+    w = np.where(np.arange(400) % 2, 1.0, 9.0)  # worth 400 · 25/41 = 244 rows
+    common = {"method": method, "band": band, "n_resamples": 60, "random_state": 0}
+    plain = reliability_curve(y, s, **common)
+    even = reliability_curve(y, s, sample_weight=np.full(400, 3.0), **common)
+    uneven = reliability_curve(y, s, sample_weight=w, **common)
+    width = [float((curve.high - curve.low).mean()) for curve in (plain, even, uneven)]
+    if method != "spline":  # λ is chosen as for Σw rows, by the calibrator too
+        assert width[1] == pytest.approx(width[0], rel=0.15)  # so is the bandwidth
+    assert width[2] > 1.08 * width[0]
+
+
+def test_order_statistics_and_the_uniform_band_by_simulation():
+    rng = np.random.default_rng(0)
+    curves = np.sort(rng.random((2000, 12)), axis=1)
+    further = np.sort(rng.random((4000, 12)), axis=1)
+    low, high = pointwise_band(curves, 0.9)
+    inside = ((further >= low) & (further <= high)).mean(axis=0)
+    np.testing.assert_allclose(inside, 0.9, atol=0.03)  # three standard errors of a quantile of 2000
+    low, high = uniform_band(curves, 0.9)
+    assert 0.88 <= ((further >= low) & (further <= high)).all(axis=1).mean() <= 0.93
+
+
+def test_small_coverage_of_isotonic_bands():
+    """Nominal .9; 25 samples of 100 rows tell .9 from .6, not from .87: the table is in docs/curves.md."""
+    pointwise, uniform = [], []
+    for seed in range(25):
+        y, s = sample(100, seed, lambda s: s**2)
+        for flag, out in ((False, pointwise), (True, uniform)):
+            curve = reliability_curve(y, s, band="confidence", uniform=flag, n_resamples=60, random_state=seed)
+            low, high = (np.interp(s, curve.band_x, end) for end in (curve.low, curve.high))
+            held = (low <= s**2) & (s**2 <= high)
+            out.append(held.all() if flag else held.mean())
+    assert 0.8 <= np.mean(pointwise) <= 0.98
+    assert np.mean(uniform) >= 0.8
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage(method):
+    """Pointwise within [.87, .93] and uniform at least .88, each give or take two Monte-Carlo errors."""
+    from benchmarks.band_coverage import LAWS, Cell, simulate
+
+    law = next(law for law in LAWS if law.name == "calibrated")
+    for band, sims in (("confidence", 300), ("consistency", 20)):
+        mean, error = simulate(Cell(law, 1000, method, band), sims, 300)
+        assert 0.87 - 2 * error[0] <= mean[0] <= 0.93 + 2 * error[0]
+        assert mean[2] >= 0.88 - 2 * error[2]
+
+
+# ── the result ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_frames_dicts_and_words():
+    y, s = sample(50)
+    curve = reliability_curve(y, s, random_state=0, n_resamples=20, name="logit")
+    assert isinstance(curve, ReliabilityCurve)
+    assert curve.to_frame().columns == ["x", "y", "weight"]
+    assert curve.band_frame("pandas").shape == (50, 3)
+    assert repr(curve).startswith("ReliabilityCurve of logit: isotonic, pointwise 0.9 consistency band; ")
+    told = curve.to_dict()
+    assert (told["method"], told["level"], len(told["band_points"]["low"])) == ("isotonic", 0.9, 50)
+    smooth = reliability_curve(y, s, method="spline", band="confidence", uniform=True, n_resamples=20)
+    assert smooth.to_frame().columns == ["x", "y", "low", "high"]
+    assert smooth._about() == "spline, uniform 0.9 confidence band"
+    none = reliability_curve(y, s, band=None)
+    assert none.low is None
+    with pytest.raises(InputError, match=r"^the curve must have a band; got band=None\. Ask for band='consistency'"):
+        none.band_frame()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "isotone"}, "method must be one of isotonic, spline, kernel, bins; got 'isotone'. Did you mean 'isotonic'?"),
+        ({"band": "sure"}, "band must be one of consistency, confidence; got 'sure'. Choose one of these."),
+        ({"level": 90}, "level must be a confidence level between 0 and 1; got 90. Pass a number in that range."),
+        ({"method": "bins", "n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),
+        ({"method": "bins", "n_bins": 9}, "n_bins must be at most the number of rows; got 9 bins for 4 rows. Use fewer bins."),
+        ({"uniform": 1}, "uniform must be True or False; got 1. True asks for a band that holds at all scores at once."),
+        ({"n_jobs": 0}, "n_jobs must be a nonzero whole number or None; got 0. For example 2, or -1 for all processors."),
+    ],
+)  # fmt: skip
+def test_refusals(options, message):
+    with pytest.raises(InputError) as caught:
+        reliability_curve([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9], **options)
+    assert str(caught.value) == message
