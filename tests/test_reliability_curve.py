@@ -303,3 +303,23 @@ def test_refusals(options, message):
     with pytest.raises(InputError) as caught:
         reliability_curve([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9], **options)
     assert str(caught.value) == message
+
+
+def test_redraws_in_cells_are_those_of_rows_up_to_noise(monkeypatch):
+    """Two bands of 400 redraws differ as much by their seeds as by pooling: medians of |difference| / width."""
+    rng = np.random.default_rng(0)
+    for s in (rng.random(70_000), np.round(rng.random(70_000), 2), rng.beta(0.5, 4, 150_000)):
+        y = rng.random(s.size) < s
+        pooled = reliability_curve(y, s, n_resamples=400, random_state=0)
+        monkeypatch.setattr("scoreprism.curves._redraws._WORTHWHILE", np.inf)
+        exact, other = (reliability_curve(y, s, n_resamples=400, random_state=seed) for seed in (0, 1))
+        monkeypatch.undo()
+        width = exact.high - exact.low
+        seen = width > 0
+
+        def gap(band, end, exact=exact, width=width, seen=seen):
+            return float(np.median(np.abs(getattr(band, end) - getattr(exact, end))[seen] / width[seen]))
+
+        for end in ("low", "high"):
+            assert gap(pooled, end) < 2 * gap(other, end)
+            assert gap(pooled, end) > 0  # it is another way of drawing

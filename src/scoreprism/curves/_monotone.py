@@ -11,6 +11,7 @@ from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._likelihood import likelihood_band
 from scoreprism.curves._multiscale import multiscale_band
+from scoreprism.curves._redraws import Redraws, worthwhile
 from scoreprism.curves._smooth import SplineCurve, kish
 from scoreprism.inference._ranked import Stream
 from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
@@ -68,6 +69,10 @@ class Sorted:
         weight = np.ones(event.shape[0]) if self.weight is None else self.weight
         return np.add.reduceat(weight, self.first), np.add.reduceat(weight * event, self.first)
 
+    def tallied(self) -> tuple[FloatArray, IntArray]:
+        """Distinct scores, and how many rows have them."""
+        return self.score[self.first], np.diff(self.first, append=self.score.shape[0])
+
     def stretches(self, event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
         """
         First distinct score, weight and events of stretches on which the share of events nowhere rises.
@@ -122,6 +127,8 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
     at = ranked.grid()
     x = ranked.score[ranked.first[at]]
     if ask.kind == "consistency":
+        if ranked.weight is None and worthwhile(ranked.score):
+            return Band(x, *ask.around(ask.draws(Redraws.of(*ranked.tallied(), at))))
 
         def redrawn(stream: Stream) -> FloatArray:
             return ranked.fitted(np.random.Generator(stream).random(ranked.score.shape[0]) < ranked.score, at)

@@ -68,9 +68,9 @@ class Display(ABC, Generic[C]):
     """
 
     #: The function that computes a curve.
-    computes: ClassVar[Callable[..., Any]]
+    _computes: ClassVar[Callable[..., Any]]
     #: The type of its curves.
-    kind: ClassVar[type[Any]] = Curve
+    _shows: ClassVar[type[Any]] = Curve
     #: Width and height of a new figure, in inches.
     figsize: ClassVar[tuple[float, float]] = (4.8, 3.8)
     #: Whether the curve is made from features too.
@@ -86,10 +86,10 @@ class Display(ABC, Generic[C]):
 
     def __init__(self, curves: C | Sequence[C]) -> None:
         given = (curves,) if isinstance(curves, Curve) else _sequence(curves)
-        wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self.kind)]
+        wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self._shows)]
         if not given or wrong:
             refuse(
-                f"{type(self).__name__} must be made of {self.kind.__name__} objects",
+                f"{type(self).__name__} must be made of {self._shows.__name__} objects",
                 ", ".join(wrong) or "none",
                 f"Use {type(self).__name__}.from_predictions(y_true, y_proba).",
             )
@@ -237,7 +237,7 @@ class Display(ABC, Generic[C]):
     @classmethod
     def _curve(cls, part: Part) -> C:
         """The numbers of one model."""
-        found: C = cls.computes(part.y_true, part.y_proba, name=part.name, **part.options)
+        found: C = cls._computes(part.y_true, part.y_proba, name=part.name, **part.options)
         return found
 
     @classmethod
@@ -271,7 +271,7 @@ class Display(ABC, Generic[C]):
     @classmethod
     def _split(cls, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Options of `plot`, and those of the curve."""
-        draw, compute = (inspect.signature(function).parameters for function in (cls.plot, cls.computes))
+        draw, compute = (inspect.signature(function).parameters for function in (cls.plot, cls._computes))
         drawing = {key: value for key, value in options.items() if key in draw}
         computing = {key: value for key, value in options.items() if key not in draw}
         if not any(one.kind is one.VAR_KEYWORD for one in compute.values()):
@@ -284,7 +284,7 @@ class Display(ABC, Generic[C]):
     @classmethod
     def _random(cls) -> bool:
         """Whether its numbers depend on a seed."""
-        return cls.features or "random_state" in inspect.signature(cls.computes).parameters
+        return cls.features or "random_state" in inspect.signature(cls._computes).parameters
 
     #: Further options of `from_predictions`.
     _extra: ClassVar[tuple[str, ...]] = ()
@@ -449,7 +449,7 @@ def enters(display: type[Display[Any]]) -> None:
     def drawn(curve: Curve, **options: Any) -> Any:
         return display(curve).plot(**options)
 
-    draws(display.kind, drawn)
+    draws(display._shows, drawn)
 
 
 def check_axes(ax: Any) -> Canvas:

@@ -76,8 +76,8 @@ class DecompositionDisplay(Display[Any]):
         self.decompositions: dict[str, Decomposition] = dict(given)
         self.curves = tuple(given.values())
 
-    computes = staticmethod(decompose)
-    kind = Decomposition
+    _computes = staticmethod(decompose)
+    _shows = Decomposition
     _extra = ("recalibrate",)
 
     @classmethod

@@ -52,8 +52,8 @@ class GroupingDisplay(Display[GroupingCurve]):
     figsize = (4.2, 4.2)
     features = True
 
-    computes = staticmethod(grouping_curve)
-    kind = GroupingCurve
+    _computes = staticmethod(grouping_curve)
+    _shows = GroupingCurve
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:

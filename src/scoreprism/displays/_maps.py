@@ -43,8 +43,8 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
 
     figsize = (4.2, 4.2)
 
-    computes = staticmethod(calibration_map)
-    kind = CalibrationMap
+    _computes = staticmethod(calibration_map)
+    _shows = CalibrationMap
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:

@@ -54,8 +54,8 @@ class MurphyDisplay(Display[MurphyCurve]):
     ['a', 'b']
     """
 
-    computes = staticmethod(murphy_curve)
-    kind = MurphyCurve
+    _computes = staticmethod(murphy_curve)
+    _shows = MurphyCurve
 
     @classmethod
     def _curve(cls, part: Part) -> MurphyCurve:
@@ -136,8 +136,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
 
     axes_: list[Canvas]
 
-    computes = staticmethod(murphy_decomposition)
-    kind = MurphyDecomposition
+    _computes = staticmethod(murphy_decomposition)
+    _shows = MurphyDecomposition
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None, zoom: Any = "auto") -> Self:
         """

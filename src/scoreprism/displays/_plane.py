@@ -50,8 +50,8 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     figsize = (5.0, 4.2)
     pools_folds = True
 
-    computes = staticmethod(resolution_plane)
-    kind = ResolutionPlane
+    _computes = staticmethod(resolution_plane)
+    _shows = ResolutionPlane
 
     @classmethod
     def _curve(cls, part: Part) -> ResolutionPlane:
@@ -61,7 +61,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:
         """The columns of a frame without classes are models, as in `resolution_plane`."""
         if columns_of(y_proba) is not None and name is None and not isinstance(y_proba, Mapping):
-            return {key: score for key, score in parse_models(y_proba, "y_proba").items()}
+            return {**parse_models(y_proba, "y_proba")}
         return super()._models(y_proba, name)
 
     @classmethod

@@ -59,8 +59,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     """
 
     figsize = (4.2, 4.5)
-    computes = staticmethod(reliability_curve)
-    kind = ReliabilityCurve
+    _computes = staticmethod(reliability_curve)
+    _shows = ReliabilityCurve
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """

@@ -47,8 +47,8 @@ class RocDisplay(Display[RocCurve]):
 
     figsize = (4.2, 4.2)
 
-    computes = staticmethod(roc_curve)
-    kind = RocCurve
+    _computes = staticmethod(roc_curve)
+    _shows = RocCurve
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
@@ -118,8 +118,8 @@ class NetBenefitDisplay(Display[NetBenefit]):
     'net benefit'
     """
 
-    computes = staticmethod(net_benefit)
-    kind = NetBenefit
+    _computes = staticmethod(net_benefit)
+    _shows = NetBenefit
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """
@@ -193,8 +193,8 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
 
     figsize = (4.8, 3.2)
 
-    computes = staticmethod(score_distribution)
-    kind = ScoreDistribution
+    _computes = staticmethod(score_distribution)
+    _shows = ScoreDistribution
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         alone = len(self.curves) == 1

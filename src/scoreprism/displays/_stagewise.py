@@ -58,8 +58,8 @@ class StagewiseDisplay(Display[StagewiseCurve]):
     figsize = (5.2, 3.6)
     features = True
 
-    computes = staticmethod(stagewise_curve)
-    kind = StagewiseCurve
+    _computes = staticmethod(stagewise_curve)
+    _shows = StagewiseCurve
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:

@@ -60,7 +60,7 @@ class TriptychDisplay(Display[Curve]):
         self.murphy, self.reliability, self.roc = murphy, reliability, roc
         self.curves = (*murphy.curves, *reliability.curves, *roc.curves)
 
-    computes = staticmethod(reliability_curve)
+    _computes = staticmethod(reliability_curve)
 
     @classmethod
     def _check(cls, ax: Any) -> None:
