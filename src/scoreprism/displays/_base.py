@@ -246,9 +246,9 @@ class Display(ABC, Generic[C]):
         return cls([cls._curve(part) for part in parts])
 
     @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:
+    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """Models by name."""
-        return _by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}  # type: ignore[return-value]
+        return _by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
 
     @classmethod
     def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, Sequence[Any] | None]:  # noqa: ARG003

@@ -58,7 +58,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         return resolution_plane(part.y_true, part.y_proba, **part.options)
 
     @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:
+    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """The columns of a frame without classes are models, as in `resolution_plane`."""
         if columns_of(y_proba) is not None and name is None and not isinstance(y_proba, Mapping):
             return {**parse_models(y_proba, "y_proba")}

@@ -62,7 +62,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
     _shows = StagewiseCurve
 
     @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[str | None, Any]:
+    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """A mapping whose keys are numbers, or a sequence, holds the stages of one model."""
         numbered = isinstance(y_proba, Mapping) and all(isinstance(key, (int, float, np.number)) for key in y_proba)
         return {name: y_proba} if numbered else super()._models(y_proba, name)
