@@ -362,6 +362,48 @@ def test_the_same_seed_gives_the_numbers_of_the_function(law):
     assert one.terms == two.terms
 
 
+# ── several classes ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def three():
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([1.0, 2.0, 3.0], 600)
+    y = np.array(["a", "b", "c"])[[rng.choice(3, p=row) for row in law]]
+    return y, law
+
+
+@pytest.mark.parametrize("kind", [kind for kind, cls in DISPLAYS.items() if cls._of_two_classes])
+def test_several_classes_are_drawn_one_against_the_rest(kind, three):
+    y, law = three
+    options = settled(kind, law)
+    display = DISPLAYS[kind].from_predictions(y, law, **options)
+    assert display.names == ["a", "b", "c"]
+    one = dict(options)
+    if "q" in one:
+        one["q"] = law[:, 1]
+    alone = DISPLAYS[kind].from_predictions((y == "b").astype(int), {"b": law[:, 1]}, **one).frame("pandas")
+    found = display.frame("pandas")
+    found = found[found["model"] == "b"].reset_index(drop=True)
+    numbers = [column for column in alone if alone[column].dtype.kind == "f"]
+    if kind not in {"grouping", "calibration-map"}:  # their defaults depend on the number of curves
+        np.testing.assert_array_equal(found[numbers], alone[numbers])
+    single = DISPLAYS[kind].from_predictions(y, law, pos_label="b", **options)
+    assert {name.split(",")[0] for name in single.names} == {"b"}
+
+
+def test_figures_of_several_classes_as_they_are(three):
+    y, law = three
+    display = DISPLAYS["decomposition"].from_predictions(y, law, random_state=0)
+    assert display.curves[0].n_classes == 3
+    plane = DISPLAYS["resolution-plane"].from_predictions(y, {"m": law}, method="crossfit", random_state=0)
+    assert plane.curves[0].n == 600
+    with pytest.raises(InputError, match='Pass method="crossfit"'):
+        DISPLAYS["resolution-plane"].from_predictions(y, {"m": law})
+    with pytest.raises(InputError, match="The classes are"):
+        DISPLAYS["roc"].from_predictions(y, law, pos_label="d")
+
+
 # ── recalibration ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import listed, parse_choice, refuse
+from scoreprism._validation import listed, parse_choice, parse_law, refuse
 from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
 from scoreprism.estimation._compare import compare, parse_models
 from scoreprism.estimation._decompose import decompose
 from scoreprism.frames import make_frame
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
+from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -90,6 +90,10 @@ class ResolutionPlane(Curve):
 
 
 def _by_corp(y_true: ArrayLike, models: Mapping[str, Any], options: dict[str, Any]) -> list[Decomposition]:
+    several = [n_classes(parse_law(score, "y_proba")) for score in models.values()]
+    if max(several) > 2:
+        rule = 'method="corp" must have two classes, because isotonic regression needs an order'
+        refuse(rule, f"{max(several)}", 'Pass method="crossfit".')
     return [corp_decomposition(y_true, score, **options) for score in models.values()]
 
 

@@ -6,13 +6,14 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from scoreprism._registry import draws
-from scoreprism._validation import listed, parse_choice, parse_random_state, refuse
+from scoreprism._validation import parse_choice, parse_random_state, refuse
 from scoreprism.curves import Curve
+from scoreprism.displays._inputs import Part, by_name, check_axes, class_of, folds_of, one_vs_rest, sequence_of, taken
 from scoreprism.displays._labels import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 from scoreprism.estimation._models import predicted
@@ -25,19 +26,10 @@ C = TypeVar("C", bound=Curve)
 
 #: The legend of more models than this stands beside the axes.
 _BESIDE = 4
-#: Options that belong to rows, and are split with them.
-_BY_ROW = ("sample_weight", "groups", "q", "latent")
+#: Arguments of curve functions that are no options.
+_POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
 #: What our lines are marked with, so that a second display on the same axes goes on with the palette.
 _MODEL = "scoreprism model"
-
-
-class Part(NamedTuple):
-    """One model of a figure: outcomes, probabilities, its name, and how its curve is computed."""
-
-    y_true: Any
-    y_proba: Any
-    name: str | None
-    options: dict[str, Any]
 
 
 class Display(ABC, Generic[C]):
@@ -75,6 +67,8 @@ class Display(ABC, Generic[C]):
     figsize: ClassVar[tuple[float, float]] = (4.8, 3.8)
     #: Whether the curve is made from features too.
     features: ClassVar[bool] = False
+    #: Whether the curve is of two classes.
+    _of_two_classes: ClassVar[bool] = True
     #: Whether models need to be judged on the same rows, so that folds become one model out of fold.
     pools_folds: ClassVar[bool] = False
 
@@ -85,7 +79,7 @@ class Display(ABC, Generic[C]):
     _folds_of: str | None = None
 
     def __init__(self, curves: C | Sequence[C]) -> None:
-        given = (curves,) if isinstance(curves, Curve) else _sequence(curves)
+        given = (curves,) if isinstance(curves, Curve) else sequence_of(curves)
         wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self._shows)]
         if not given or wrong:
             refuse(
@@ -138,7 +132,7 @@ class Display(ABC, Generic[C]):
         if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
             computing["random_state"] = int(parse_random_state(seed).integers(2**62))
         parts = [Part(y_true, score, key, computing) for key, score in models.items()]
-        return cls._made(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
+        return cls._of(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any) -> Self:
@@ -165,9 +159,9 @@ class Display(ABC, Generic[C]):
         """
         cls._check(options.get("ax"))
         if isinstance(estimator, Mapping):
-            models = _by_name(estimator, name, "estimator")
+            models = by_name(estimator, name, "estimator")
         else:
-            models = {name or _class_of(estimator): estimator}
+            models = {name or class_of(estimator): estimator}
         scores: dict[str, Any] = {}
         for key, model in models.items():
             scores[key], labels = cls._scores(model, X, options)
@@ -203,8 +197,8 @@ class Display(ABC, Generic[C]):
             One curve per fold; where all models must be judged on the same rows, one of all out-of-fold predictions.
         """
         cls._check(options.get("ax"))
-        folds = _folds(cv_results, y)
-        title = name or _class_of(folds[0][1])
+        folds = folds_of(cv_results, y)
+        title = name or class_of(folds[0][1])
         parts = [cls._fold(f"{title}, fold {i}", fold, X, y, options) for i, fold in enumerate(folds, start=1)]
         if cls.pools_folds:
             rows = np.concatenate([test for test, _ in folds])
@@ -212,10 +206,10 @@ class Display(ABC, Generic[C]):
                 rule = f"{cls.__name__} pools folds, so each row must be tested once"
                 refuse(rule, f"{rows.size} tests of {np.unique(rows).size} rows", "Use KFold or the like.")
             law = np.concatenate([part.y_proba for part in parts])
-            whole = _taken(options, rows) | {"classes": parts[0].options.get("classes")}
+            whole = taken(options, rows) | {"classes": parts[0].options.get("classes")}
             return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
         drawing, _ = cls._split(options)
-        display = cls._made([part._replace(options=cls._split(part.options)[1]) for part in parts])
+        display = cls._of([part._replace(options=cls._split(part.options)[1]) for part in parts])
         display._folds_of = title
         return display.plot(**drawing)
 
@@ -223,7 +217,7 @@ class Display(ABC, Generic[C]):
     def _fold(cls, name: str, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> Part:
         """One fold as a model of its own rows."""
         test, estimator = fold
-        mine, inside = _taken(options, test), take_rows(X, test)
+        mine, inside = taken(options, test), take_rows(X, test)
         law, labels = cls._scores(estimator, inside, mine)
         mine.pop("stages", None)
         if labels is not None:
@@ -246,9 +240,16 @@ class Display(ABC, Generic[C]):
         return cls([cls._curve(part) for part in parts])
 
     @classmethod
+    def _of(cls, parts: Sequence[Part]) -> Self:
+        """The display of several models; where a figure is of two classes, several become one against the rest."""
+        if cls._of_two_classes:
+            parts = [one for part in parts for one in one_vs_rest(part)]
+        return cls._made(parts)
+
+    @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """Models by name."""
-        return _by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
+        return by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
 
     @classmethod
     def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, Sequence[Any] | None]:  # noqa: ARG003
@@ -401,10 +402,6 @@ class Display(ABC, Generic[C]):
         return f"{type(self).__name__}({', '.join(self.names)})"
 
 
-#: Arguments of curve functions that are no options.
-_POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
-
-
 def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
     """
     Columns of several models below each other; what one does not have is missing.
@@ -450,73 +447,3 @@ def enters(display: type[Display[Any]]) -> None:
         return display(curve).plot(**options)
 
     draws(display._shows, drawn)
-
-
-def check_axes(ax: Any) -> Canvas:
-    """
-    Axes that can be drawn on.
-
-    Parameters
-    ----------
-    ax : object
-        What came as `ax`.
-
-    Returns
-    -------
-    matplotlib Axes
-        Itself.
-    """
-    from matplotlib.axes import Axes
-
-    remedy = "For example fig, ax = plt.subplots(layout='constrained')."
-    if not isinstance(ax, Axes):
-        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
-    if ax.name != "rectilinear":
-        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
-    return ax
-
-
-def _sequence(curves: Any) -> tuple[Any, ...]:
-    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
-
-
-def _by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
-    """Several models by different names."""
-    if name is not None:
-        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
-    if not models:
-        refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
-    named = {str(key): model for key, model in models.items()}
-    if len(named) < len(models):
-        refuse("models must have different names", listed(models), "Rename them.")
-    return named
-
-
-def _class_of(model: Any) -> str:
-    """The name of a model's class; of a pipeline, that of its last step."""
-    steps = getattr(model, "steps", None)
-    return _class_of(steps[-1][1]) if steps else type(model).__name__
-
-
-def _folds(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
-    """Test rows and model of every fold."""
-    if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
-        got = (
-            (", ".join(cv_results) or "an empty mapping")
-            if isinstance(cv_results, Mapping)
-            else type(cv_results).__name__
-        )
-        remedy = "Call cross_validate with return_estimator=True and return_indices=True."
-        refuse("cv_results must hold estimators and indices", got, remedy)
-    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
-    last = max(int(test.max()) for test, _ in found if test.size)
-    if last >= len(y):
-        rule = "X and y must be the rows that cross_validate was called with"
-        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
-    return found
-
-
-def _taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """Options of some rows."""
-    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
-    return options | mine

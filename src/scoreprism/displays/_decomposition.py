@@ -10,7 +10,8 @@ import numpy as np
 from scoreprism._registry import draws
 from scoreprism._validation import listed, parse_choice, parse_confidence, refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.displays._base import Display, Part, stacked_frame
+from scoreprism.displays._base import Display, stacked_frame
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import inches, legend, root_figure, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._recalibrated import recalibrated
@@ -79,6 +80,7 @@ class DecompositionDisplay(Display[Any]):
     _computes = staticmethod(decompose)
     _shows = Decomposition
     _extra = ("recalibrate",)
+    _of_two_classes = False
 
     @classmethod
     def _curve(cls, part: Part) -> Decomposition:

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism.curves import GroupingCurve, grouping_curve
-from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._base import Display, enters
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._limits import zoomed
 from scoreprism.displays._style import Canvas, Inks

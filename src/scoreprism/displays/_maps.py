@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import CalibrationMap, calibration_map
-from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._base import Display, enters
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._limits import zoomed
 
 

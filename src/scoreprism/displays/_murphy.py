@@ -9,7 +9,8 @@ import numpy as np
 
 from scoreprism._validation import parse_choice
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
-from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._base import Display, enters
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import legend, thinned, wrapped
 from scoreprism.displays._limits import zoomed
 from scoreprism.displays._panels import compact, shared_legend, split_axes

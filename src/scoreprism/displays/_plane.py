@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism.curves import ResolutionPlane, resolution_plane
-from scoreprism.displays._base import Display, Part, enters
+from scoreprism.displays._base import Display, enters
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import place_labels, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import MARKERS, Canvas, Inks
@@ -52,6 +53,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
     _computes = staticmethod(resolution_plane)
     _shows = ResolutionPlane
+    _of_two_classes = False
 
     @classmethod
     def _curve(cls, part: Part) -> ResolutionPlane:

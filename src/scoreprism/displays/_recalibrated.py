@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from scoreprism._validation import GivenLaw, parse_law
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.displays._base import Part
+from scoreprism.displays._inputs import Part
 from scoreprism.frames import column_names
 from scoreprism.simplex import FloatArray
 

@@ -60,6 +60,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
 
     _computes = staticmethod(stagewise_curve)
     _shows = StagewiseCurve
+    _of_two_classes = False
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:

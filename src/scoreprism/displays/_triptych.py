@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from scoreprism._validation import refuse
 from scoreprism.curves import Curve, reliability_curve
-from scoreprism.displays._base import Display, Part, check_axes
+from scoreprism.displays._base import Display
+from scoreprism.displays._inputs import Part, check_axes
 from scoreprism.displays._labels import legend
 from scoreprism.displays._murphy import MurphyDisplay
 from scoreprism.displays._panels import compact, shared_legend, split_axes
