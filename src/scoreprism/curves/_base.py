@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -240,6 +240,30 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
             near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
             refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
+
+
+def effective(rows: Binary) -> Binary:
+    """
+    The same rows, with weights that add up to the number of rows of equal weight they are worth (Kish): (Σw)²/Σw².
+
+    Parameters
+    ----------
+    rows : Binary
+        Rows.
+
+    Returns
+    -------
+    Binary
+        Whatever the scale of the weights was.
+
+    Examples
+    --------
+    >>> effective(Binary(np.array([0.1, 0.2]), np.zeros(2), np.array([300.0, 300.0]))).total
+    2.0
+    """
+    if rows.weight is None:
+        return rows
+    return replace(rows, weight=rows.weight * float(rows.weight.sum() / (rows.weight @ rows.weight)))
 
 
 def parse_binary(

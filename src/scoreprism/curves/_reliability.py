@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._base import Binary, Curve, parse_binary
+from scoreprism.curves._base import Binary, Curve, effective, parse_binary
 from scoreprism.curves._binned import Bins, bin_band, bin_points
 from scoreprism.curves._binomial import INTERVALS
 from scoreprism.curves._distribution import ScoreDistribution, histogram
@@ -178,8 +178,9 @@ def reliability_curve(
     n_resamples : int, default=1000
         Redrawn curves; what needs none (pointwise confidence bands, unweighted bins) ignores it.
     sample_weight : array-like of shape (n,), optional
-        Weights. Integer weights give the curve of repeated rows. Bands treat every row as one outcome, whatever its
-        weight: n rows of unequal weight are worth (Σw)²/Σw² of equal weight.
+        Weights, on any scale. Integer weights give the isotonic and binned curve of repeated rows. Bands, and the
+        smoothness of smooth curves, treat every row as one outcome: n rows of unequal weight are worth (Σw)²/Σw²
+        of equal weight.
     pos_label : label, optional
         The label that 1-D probabilities speak of.
     classes : array-like of shape (2,), optional
@@ -226,7 +227,7 @@ def reliability_curve(
         n_jobs=n_jobs,
         interval=parse_choice(interval, INTERVALS, "interval"),
     )
-    rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
+    rows = effective(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
     x, y, weight, of = _found(rows, way, n_bins, strategy)
     found = None if ask.kind == "none" else of(ask)
     return ReliabilityCurve(

@@ -212,7 +212,11 @@ def _line(straight: FloatArray, place: FloatArray, cells: Cells) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class KernelCurve:
-    """Nadaraya–Watson with the bandwidth of `KernelCalibrator(bandwidth="under")`, at points that rows reach."""
+    """
+    Nadaraya–Watson over the ranks of scores, with the bandwidth of `KernelCalibrator(bandwidth="under")`.
+
+    Over the scores themselves, windows in a sparse tail would hold one row or none, and the curve swing from 0 to 1.
+    """
 
     rows: Binary
     wanted: FloatArray
@@ -225,11 +229,13 @@ class KernelCurve:
     @cached_property
     def _smoother(self) -> tuple[FloatArray, FloatArray]:
         """Points with rows in reach, and the share of each cell in the estimate there."""
-        kernel = KERNELS["triweight"]
-        rule = rule_of_thumb(self.rows.score, self.rows.weight, kernel)
+        kernel, pools = KERNELS["triweight"], self.pools
+        place = (np.cumsum(pools.rows.weights) - 0.5 * pools.rows.weights) / self.rows.total
+        rule = rule_of_thumb(place, pools.rows.weight, kernel)
         bandwidth = _UNDER * rule if rule > 1e-12 else 1.0
-        at = self.pools.events(self.pools.rows.score) / self.pools.weight
-        mass = kernel((self.wanted[:, None] - at) / bandwidth) * self.pools.weight
+        at = pools.events(pools.rows.score) / pools.weight
+        rank = (np.cumsum(pools.weight) - 0.5 * pools.weight) / self.rows.total
+        mass = kernel((np.interp(self.wanted, at, rank)[:, None] - rank) / bandwidth) * pools.weight
         total = mass.sum(axis=1)
         reached = total > 1e-9 * total.max()
         return self.wanted[reached], mass[reached] / total[reached, None]
