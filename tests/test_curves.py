@@ -29,6 +29,11 @@ from scoreprism.isotonic import isotonic_fit
 from scoreprism.losses import BetaLoss, Elementary, Tsallis, from_entropy, from_loss, get_loss
 from tests.conftest import EVERY_LOSS
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::scoreprism.exceptions.HardLabelsWarning"
+)  # scores of 0 and 1 on purpose
+
+
 #: Sums of n terms of size 1 / n in another order: rounding only.
 ROUNDING = 1e-13
 

@@ -15,6 +15,11 @@ from scoreprism.curves._bands import pointwise_band, uniform_band
 from scoreprism.curves._binomial import rate_interval, sum_interval, sum_law
 from scoreprism.exceptions import InputError
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::scoreprism.exceptions.HardLabelsWarning"
+)  # scores of 0 and 1 on purpose
+
+
 METHODS = ["isotonic", "spline", "kernel", "bins"]
 BANDS = ["consistency", "confidence"]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -14,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.exceptions import InputError, LabelError
+from scoreprism.exceptions import HardLabelsWarning, InputError, LabelError
 from scoreprism.frames import unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
 
@@ -239,6 +241,33 @@ def parse_law(value: ArrayLike, name: str = "y_proba") -> FloatArray:
     if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
         refuse_law(law, name)
     return law
+
+
+def outside() -> int:
+    """How many frames up the user's own code is: a warning should point there."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreprism":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+#: Fewer rows than this may well be all certain.
+_SUSPICIOUS = 30
+
+
+def warn_of_hard_labels(law: FloatArray) -> None:
+    """
+    Say so if probabilities look like predicted labels.
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, K)
+        Probabilities.
+    """
+    if law.shape[0] < _SUSPICIOUS or ((law != 0.0) & (law != 1.0)).any():
+        return
+    note = "y_proba holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
+    warnings.warn(note, HardLabelsWarning, stacklevel=outside())
 
 
 def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:

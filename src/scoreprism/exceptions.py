@@ -212,6 +212,22 @@ class ScoreOrderWarning(ScoreprismWarning):
     """
 
 
+class HardLabelsWarning(ScoreprismWarning):
+    """
+    Probabilities are all 0 or 1: perhaps they are predicted labels.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scoreprism.curves import roc_curve
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     curve = roc_curve([0, 1] * 20, [0, 1] * 20)
+    >>> caught[0].category.__name__
+    'HardLabelsWarning'
+    """
+
+
 class WeightScaleWarning(ScoreprismWarning):
     """
     Weights add up to less than two rows, where a weight counts as a number of rows.

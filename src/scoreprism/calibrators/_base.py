@@ -17,6 +17,7 @@ from scoreprism._validation import (
     distinct,
     is_law,
     listed,
+    outside,
     parse_choice,
     parse_labels,
     parse_numbers,
@@ -27,7 +28,6 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
-from scoreprism.decomposition._rows import outside
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.frames import column_names, unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix

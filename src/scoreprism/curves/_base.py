@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._registry import draw
-from scoreprism._validation import GivenLaw, parse_law, refuse
+from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
 from scoreprism.decomposition._rows import Sheet
+from scoreprism.decomposition._table import Drawable
 from scoreprism.frames import backend_of, column_names, make_frame
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Curve(ABC):
+class Curve(Drawable, ABC):
     """
     The numbers behind a figure.
 
@@ -79,24 +79,6 @@ class Curve(ABC):
         """
         lists = {key: column.tolist() for key, column in self._columns().items()}
         return {"curve": type(self).__name__, "name": self.name, "n": self.n, "points": lists}
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """
-        Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options : object
-            What the ``plot`` of its display takes.
-
-        Returns
-        -------
-        display
-            With its axes and artists.
-        """
-        return draw(self, ax=ax, **options)
 
     def __repr__(self) -> str:
         columns = self._columns()
@@ -296,6 +278,7 @@ def parse_binary(
     """
     require_one_model(y_proba)
     law = parse_law(y_proba, "y_proba")
+    warn_of_hard_labels(law)
     require_two_classes(n_classes(law))
     given = GivenLaw("y_proba", law, None, column_names(y_proba))
     backend = backend_of(y_proba)

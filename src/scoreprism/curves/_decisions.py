@@ -82,7 +82,8 @@ def net_benefit(
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     thresholds : array-like of shape (m,), optional
-        Thresholds from 0 to below 1; 0.01, …, 0.99 by default.
+        Thresholds from 0 to below 1; 0.01, …, 0.99 by default, and steps of a twentieth of the event rate where
+        that is below 5 %.
     level : float, default=0.95
         Confidence level of the interval at each threshold.
     sample_weight : array-like of shape (n,), optional
@@ -105,11 +106,11 @@ def net_benefit(
     >>> curve.benefit, curve.act_on_all
     (array([0.4375, 0.25  ]), array([ 0.375, -1.   ]))
     """
-    theta = np.unique(np.arange(1, 100) / 100 if thresholds is None else parse_thresholds(thresholds))
-    if theta[-1] == 1.0:
-        refuse("thresholds of net benefit must be below 1", "1", "There a false alarm would weigh infinitely.")
     confidence = parse_confidence(level)
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
+    theta = _usual(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
+    if theta[-1] == 1.0:
+        refuse("thresholds of net benefit must be below 1", "1", "There a false alarm would weigh infinitely.")
     odds = theta / (1.0 - theta)
     true, false, error = _acted_on(rows, theta, odds)
     benefit = true - odds * false
@@ -121,6 +122,12 @@ def net_benefit(
         act_on_all=frozen(rows.rate - odds * (1.0 - rows.rate)), low=frozen(benefit - reach),
         high=frozen(benefit + reach), level=confidence, rate=rows.rate,
     )  # fmt: skip
+
+
+def _usual(rate: float) -> FloatArray:
+    """Every percent; for rare events also fine steps around their rate, where decisions about them are made."""
+    percents = np.arange(1, 100) / 100
+    return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
 
 
 def _acted_on(rows: Binary, theta: FloatArray, odds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

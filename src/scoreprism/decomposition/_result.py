@@ -23,7 +23,7 @@ from scoreprism._validation import (
 )
 from scoreprism.decomposition._advice import Summary, advise
 from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
-from scoreprism.decomposition._table import Contributions, TermTable
+from scoreprism.decomposition._table import Contributions, Drawable, TermTable
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import (
     FORMS,
@@ -81,7 +81,7 @@ class Resamples(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(TermTable):
+class Decomposition(Drawable, TermTable):
     """
     A loss, split into the terms of a chain of information levels.
 

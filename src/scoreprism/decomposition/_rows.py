@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from scoreprism._validation import (
     GivenLaw,
     Outcomes,
     listed,
+    outside,
     parse_choice,
     parse_clip,
     parse_groups,
@@ -548,11 +548,3 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
     )
     warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
     return [note]
-
-
-def outside() -> int:
-    """How many frames up the user's own code is: a warning should point there."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreprism":
-        level, frame = level + 1, frame.f_back
-    return level

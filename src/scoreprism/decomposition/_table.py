@@ -57,24 +57,6 @@ class TermTable(ABC):
         """
         return make_frame(self._columns(), backend or self._backend)
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """
-        Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options : object
-            What the ``plot`` of its display takes.
-
-        Returns
-        -------
-        display
-            With its axes and artists.
-        """
-        return draw(self, ax=ax, **options)
-
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         columns = self._columns()
         heads = [name.replace("_", " ") for name in columns]
@@ -130,6 +112,28 @@ def _cell(column: str, value: Any) -> str:
     if math.isnan(value):
         return "–"
     return f"{round(100 * value, 1) + 0.0:.1f} %" if column == "share" else f"{round(value, 5) + 0.0:.5f}"
+
+
+class Drawable:
+    """A result that has a figure."""
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What the ``plot`` of its display takes.
+
+        Returns
+        -------
+        display
+            With its axes and artists.
+        """
+        return draw(self, ax=ax, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from scoreprism.displays._limits import require_finite
 from scoreprism.displays._recalibrated import recalibrated
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
-from scoreprism.intervals import Interval
 
 #: Roles of terms that are what is left when all others are gone.
 _LEFT = ("remaining", "uncertainty")
@@ -75,6 +74,7 @@ class DecompositionDisplay(Display[Any]):
             shown = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
             refuse("decompositions of one figure must have the same loss and terms", shown, "Draw them one by one.")
         self.decompositions: dict[str, Decomposition] = dict(given)
+        self._skipped: tuple[str, ...] = ()
         self.curves = tuple(given.values())
 
     _computes = staticmethod(decompose)
@@ -137,8 +137,13 @@ class DecompositionDisplay(Display[Any]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        usual = "waterfall" if len(self.decompositions) == 1 else "bars"
+        usual = "waterfall" if len(self.decompositions) == 1 and terms is None else "bars"
         chosen = parse_choice(kind or usual, ("waterfall", "bars"), "kind")
+        names = self.curves[0].names
+        shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
+        self._whole = len(shown) == len(names)
+        if chosen == "waterfall" and not self._whole:
+            refuse("a waterfall shows all terms", f"terms={shown}", 'Use kind="bars".')
         if chosen == "waterfall" and len(self.decompositions) > 1:
             refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use kind="bars".')
         require_finite({name: d.risk for name, d in self.decompositions.items()})
@@ -150,8 +155,6 @@ class DecompositionDisplay(Display[Any]):
             if chosen == "waterfall":
                 self._waterfall(axes, inks, parse_confidence(level), style)
             else:
-                names = self.curves[0].names
-                shown = names if terms is None else [parse_choice(term, names, "each term") for term in terms]
                 self._bars(axes, inks, parse_confidence(level), style, [name for name in names if name in shown])
             axes.set_xlabel(self._unit(level))
         axes.spines["left"].set_visible(False)
@@ -168,8 +171,10 @@ class DecompositionDisplay(Display[Any]):
         """What the axis shows; how many rows, where it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {sizes.pop()} rows" if len(sizes) == 1 else ""
-        known = f", {100 * level:g} % intervals" if self.interval_ else ""
-        return f"{self.curves[0].loss!s} loss{rows}{known}"
+        known = f", known at {100 * level:g} %" if self.interval_ else ""
+        part = "" if self._whole else "part of the "
+        note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
+        return f"{part}{self.curves[0].loss!s} loss{rows}{known}{note}"
 
     def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
         """From the loss down to what is left; a subtracted term goes up."""
@@ -185,14 +190,14 @@ class DecompositionDisplay(Display[Any]):
             self.bar_ += axes.barh(
                 row, following - position, left=position, **({"color": inks.term(name, result.names)} | base)
             )
-            interval = result._shown_interval(name, level)
-            ends = [position - sign * end for end in (interval.low, interval.high)]
-            if result._roles[row - 1] in _LEFT:  # its lower end is where the axis begins: the interval is of the upper
-                ends = [following + sign * end for end in (interval.low, interval.high)]
-            self._whisker(axes, inks, row, ends)
+            known = known_of(result, name, level)
+            left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
+            base_end, side = (following, sign) if left else (position, -sign)
+            ends = [base_end + side * end for end in (known.low, known.high)]
+            self._whisker(axes, inks, row, base_end + side * value, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             reached = [position, following, *(end for end in ends if np.isfinite(end))]
-            self._write(axes, inks, row, max(reached), _words(value, interval, digits))
+            self._write(axes, inks, row, max(reached), known.words(value, digits))
             position = following
             edges += reached
         rows = ["loss", *result.names]
@@ -206,7 +211,8 @@ class DecompositionDisplay(Display[Any]):
         """
         One bar per model, what cannot be removed at the left, what recalibration removes at the right.
 
-        A subtracted term goes to the left of zero; the loss is then marked, and is not the right end.
+        A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
+        estimate is negative is hatched.
         """
         names, least = self.curves[0].names, 0.0
         digits = max(_digits(result) for result in self.curves)
@@ -216,13 +222,16 @@ class DecompositionDisplay(Display[Any]):
                 sign = result._signs[names.index(name)]
                 start, value = (position if sign > 0 else 0.0), sign * result.terms[name]
                 look = {"color": inks.term(name, names), "height": 0.62, **style}
+                if result.terms[name] < 0.0:  # it takes back what lies below it: not to be read as a part
+                    look |= {"fill": False, "edgecolor": look.pop("color"), "hatch": "/////", "linewidth": 0.8}
                 self.bar_ += axes.barh(row, value, left=start, **look)
-                interval = result._shown_interval(name, level)
-                ends = [start + sign * end for end in (interval.low, interval.high) if np.isfinite(end)]
-                self._whisker(axes, inks, row + 0.16 * (number - (len(terms) - 1) / 2), ends)
+                known = known_of(result, name, level)
+                ends = [start + sign * end for end in (known.low, known.high)]
+                self._whisker(axes, inks, row + 0.16 * (number - (len(terms) - 1) / 2), start + value, ends)
                 position += value if sign > 0 else 0.0
                 total += value
-                reached, least = max(reached, position, *ends), min(least, start + value, *ends)
+                seen = [end for end in ends if np.isfinite(end)]
+                reached, least = max(reached, position, *seen), min(least, start + value, *seen)
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
             self._write(axes, inks, row, reached, _number(total, digits))
@@ -243,10 +252,15 @@ class DecompositionDisplay(Display[Any]):
             return names
         return [f"{name}, n = {d.n}" for name, d in zip(names, self.curves, strict=True)]
 
-    def _whisker(self, axes: Canvas, inks: Inks, row: float, ends: Sequence[float]) -> None:
-        if len(ends) == 2 and np.isfinite(ends).all():
-            line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
-            self.interval_ += axes.plot(ends, [row, row], **line, path_effects=inks.casing)
+    def _whisker(self, axes: Canvas, inks: Inks, row: float, end: float, known: Sequence[float]) -> None:
+        """From one known end to the other; where one is not known, from the end of the bar."""
+        caps = [bool(np.isfinite(value)) for value in known]
+        if not any(caps):
+            return
+        points = [value if cap else end for value, cap in zip(known, caps, strict=True)]
+        line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
+        line["markevery"] = caps
+        self.interval_ += axes.plot(points, [row, row], **line, path_effects=inks.casing)
 
     def _write(self, axes: Canvas, inks: Inks, row: float, x: float, text: str) -> None:
         word = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": inks.ink}
@@ -310,11 +324,49 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def _words(value: float, interval: Interval, digits: int) -> str:
-    """An estimate and its interval, where there is one."""
-    if not np.isfinite([interval.low, interval.high]).all():
-        return _number(value, digits)
-    return f"{_number(value, digits)}  [{_number(interval.low, digits)}, {_number(interval.high, digits)}]"
+class Known(NamedTuple):
+    """What is known of a term: an interval, a bound on one side, or nothing; NaN where there is no end."""
+
+    low: float
+    high: float
+
+    def words(self, value: float, digits: int) -> str:
+        """An estimate, and what is known."""
+        low, high, number = (_number(end, digits) for end in (self.low, self.high, value))
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            return f"{number}  [{low}, {high}]"
+        if np.isfinite(self.low):
+            return f"{number}  ≥ {low}"
+        return f"{number}  ≤ {high}" if np.isfinite(self.high) else number
+
+
+def known_of(result: Decomposition, name: str, level: float) -> Known:
+    """
+    What the data can say of a term, as in ``summary()``: no data bound grouping from above, or irreducible from below.
+
+    Parameters
+    ----------
+    result : Decomposition
+        The decomposition.
+    name : str
+        A term.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Known
+        Both ends, one, or none.
+    """
+    role = result._roles[result.names.index(name)]
+    if result._population:
+        return Known(np.nan, np.nan)
+    if role == "information":
+        return Known(max(result.lower_bound(name, level).value, 0.0), np.nan)
+    if role == "remaining":
+        return Known(np.nan, result.upper_bound(name, level).value)
+    interval = result._shown_interval(name, level)
+    return Known(interval.low, interval.high)
 
 
 def _draw_one(result: Decomposition, **options: Any) -> DecompositionDisplay:
@@ -322,7 +374,9 @@ def _draw_one(result: Decomposition, **options: Any) -> DecompositionDisplay:
 
 
 def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
-    return DecompositionDisplay({str(key): d for key, d in result.decompositions.items()}).plot(**options)
+    display = DecompositionDisplay({str(key): d for key, d in result.decompositions.items()})
+    display._skipped = tuple(map(str, getattr(result, "skipped", ())))
+    return display.plot(**options)
 
 
 draws(Decomposition, _draw_one)

@@ -74,6 +74,25 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
     return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)
 
 
+def patch(colour: str) -> Any:
+    """
+    A swatch for a legend, of something that has several colours in the figure.
+
+    Parameters
+    ----------
+    colour : str
+        Its colour.
+
+    Returns
+    -------
+    Patch
+        Pale.
+    """
+    from matplotlib.patches import Patch
+
+    return Patch(color=colour, alpha=0.2, linewidth=0)
+
+
 #: Points between the axes and a legend below them: ticks and a label stand there.
 _DROP = 36
 #: Mark of our legends, which a second display on the same axes goes on with.
@@ -140,7 +159,7 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
     Legend
         Part of the axes.
     """
-    handles, words = _continued(ax, handles, [wrapped(label) for label in labels])
+    handles, words = _continued(ax, handles, [wrapped(label, 34 if len(labels) <= 6 else 26) for label in labels])
     widest = max(len(line) for word in words for line in word.split("\n")) + 7
     columns = min(len(words), max(int(15 * inches(ax)[0] / widest), 1))  # fifteen letters of 8 points to an inch
     rows = -(-len(words) // columns)

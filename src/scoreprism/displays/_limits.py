@@ -124,18 +124,19 @@ def coarser(
     Returns
     -------
     tuple of arrays
-        Edges and shares.
+        Edges, and shares of events and of others.
 
     Examples
     --------
     >>> from scoreprism.curves import score_distribution
     >>> edges, mass = coarser(score_distribution([0, 1], [0.31, 0.39], n_bins=1000), (0.3, 0.4), 10)
-    >>> edges.size, float(mass.sum())
-    (11, 1.0)
+    >>> edges.size, mass.sum(axis=1).tolist()
+    (11, [0.5, 0.5])
     """
-    size = distribution.mass.size
+    size = distribution.events.size
     first, last = (round(limit * size) for limit in limits)
     step = max((last - first) // bins, 1)
     starts = np.arange(first, max(last, first + 1), step)
-    mass = np.add.reduceat(distribution.mass[:last], starts)
+    both = np.stack([distribution.events, distribution.others])
+    mass = np.add.reduceat(both[:, :last], starts, axis=1)
     return np.append(distribution.edges[starts], distribution.edges[last]), mass

@@ -57,7 +57,10 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
     @classmethod
     def _curve(cls, part: Part) -> ResolutionPlane:
-        return resolution_plane(part.y_true, part.y_proba, **part.options)
+        options = dict(part.options)
+        if options.get("method", "corp") == "corp":
+            options.pop("random_state", None)  # nothing is random there
+        return resolution_plane(part.y_true, part.y_proba, **options)
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:

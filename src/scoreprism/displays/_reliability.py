@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._base import Display, enters, stacked_frame
-from scoreprism.displays._labels import thinned
+from scoreprism.displays._labels import patch, thinned
 from scoreprism.displays._limits import bulk, coarser, zoomed
 from scoreprism.displays._style import Canvas, Inks
 
@@ -62,7 +62,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     _computes = staticmethod(reliability_curve)
     _shows = ReliabilityCurve
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto", histogram: bool = True) -> Self:
         """
         Draw.
 
@@ -74,6 +74,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             Options of the lines, for all models or one dict each.
         zoom : "auto", None or pair of numbers, default="auto"
             Limits of both axes; None for 0 to 1.
+        histogram : bool, default=True
+            Whether to show the distribution of scores, of up to three models.
 
         Returns
         -------
@@ -87,7 +89,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             self.histogram_: list[Any] = []
             more: dict[str, Any] = {}
             for row, (curve, style) in enumerate(zip(self.curves, styles, strict=True)):
-                self._histogram(axes, row, curve, style, limits)
+                if histogram and len(self.curves) <= _FEW:
+                    self._histogram(axes, row, curve, style, limits)
                 more |= self._band(axes, inks, curve, style)
                 self.line_.append(_line(axes, curve, style))
             axes.set(xlim=limits, ylim=limits, box_aspect=1)
@@ -117,15 +120,15 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
         self.band_.append(artist)
         everywhere = "uniform " if curve.uniform else ""
-        return {f"{100 * curve.level:g} % {everywhere}{curve.band} band": artist}
+        swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
+        return {f"{100 * curve.level:g} % {everywhere}{curve.band} band": swatch}
 
     def _histogram(
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]
     ) -> None:
         """The distribution of scores along the bottom; of several models a strip each."""
-        if len(self.curves) > _FEW:
-            return
-        edges, mass = coarser(curve.distribution, limits)
+        edges, both = coarser(curve.distribution, limits)
+        mass = both.sum(axis=0)
         height = _FLOOR if len(self.curves) == 1 else _STRIP
         base = 0.0 if len(self.curves) == 1 else row * (_STRIP + 0.01)
         shade = {"color": style["color"], "alpha": 0.35, "linewidth": 0.0, "transform": axes.get_xaxis_transform()}

@@ -10,8 +10,9 @@ import numpy as np
 
 from scoreprism.curves import NetBenefit, RocCurve, ScoreDistribution, net_benefit, roc_curve, score_distribution
 from scoreprism.displays._base import Display, enters
-from scoreprism.displays._labels import thinned
-from scoreprism.displays._limits import zoomed
+from scoreprism.displays._inputs import Part
+from scoreprism.displays._labels import patch, thinned
+from scoreprism.displays._limits import bulk, coarser, zoomed
 
 #: Hulls and intervals of more models than this would only cover each other.
 _FEW = 3
@@ -156,7 +157,8 @@ class NetBenefitDisplay(Display[NetBenefit]):
             axes.set_ylabel("net benefit")
             more = {"act on all": self.all_, "on none": self.none_}
             if self.band_:
-                more[f"{100 * first.level:g} % interval"] = self.band_[0]
+                swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
+                more[f"{100 * first.level:g} % interval"] = swatch
             self._explain(axes, inks, more)
         return self
 
@@ -196,18 +198,43 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
     _computes = staticmethod(score_distribution)
     _shows = ScoreDistribution
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+    @classmethod
+    def _curve(cls, part: Part) -> ScoreDistribution:
+        """Fine bins, which the figure brings together to what can be seen."""
+        fine = {"n_bins": 1000} | part.options
+        return score_distribution(part.y_true, part.y_proba, name=part.name, **fine)
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the scores; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
         alone = len(self.curves) == 1
+        ends = [bulk(curve) for curve in self.curves]
+        limits = zoomed(zoom, min(low for low, _ in ends), max(high for _, high in ends))
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             for curve, style in zip(self.curves, styles, strict=True):
+                edges, (events, others) = coarser(curve, limits)
                 look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
-                upper = axes.stairs(curve.events, curve.edges, **(look | style))
-                lower = look | style | ({"alpha": 0.4} if alone else {})
-                axes.stairs(-curve.others, curve.edges, **lower)
-                self.line_.append(upper)
+                self.line_.append(axes.stairs(events, edges, **(look | style)))
+                pale = {"alpha": 0.4} if alone else {}
+                axes.stairs(-others, edges, **(look | style | pale))
+                width = float(edges[1] - edges[0])
             self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
-            width = 1.0 / self.curves[0].events.size
-            axes.set(xlim=(0, 1), xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
+            axes.set(xlim=limits, xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
             axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
             word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
             word |= {"ha": "left", "fontsize": 8, "color": inks.ink, "annotation_clip": False}

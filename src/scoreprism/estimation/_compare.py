@@ -8,7 +8,7 @@ from typing import Any
 
 from scoreprism._validation import parse_choice, parse_random_state, plain, refuse
 from scoreprism.decomposition import Decomposition, PairedDifference
-from scoreprism.decomposition._table import TermTable
+from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation._decompose import decompose
 from scoreprism.frames import backend_of, column_names, columns_of
 from scoreprism.losses import ProperLoss
@@ -16,7 +16,7 @@ from scoreprism.simplex import ArrayLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(TermTable):
+class Comparison(Drawable, TermTable):
     """
     Decompositions of several models on the same rows, in the same folds.
 

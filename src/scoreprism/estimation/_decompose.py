@@ -10,10 +10,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_clip, refuse
+from scoreprism._validation import outside, parse_choice, parse_clip, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
-from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, outside
+from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_law, refuse
-from scoreprism.decomposition._rows import outside
+from scoreprism._validation import outside, parse_law, refuse
 from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
 from scoreprism.simplex import ArrayLike, FloatArray
 

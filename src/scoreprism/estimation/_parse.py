@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scoreprism._validation import (
     GivenLaw,
     distinct,
+    outside,
     parse_labels,
     parse_law,
     parse_random_state,
@@ -23,7 +24,7 @@ from scoreprism._validation import (
 from scoreprism.calibrators._base import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_crossfit, no_crossfit
-from scoreprism.decomposition._rows import Sheet, outside
+from scoreprism.decomposition._rows import Sheet
 from scoreprism.estimation._chain import Block, Given, Problem
 from scoreprism.estimation._learners import parse_calibrator, parse_reference
 from scoreprism.estimation._tables import joined

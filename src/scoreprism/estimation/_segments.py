@@ -24,7 +24,7 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._table import TermTable
+from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation._decompose import decompose
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.frames import backend_of, column_names, require_aligned, take_rows
@@ -37,7 +37,7 @@ _BY_ROW = ("X", "q", "latent", "sample_weight", "groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentDecompositions(TermTable):
+class SegmentDecompositions(Drawable, TermTable):
     """
     One decomposition per segment, each with laws fitted inside it; tests are adjusted for how many there are.
 
