@@ -25,6 +25,8 @@ class GroupingDisplay(Display[GroupingCurve]):
     One model: quantiles of Q̂ in each bin of scores, around the calibrated score; bars say how far rows of equal scores
     differ. Several models: the debiased standard deviation of Q against the score, hollow where it may be zero.
 
+    `from_predictions` takes the options of `grouping_curve` and of `plot`.
+
     Parameters
     ----------
     curves : GroupingCurve or sequence of GroupingCurve

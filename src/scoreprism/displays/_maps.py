@@ -18,6 +18,8 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
 
     Beyond the scores of the data, where a map extrapolates, it is drawn thin.
 
+    `from_predictions` takes the options of `calibration_map` and of `plot`.
+
     Parameters
     ----------
     curves : CalibrationMap or sequence of CalibrationMap

@@ -32,6 +32,8 @@ class MurphyDisplay(Display[MurphyCurve]):
     A model whose curve lies below another everywhere is better under every proper loss. The grey line is the constant
     prediction of the event rate.
 
+    `from_predictions` takes the options of `murphy_curve` and of `plot`.
+
     Parameters
     ----------
     curves : MurphyCurve or sequence of MurphyCurve
@@ -45,6 +47,8 @@ class MurphyDisplay(Display[MurphyCurve]):
         Where it was drawn.
     line_ : list of Line2D
         The line of each model.
+    band_ : list of artists
+        The interval of the mean at each threshold, of one model.
     constant_ : Line2D
         The constant prediction.
 
@@ -88,12 +92,18 @@ class MurphyDisplay(Display[MurphyCurve]):
             rate = self.curves[0].rate
             corners = [0, rate, 1], [0, rate * (1 - rate), 0]
             self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
+            self.band_: list[Any] = []
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 x, y = thinned(curve.theta, curve.loss)
+                if len(self.curves) == 1:
+                    reach = 1.96 * np.interp(x, curve.theta, curve.std_error)
+                    fill = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
+                    self.band_.append(axes.fill_between(x, y - reach, y + reach, **fill))
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
             axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
             axes.set_ylim(bottom=0)
-            self._explain(axes, inks, {"constant": self.constant_})
+            more = {"constant": self.constant_} | ({"95 % interval": self.band_[0]} if self.band_ else {})
+            self._explain(axes, inks, more)
         return self
 
 
@@ -104,6 +114,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     One model: the terms on top of each other, what no model of these features can remove at the bottom, what
     recalibration would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
     with its interval (``kind="lines"``). Several models: a panel for each term.
+
+    `from_predictions` takes the options of `murphy_decomposition` and of `plot`.
 
     Parameters
     ----------

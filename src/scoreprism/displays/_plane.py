@@ -23,6 +23,8 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
     Up is more discrimination, right is more miscalibration: the best models lie in the upper left.
 
+    `from_predictions` takes the options of `resolution_plane` and of `plot`.
+
     Parameters
     ----------
     curves : ResolutionPlane

@@ -28,6 +28,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     chance; it is drawn for one model. A confidence band, in the colour of its model, lies around the curve. Along the
     bottom, the distribution of scores. Where nearly all scores are close to 0 or to 1, the axes show that corner.
 
+    `from_predictions` takes the options of `reliability_curve` and of `plot`.
+
     Parameters
     ----------
     curves : ReliabilityCurve or sequence of ReliabilityCurve

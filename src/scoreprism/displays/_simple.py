@@ -22,6 +22,8 @@ class RocDisplay(Display[RocCurve]):
     """
     True against false positives, with the convex hull that recalibration could reach.
 
+    `from_predictions` takes the options of `roc_curve` and of `plot`.
+
     Parameters
     ----------
     curves : RocCurve or sequence of RocCurve
@@ -93,6 +95,8 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
 class NetBenefitDisplay(Display[NetBenefit]):
     """
     Decision curves: net benefit against the threshold above which one acts.
+
+    `from_predictions` takes the options of `net_benefit` and of `plot`.
 
     Parameters
     ----------
@@ -171,6 +175,8 @@ class NetBenefitDisplay(Display[NetBenefit]):
 class ScoreDistributionDisplay(Display[ScoreDistribution]):
     """
     Histograms of scores: events above the axis, non-events below it; several models as outlines.
+
+    `from_predictions` takes the options of `score_distribution` and of `plot`.
 
     Parameters
     ----------

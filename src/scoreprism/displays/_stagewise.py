@@ -26,6 +26,8 @@ class StagewiseDisplay(Display[StagewiseCurve]):
     One model: its loss as a line, below it areas for the terms; what lies under the orange area is what recalibrating
     each stage would leave. Several models: the loss of each, and dashed what recalibration would leave.
 
+    `from_predictions` takes the options of `stagewise_curve` and of `plot`.
+
     Parameters
     ----------
     curves : StagewiseCurve or sequence of StagewiseCurve

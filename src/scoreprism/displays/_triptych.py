@@ -25,6 +25,8 @@ class TriptychDisplay(Display[Curve]):
     """
     Overall performance, calibration and discrimination of models, side by side (Dimitriadis et al. 2024).
 
+    `from_predictions` takes the options of `reliability_curve` and of `plot`.
+
     Parameters
     ----------
     murphy : MurphyDisplay

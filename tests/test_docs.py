@@ -1,0 +1,22 @@
+"""Every block of Python in the documentation runs as it is written, page by page."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python" in page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL):
+        if block.lstrip().startswith(">>>"):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # small samples make for notes that have nothing to do with the page
+            exec(compile(block, page, "exec"), names)  # noqa: S102 - our own pages
