@@ -49,10 +49,11 @@ def given(kind, count, X, q):
     return (scores[names[0]] if alone else scores), options
 
 
-def draw(kind, count, paper, size, law, path):
+def draw(kind, count, paper, size, law, path, **more):
     """One figure; `size` in inches, or None for its own."""
     X, y, q = law
     scores, options = given(kind, count, X, q)
+    options |= more
     with plt.style.context(PAPERS[paper]):
         ax = None if size is None else plt.figure(figsize=size, layout="constrained").subplots()
         display = DISPLAYS[kind].from_predictions(y, scores, ax=ax, **options)
@@ -64,7 +65,8 @@ def for_docs():
     """The figures of docs/displays.md."""
     law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
     for kind, count in DOCS.items():
-        draw(kind, count, "light", None, law, FIGURES / f"{kind}.png")
+        more = {"recalibrate": "monotone-spline", "terms": ["reliability", "grouping"]} if kind == "decomposition" else {}
+        draw(kind, count, "light", None, law, FIGURES / f"{kind}.png", **more)
         print("drew", f"docs/figures/{kind}.png")
 
 

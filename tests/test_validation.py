@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import scoreprism
 from scoreprism import Chain, FiniteModel, Level, corp_decomposition
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss
@@ -239,7 +240,7 @@ def test_ragged_probabilities():
         (
             [0, 1, 2, 1],
             {},
-            "y_true must have at most as many labels as the probabilities have classes (2); got 3 labels: [0, 1, 2]. Pass probabilities of shape (n, K).",
+            "y_true must have at most as many labels as the probabilities have classes (2); got 3 labels: [0, 1, 2]. Pass probabilities of shape (n, K), or y_true == label for one class against the rest.",
         ),
         (
             ["no", "yes", "no", "yes"],
@@ -487,3 +488,9 @@ def test_odd_arguments_get_clear_errors():
 
 def test_all_errors_are_value_errors():
     assert issubclass(ScoreprismError, ValueError)
+
+
+def test_swapped_arguments_are_suspected():
+    y, p = [0, 1, 1, 0], [0.1, 0.8, 0.7, 0.3]
+    with pytest.raises(LabelError, match="Are y_true and y_proba in each other's place?"):
+        scoreprism.decompose(p, y)

@@ -455,7 +455,11 @@ def parse_outcomes(
     k = n_classes(laws[0].values)
     vector = any(law.values.ndim == 1 for law in laws)
     if present.size > k:
-        remedy = "Pass probabilities of shape (n, K)." if vector else "Pass one column per label."
+        remedy = "Pass one column per label."
+        if vector:
+            remedy = "Pass probabilities of shape (n, K), or y_true == label for one class against the rest."
+        if present.dtype.kind == "f" and present.min() >= 0.0 and present.max() <= 1.0:
+            remedy = "Are y_true and y_proba in each other's place?"
         refuse(
             f"y_true must have at most as many labels as the probabilities have classes ({k})",
             f"{present.size} labels: {_shown(present)}",

@@ -29,8 +29,8 @@ class DecompositionDisplay(Display[Any]):
     One decomposition is drawn as a waterfall (``kind="waterfall"``): from the loss down, term by term, to what is
     left. Several, or a model before and after recalibration, as stacked bars (``kind="bars"``).
 
-    `from_predictions` takes the options of `decompose` and of `plot`; ``recalibrate=``, a calibrator or its name, adds each
-    model after recalibration.
+    `from_predictions` takes the options of `decompose` and of `plot`; ``recalibrate=``, a calibrator or its name,
+    adds each model after recalibration.
 
     Parameters
     ----------
