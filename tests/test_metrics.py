@@ -141,7 +141,7 @@ def test_weights_are_repeated_rows_for_both_kinds_of_bins(name, strategy):
 
 
 @pytest.mark.parametrize(
-    "smoother", ["loess", "lowess", LocalRegression(0, 0.3, "uniform"), "platt", "isotonic", "beta"]
+    "smoother", ["loess", "lowess", LocalRegression(0, 0.3, "uniform"), "platt", "beta", "temperature"]
 )
 @pytest.mark.parametrize("name", ["lcs", "ici", "e50", "e90", "emax"])
 def test_weights_are_repeated_rows_for_smoothers_without_a_choice_by_rows(name, smoother):
@@ -596,6 +596,18 @@ def test_twenty_events_in_twenty_rows():
     for metric in (mce, e50, e90, emax):
         with pytest.raises(UnavailableError, match="one outcome only"):
             metric(y, s).interval()
+
+
+def test_the_median_gap_needs_five_rows_of_each_outcome():
+    s = np.linspace(0.9, 0.99, 60)
+    for absent in (4, 5):
+        y = np.append(np.zeros(absent, dtype=int), np.ones(60 - absent, dtype=int))
+        if absent == 5:
+            assert e50(y, s).interval(n_resamples=20, random_state=0).high > 0.0
+            continue
+        assert e90(y, s).interval(n_resamples=20, random_state=0).high > 0.0
+        with pytest.raises(UnavailableError, match="4 rows of the rarer outcome tell little"):
+            e50(y, s).interval()
 
 
 def test_one_class_of_three():

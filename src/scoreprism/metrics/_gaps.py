@@ -29,6 +29,8 @@ from scoreprism.simplex import FloatArray
 GAP_INTERVALS = ("scaled", "hull", "basic", "percentile")
 #: Resamples behind a standard error, and their seed.
 _FEW, _SEED = 200, 0
+#: Rows of each outcome that the interval of a median gap needs.
+_MEDIAN = 5
 ONE_ROW = Absent("one row has no variation", "Pass more rows.")
 ONE_OUTCOME = Absent("one outcome only, and nothing says at which scores the other would occur", "Use ici or ece.")
 
@@ -46,6 +48,8 @@ class Norm(ABC):
 
     #: p of a mean of |g|^p; 0 for anything else.
     order = 0
+    #: Rows of each outcome without which there is no interval.
+    least = 1
 
     @abstractmethod
     def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
@@ -113,6 +117,11 @@ class QuantileNorm(Norm):
     """The q-quantile of |g|: where the mass of smaller ones reaches q; the middle of two where it is exactly q."""
 
     q: float
+
+    @property
+    def least(self) -> int:  # type: ignore[override]
+        """The median of a curve through one to three events is nearly that of none: docs/metrics.md."""
+        return _MEDIAN if self.q <= 0.5 else 1
 
     def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
         lines = np.atleast_2d(np.abs(gap))
@@ -331,6 +340,10 @@ def gap_inference(curve: Curve, norm: Norm, estimate: float, power: int = 1, def
     """The interval of a norm of gaps, or why there is none."""
     if curve.rows.n == 1:
         return ONE_ROW
-    if curve.missing(0.5) > 0.0 and norm.reach(0.5, curve.profile.mass) is None:
-        return ONE_OUTCOME
+    if norm.reach(0.5, curve.profile.mass) is None:
+        if curve.missing(0.5) > 0.0:
+            return ONE_OUTCOME
+        rare = int(np.bincount(curve.rows.y).min())
+        if rare < norm.least:
+            return Absent(f"{rare} rows of the rarer outcome tell little about half of the scores", "Use ici or ece.")
     return GapInference(curve, norm, estimate, power, default)
