@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -121,7 +121,7 @@ def truths(law: Law) -> dict[str, float]:
         "observed_expected_ratio": c.mean() / s.mean(),
         "global_balance": gap.mean(),
         # P(S' < S) of an event at S and a non-event at S', each with its own density
-        "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / (c.sum() * (1 - c).sum())),
+        "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / max(c.sum() * (1 - c).sum(), 1e-300)),
     }
     known["debiased_ece"], known["debiased_rmsce"] = known["ece"], known["rmsce"]
     # the mean of Spiegelhalter's z over √n
@@ -176,28 +176,33 @@ def main(*, quick: bool) -> None:
             print(f"\nMonte-Carlo standard error {np.sqrt(0.95 * 0.05 / repeats):.3f}", flush=True)
 
 
+def sparse_hits(n: int, law: Law, names: Iterable[str], repeats: int) -> dict[str, list[bool]]:
+    """Whether the default interval covers, of every sample that has one."""
+    known = truths(law)
+    known["spiegelhalter_z"] *= np.sqrt(n)
+    hits: dict[str, list[bool]] = {name: [] for name in names}
+    for seed in range(repeats):
+        rng = np.random.default_rng([SEED, n, seed])
+        s = law[0](rng.random(n))
+        rows = parse_rows((rng.random(n) < law[1](s)).astype(int), s, None, None, [0, 1])
+        for name, found in hits.items():
+            given = {"n_bins": BINS} if "n_bins" in metrics.METRICS[name].__kwdefaults__ else {}
+            value = metrics.METRICS[name](rows, None, **given)
+            try:
+                interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed)
+            except UnavailableError:
+                continue
+            found.append(interval.low - 1e-12 <= known[name] <= interval.high + 1e-12)
+    return hits
+
+
 def sparse(*, quick: bool) -> None:
     """Coverage of the default intervals where there is one, and the share of samples without one."""
     repeats = 100 if quick else 300
     print("| data, n | " + " | ".join(f"`{name}`" for name in SPARSE_METRICS) + " |")
     print("|---|" + "---:|" * len(SPARSE_METRICS))
     for label, (n, law) in SPARSE.items():
-        known = truths(law)
-        known["spiegelhalter_z"] *= np.sqrt(n)
-        hits: dict[str, list[bool]] = {name: [] for name in SPARSE_METRICS}
-        for seed in range(repeats):
-            rng = np.random.default_rng([SEED, n, seed])
-            s = law[0](rng.random(n))
-            rows = parse_rows((rng.random(n) < law[1](s)).astype(int), s, None, None, [0, 1])
-            for name, found in hits.items():
-                given = {"n_bins": BINS} if "n_bins" in metrics.METRICS[name].__kwdefaults__ else {}
-                try:
-                    interval = metrics.METRICS[name](rows, None, **given).interval(
-                        LEVEL, n_resamples=RESAMPLES, random_state=seed
-                    )
-                except UnavailableError:
-                    continue
-                found.append(interval.low - 1e-12 <= known[name] <= interval.high + 1e-12)
+        hits = sparse_hits(n, law, SPARSE_METRICS, repeats)
         cells = []
         for found in hits.values():
             none = 1 - len(found) / repeats

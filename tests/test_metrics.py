@@ -747,3 +747,14 @@ def test_coverage(law):
         covered = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
         # docs/metrics.md: 0.90 at least with 300 data sets; three standard errors of 200 below
         assert covered > 0.90 - 3 * math.sqrt(0.09 / 200), name
+
+
+@pytest.mark.statistical
+def test_coverage_where_one_outcome_is_often_absent():
+    from benchmarks.metric_coverage import SPARSE, sparse_hits
+
+    for label, (n, law) in list(SPARSE.items())[:4]:
+        names = ("global_balance", "observed_expected_ratio", "ece", "ici", "lcs")
+        for name, found in sparse_hits(n, law, names, 100).items():
+            # three standard errors of 100 data sets below 95 %
+            assert np.mean(found) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100), (label, name)
