@@ -1,4 +1,4 @@
-"""``python -m benchmarks.metric_coverage [--quick] [--three]``: coverage of the intervals of the metrics, by simulation.
+"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse]``: coverage of the intervals of the metrics, by simulation.
 
 Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
 is known, by integrals over a million even points. Printed as Markdown with the
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit, logit
 
 from scoreprism import metrics
+from scoreprism.exceptions import UnavailableError
 from scoreprism.metrics._rows import parse_rows
 
 LEVEL, RESAMPLES, SEED = 0.95, 200, 11
@@ -71,6 +72,32 @@ LAWS: dict[str, Law] = {
 }
 
 
+#: Laws that show one outcome only in many samples, with their numbers of rows; and two that are hard with many rows.
+SPARSE: dict[str, tuple[int, Law]] = {
+    "S = .9, C = .97": (20, (lambda u: np.full_like(u, 0.9), lambda s: np.full_like(s, 0.97))),
+    "S ~ U(.95, 1), C = .99": (100, (lambda u: 0.95 + 0.05 * u, lambda s: np.full_like(s, 0.99))),
+    "S ~ U(.95, 1), calibrated": (60, (lambda u: 0.95 + 0.05 * u, calibrated)),
+    "S = .02, C = .01": (100, (lambda u: np.full_like(u, 0.02), lambda s: np.full_like(s, 0.01))),
+    "S ~ U(0, 1), C = 1": (1000, (uniform, np.ones_like)),
+    "steep: S ~ U(0, 1), C = σ(12(S − ½))": (2000, (uniform, lambda s: expit(12 * (s - 0.5)))),
+    "very rare: S = .024u³, calibrated": (3000, (lambda u: 0.024 * u**3, calibrated)),
+}
+SPARSE_METRICS = (
+    "global_balance",
+    "observed_expected_ratio",
+    "spiegelhalter_z",
+    "ece",
+    "ace",
+    "mce",
+    "rmsce",
+    "lcs",
+    "ici",
+    "e50",
+    "e90",
+    "emax",
+)
+
+
 def truths(law: Law) -> dict[str, float]:
     """The population's value of every metric."""
     make, truth = law
@@ -94,9 +121,13 @@ def truths(law: Law) -> dict[str, float]:
         "observed_expected_ratio": c.mean() / s.mean(),
         "global_balance": gap.mean(),
         # P(S' < S) of an event at S and a non-event at S', each with its own density
-        "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / (c.sum() * (1 - c).sum())),
+        "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / max(c.sum() * (1 - c).sum(), 1e-300)),
     }
     known["debiased_ece"], known["debiased_rmsce"] = known["ece"], known["rmsce"]
+    # the mean of Spiegelhalter's z over √n
+    known["spiegelhalter_z"] = (gap * (1 - 2 * s)).mean() / np.sqrt(((1 - 2 * s) ** 2 * s * (1 - s)).mean())
+    if c.min() == c.max():  # its logistic fit is not asked for
+        return {name: float(value) for name, value in known.items()}
     # the logistic fit to the population: rows of both outcomes with their probabilities for weights
     few = make((np.arange(10**5) + 0.5) / 10**5)
     both, y, w = np.tile(few, 2), np.repeat([1, 0], few.size), np.concatenate([truth(few), 1 - truth(few)])
@@ -143,6 +174,40 @@ def main(*, quick: bool) -> None:
                 cells += [""] * (len(METHODS) - len(cells))
                 print(f"| {name} | {known[name]:.4f} | {value.mean():.4f} | " + " | ".join(cells) + " |")
             print(f"\nMonte-Carlo standard error {np.sqrt(0.95 * 0.05 / repeats):.3f}", flush=True)
+
+
+def sparse_hits(n: int, law: Law, names: Iterable[str], repeats: int) -> dict[str, list[bool]]:
+    """Whether the default interval covers, of every sample that has one."""
+    known = truths(law)
+    known["spiegelhalter_z"] *= np.sqrt(n)
+    hits: dict[str, list[bool]] = {name: [] for name in names}
+    for seed in range(repeats):
+        rng = np.random.default_rng([SEED, n, seed])
+        s = law[0](rng.random(n))
+        rows = parse_rows((rng.random(n) < law[1](s)).astype(int), s, None, None, [0, 1])
+        for name, found in hits.items():
+            given = {"n_bins": BINS} if "n_bins" in metrics.METRICS[name].__kwdefaults__ else {}
+            value = metrics.METRICS[name](rows, None, **given)
+            try:
+                interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed)
+            except UnavailableError:
+                continue
+            found.append(interval.low - 1e-12 <= known[name] <= interval.high + 1e-12)
+    return hits
+
+
+def sparse(*, quick: bool) -> None:
+    """Coverage of the default intervals where there is one, and the share of samples without one."""
+    repeats = 100 if quick else 300
+    print("| data, n | " + " | ".join(f"`{name}`" for name in SPARSE_METRICS) + " |")
+    print("|---|" + "---:|" * len(SPARSE_METRICS))
+    for label, (n, law) in SPARSE.items():
+        hits = sparse_hits(n, law, SPARSE_METRICS, repeats)
+        cells = []
+        for found in hits.values():
+            none = 1 - len(found) / repeats
+            cells.append((f"{np.mean(found):.3f}" if found else "–") + (f" ({none:.0%} none)" if none else ""))
+        print(f"| {label}, {n} | " + " | ".join(cells) + " |", flush=True)
 
 
 THREE = (
@@ -205,5 +270,7 @@ def three(*, quick: bool) -> None:
 if __name__ == "__main__":
     if "--three" in sys.argv[1:]:
         three(quick="--quick" in sys.argv[1:])
+    elif "--sparse" in sys.argv[1:]:
+        sparse(quick="--quick" in sys.argv[1:])
     else:
         main(quick="--quick" in sys.argv[1:])

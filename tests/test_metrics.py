@@ -22,6 +22,7 @@ from scoreprism.metrics import (
     confidence_ece,
     debiased_ece,
     debiased_rmsce,
+    e50,
     e90,
     ece,
     emax,
@@ -111,10 +112,44 @@ def test_weights_are_repeated_rows_on_any_scale(name):
     assert METRICS[name](y, s, sample_weight=w * 7.3) == pytest.approx(weighted, rel=1e-9)
     kept = w > 0
     assert METRICS[name](y[kept], s[kept], sample_weight=w[kept]) == pytest.approx(weighted, rel=1e-9)
-    assert METRICS[name](y, s, sample_weight=np.full(y.size, 3.0)) == pytest.approx(METRICS[name](y, s), rel=1e-9)
     if name not in NOT_REPETITION:
         repeated = METRICS[name](np.repeat(y, w), np.repeat(s, w, axis=0))
         assert weighted == pytest.approx(repeated, rel=1e-9)
+
+
+@every
+def test_equal_weights_are_none(name):
+    y, s = data_for(name)
+    plain = METRICS[name](y, s)
+    equal, held = METRICS[name](y, s, sample_weight=np.full(y.size, 0.3)), np.append(np.ones(y.size), 0.0)
+    padded = METRICS[name](np.append(y, 0), np.concatenate([s, s[:1]]), sample_weight=held)
+    for other in (equal, padded):
+        assert float(other) == float(plain)
+        assert other.std_error == plain.std_error
+        assert other.interval(n_resamples=30, random_state=0) == plain.interval(n_resamples=30, random_state=0)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("name", [name for name in METRICS if "strategy" in METRICS[name].__kwdefaults__])
+def test_weights_are_repeated_rows_for_both_kinds_of_bins(name, strategy):
+    y, s = three(n=40) if name in SEVERAL_CLASSES else binary(n=40)
+    w = np.random.default_rng(5).integers(1, 9, 40)
+    weighted = METRICS[name](y, s, sample_weight=w, strategy=strategy)
+    if name not in NOT_REPETITION:
+        repeated = METRICS[name](np.repeat(y, w), np.repeat(s, w, axis=0), strategy=strategy)
+        assert weighted == pytest.approx(repeated, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "smoother", ["loess", "lowess", LocalRegression(0, 0.3, "uniform"), "platt", "beta", "temperature"]
+)
+@pytest.mark.parametrize("name", ["lcs", "ici", "e50", "e90", "emax"])
+def test_weights_are_repeated_rows_for_smoothers_without_a_choice_by_rows(name, smoother):
+    y, s = binary()
+    w = np.random.default_rng(5).integers(1, 4, y.size)
+    repeated = METRICS[name](np.repeat(y, w), np.repeat(s, w), smoother=smoother)
+    # fits by iteration stop within 1e-8
+    assert METRICS[name](y, s, sample_weight=w, smoother=smoother) == pytest.approx(repeated, rel=1e-6)
 
 
 @every
@@ -211,8 +246,10 @@ def test_quantile_bins_keep_ties_together():
 def test_global_balance_of_two_classes_is_a_z_test():
     y, s = binary()
     balance = global_balance(y, s)
-    z = balance / balance.std_error
+    # under the scores the sum of outcomes has the variance Σs(1 − s)
+    z = (y - s).sum() / math.sqrt((s * (1 - s)).sum())
     assert balance == pytest.approx((y - s).mean(), rel=1e-12)
+    assert balance.std_error == pytest.approx((y - s).std() / math.sqrt(y.size), rel=1e-9)
     assert balance.pvalue == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-9)
 
 
@@ -222,7 +259,8 @@ def test_global_balance_of_three_classes_is_a_chi_squared_test():
     gaps = np.eye(3)[y] - s
     mean = gaps.mean(axis=0)
     # any two of the three columns, whose sum is zero, give the same statistic; two degrees: p = exp(−χ²/2)
-    inverse = np.linalg.inv(np.cov(gaps[:, :2].T, bias=True) / y.size)
+    null = sum(np.diag(row) - np.outer(row, row) for row in s)[:2, :2] / y.size**2  # of outcomes drawn from the scores
+    inverse = np.linalg.inv(null)
     assert balance == pytest.approx(0.5 * np.abs(mean).sum(), rel=1e-12)
     assert balance.pvalue == pytest.approx(math.exp(-0.5 * mean[:2] @ inverse @ mean[:2]), rel=1e-9)
 
@@ -355,7 +393,11 @@ def test_a_table_holds_what_the_functions_return(make):
         assert table.terms[name] == alone
         assert (table.intervals[name].low, table.intervals[name].high) == (interval.low, interval.high)
     frame = table.to_frame()
-    assert frame.columns == ["metric", "estimate", "std_error", "low", "high"]
+    assert frame.columns == ["metric", "estimate", "std_error", "low", "high", "pvalue", "method"]
+    for name, pvalue, method in frame.select("metric", "pvalue", "method").iter_rows():
+        known = table.estimates[name].pvalue
+        assert math.isnan(pvalue) if known is None else pvalue == known
+        assert method == table.estimates[name].method
     assert json.loads(json.dumps(table.to_dict()))["n"] == y.size
     assert "<table" in table._repr_html_()
     assert "95 % intervals" in repr(table)
@@ -434,6 +476,17 @@ REFUSED = {
         lambda: observed_expected_ratio([0, 1], [0.0, 0.0]),
         "observed_expected_ratio must have a positive score; got 2 scores of 0. Use global_balance, the difference.",
     ),
+    "nothing to speak of expected": (
+        lambda: observed_expected_ratio([0, 1], [1e-310, 2e-310]),
+        "observed_expected_ratio must have a positive score; got 2 scores of mean 1.5e-310, too small to divide by.",
+    ),
+    "several models": (
+        lambda: evaluate(Y, {"a": S, "b": S}),
+        (
+            "y_proba must be the probabilities of one model; got a mapping of 2. "
+            "Pass one of its values, and call once for each model."
+        ),
+    ),
     "unknown smoother": (lambda: ici(Y, S, smoother="loes"), "smoother must be one of loess, lowess, identity"),
     "strategy": (lambda: ece(Y, S, strategy="equal"), "strategy must be one of uniform, quantile; got 'equal'."),
     "a grid that misses all scores": (
@@ -501,6 +554,143 @@ def test_hard_cases_give_a_number_or_a_refusal_never_a_warning(name, case):
         assert interval.low <= interval.high
 
 
+GAP_METRICS = [name for name in METRICS if name not in ANALYTIC]
+
+
+@pytest.mark.parametrize("name", [*GAP_METRICS, "global_balance", "spiegelhalter_z", "observed_expected_ratio"])
+def test_one_row_has_no_interval(name):
+    options = {"n_bins": 1} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    value = METRICS[name]([1], [0.3], **options)
+    with pytest.raises(UnavailableError) as error:
+        value.interval()
+    assert str(error.value) == "this estimate has no interval: one row has no variation. Pass more rows."
+    assert name == "spiegelhalter_z" or value.pvalue is None
+    table = evaluate([1], [0.3], metrics={name: options})
+    assert math.isnan(table.intervals[name].low)
+    assert table.intervals[name].method == f"none: {error.value}"
+
+
+# 20 rows without an event of probability u have probability (1 − u)²⁰, 2.5 % at the bound
+BOUND = 1 - 0.025 ** (1 / 20)
+
+
+def test_twenty_events_in_twenty_rows():
+    y, s = np.ones(20, dtype=int), np.full(20, 0.9)
+    balance = global_balance(y, s)
+    # z = 0.1 / √(0.09/20); the exact probability of twenty events is 0.9²⁰ = 0.12
+    assert balance.pvalue == pytest.approx(math.erfc(0.1 / math.sqrt(0.09 / 20) / math.sqrt(2)), rel=1e-9)
+    assert balance.interval().low == pytest.approx(0.1 - BOUND, rel=1e-9)
+    assert balance.interval().high == pytest.approx(0.1, rel=1e-9)
+    ratio = observed_expected_ratio(y, s).interval()
+    assert (ratio.low, ratio.high) == (pytest.approx((1 - BOUND) / 0.9), pytest.approx(1 / 0.9))
+    # Σ(y − s)(1 − 2s) changes by 20·u·0.8 at most, over √(20·0.8²·0.09)
+    z = spiegelhalter_z(y, s)
+    assert z.interval().high - z == pytest.approx(20 * BOUND * 0.8 / math.sqrt(20 * 0.64 * 0.09), rel=1e-9)
+    assert z.std_error > 0.5
+    for metric in (ece, ace, ici):
+        interval = metric(y, s).interval(random_state=0)
+        assert (interval.low, interval.high) == (0.0, pytest.approx(0.1 + BOUND, rel=1e-6))
+        assert metric(y, s).std_error > 0.05
+    # Σ m(change)² is at most Σ m|change|
+    assert rmsce(y, s).interval(random_state=0).high == pytest.approx(0.1 + math.sqrt(BOUND), rel=1e-6)
+    for metric in (mce, e50, e90, emax):
+        with pytest.raises(UnavailableError, match="one outcome only"):
+            metric(y, s).interval()
+
+
+def test_the_median_gap_needs_five_rows_of_each_outcome():
+    s = np.linspace(0.9, 0.99, 60)
+    for absent in (4, 5):
+        y = np.append(np.zeros(absent, dtype=int), np.ones(60 - absent, dtype=int))
+        if absent == 5:
+            assert e50(y, s).interval(n_resamples=20, random_state=0).high > 0.0
+            continue
+        assert e90(y, s).interval(n_resamples=20, random_state=0).high > 0.0
+        with pytest.raises(UnavailableError, match="4 rows of the rarer outcome tell little"):
+            e50(y, s).interval()
+
+
+def test_one_class_of_three():
+    y, s = np.zeros(20, dtype=int), np.tile([0.9, 0.05, 0.05], (20, 1))
+    balance = global_balance(y, s, classes=[0, 1, 2])
+    # (0.1, −0.05, −0.05) against the covariance (diag s − ssᵀ)/20: χ² = 20 Σ gap²/s = 20(1/90 + 1/20 + 1/20) = 20/9
+    assert balance.pvalue == pytest.approx(math.exp(-10 / 9), rel=1e-9)
+    assert balance.interval(random_state=0).high == pytest.approx(0.1 + BOUND, rel=1e-6)
+    for name in SEVERAL_CLASSES:
+        interval = METRICS[name](y, s, classes=[0, 1, 2]).interval(random_state=0)
+        assert interval.low == 0.0
+        assert interval.method == "bootstrap, scaled, widened for the outcome that did not occur"
+
+
+def test_scores_without_spread_leave_the_interval_of_the_rate():
+    y = np.repeat([0, 1], [97, 3])
+    from scipy.stats import beta
+
+    low, high = beta.ppf([0.025, 0.975], 3.5, 97.5)  # Jeffreys
+    interval = global_balance(y, np.full(100, 0.05)).interval()
+    assert (interval.low, interval.high) == (pytest.approx(low - 0.05), pytest.approx(high - 0.05))
+
+
+def test_many_rows_have_the_interval_of_the_central_limit_theorem():
+    y, s = binary(40_000)
+    balance, ratio = global_balance(y, s), observed_expected_ratio(y, s)
+    interval = balance.interval()
+    # Jeffreys' ends are off by O(1/n)
+    assert (interval.high - interval.low) / (2 * 1.959964 * balance.std_error) == pytest.approx(1.0, abs=1e-3)
+    interval = ratio.interval()
+    error = np.sqrt(((y - ratio * s) ** 2).mean() / y.size) / s.mean()
+    assert math.log(interval.high / interval.low) / (2 * 1.959964 * error / ratio) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("weight", [None, np.linspace(1, 2, 40)])
+def test_auc_of_separated_classes_has_an_interval(weight):
+    y, s = np.repeat([0, 1], 20), np.linspace(0.1, 0.9, 40)
+    for law, value in ((s, 1.0), (1 - s, 0.0), (np.full(40, 0.3), 0.5)):
+        area = auc(y, law, sample_weight=weight)
+        interval = area.interval()
+        assert area == pytest.approx(value, abs=1e-12)
+        assert area <= 1.0
+        assert area.std_error > 0.0
+        assert 0.0 <= interval.low <= area <= interval.high <= 1.0
+        if weight is None:
+            # twenty pairs without a common row, all alike
+            assert interval.high - interval.low == pytest.approx(BOUND, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", GAP_METRICS)
+def test_ends_are_possible_values(name):
+    rng = np.random.default_rng(3)
+    y, s = data_for(name, n=20)
+    y = rng.permutation(y)  # far from what the scores say
+    value = METRICS[name](y, s)
+    for method in ("scaled", "hull", "basic", "percentile"):
+        interval = value.interval(0.999, n_resamples=100, random_state=0, method=method)
+        assert 0.0 <= interval.low <= interval.high <= 1.0
+
+
+def test_bisection_ends_within_1e_9():
+    from scoreprism.metrics._gaps import _crossing
+
+    assert _crossing(lambda t: t >= 1 / 3, 0.0, 1.0) == pytest.approx(1 / 3, abs=1e-9)
+
+
+def test_classwise_ace_is_the_mean_over_classes_where_bins_are_empty():
+    rng = np.random.default_rng(0)
+    s = rng.dirichlet([0.3, 3.0, 9.0], 60)  # the first class has few bins of equal width, the last has most
+    y = (rng.random(60)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    options = {"strategy": "uniform", "n_bins": 10}
+    alone = [ace((y == k).astype(int), s[:, k], classes=[0, 1], **options) for k in range(3)]
+    together = METRICS["classwise_ace"](y, s, classes=[0, 1, 2], **options)
+    assert together == pytest.approx(np.mean(alone), rel=1e-12)
+
+
+def test_few_rows_of_a_predicted_class_have_the_same_bins():
+    # two rows whose best class is the third, confidence 0.5 and 0.9: bins (0.4, 0.5] and (0.8, 0.9] of ten
+    s = np.array([[0.7, 0.2, 0.1]] * 10 + [[0.25, 0.25, 0.5], [0.05, 0.05, 0.9]])
+    y = np.array([0] * 7 + [1] * 3 + [0, 2])
+    assert top_label_ece(y, s, n_bins=10) == pytest.approx((0.5 + 0.1) / 12, rel=1e-12)
+
+
 def test_no_event_has_a_ratio_but_no_interval():
     ratio = observed_expected_ratio([0, 0], [0.1, 0.2])
     assert ratio == 0.0
@@ -557,3 +747,14 @@ def test_coverage(law):
         covered = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
         # docs/metrics.md: 0.90 at least with 300 data sets; three standard errors of 200 below
         assert covered > 0.90 - 3 * math.sqrt(0.09 / 200), name
+
+
+@pytest.mark.statistical
+def test_coverage_where_one_outcome_is_often_absent():
+    from benchmarks.metric_coverage import SPARSE, sparse_hits
+
+    for label, (n, law) in list(SPARSE.items())[:4]:
+        names = ("global_balance", "observed_expected_ratio", "ece", "ici", "lcs")
+        for name, found in sparse_hits(n, law, names, 100).items():
+            # three standard errors of 100 data sets below 95 %
+            assert np.mean(found) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100), (label, name)

@@ -100,6 +100,14 @@ def test_a_shift_along_one_direction_is_seen_by_every_method():
     assert sliced == pytest.approx(length / math.sqrt(2), rel=0.03)
 
 
+@pytest.mark.parametrize("before", [S[:300], LAW])
+def test_equal_weights_are_none(before):
+    moved = before**1.5 if before.ndim == 1 else SHARPER
+    plain, equal = (transport_cost(before, moved, method="sliced", sample_weight=w) for w in (None, np.full(300, 0.7)))
+    assert float(plain) == float(equal)
+    assert plain.interval(n_resamples=20, random_state=0) == equal.interval(n_resamples=20, random_state=0)
+
+
 def test_methods_and_intervals():
     assert transport_cost(LAW, SHARPER).method == "Wasserstein distance of order 1, exact on the simplex"
     with pytest.raises(UnavailableError) as error:
@@ -134,6 +142,19 @@ def test_the_standard_error_is_that_of_a_mean_for_a_nondecreasing_map():
         ),
         (lambda: transport_cost(S, S, p=3), "p must be 1 or 2; got 3. Pass one of these."),
         (lambda: transport_cost(S, S, method="best"), "method must be one of auto, exact, sliced; got 'best'."),
+        (
+            lambda: transport_cost(np.full((4001, 3), 1 / 3), np.full((4001, 3), 1 / 3), method="exact"),
+            (
+                'method="exact" must have at most 4000 rows, because its time grows with their cube; got 4001 rows. '
+                'Use method="sliced", or draw that many rows.'
+            ),
+        ),
+        (
+            lambda: transport_cost(
+                np.full((1001, 3), 1 / 3), np.full((1001, 3), 1 / 3), method="exact", sample_weight=np.arange(1, 1002)
+            ),
+            'method="exact" must have at most 1000 rows with weights',
+        ),
         (lambda: transport_cost(S, S + 1), "recalibrated must hold probabilities between 0 and 1"),
     ],
 )

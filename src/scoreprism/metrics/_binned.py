@@ -9,9 +9,9 @@ import numpy as np
 from scoreprism.metrics._curves import BinCurve, Binning
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import (
-    GapInference,
     Norm,
     gap_estimate,
+    gap_inference,
     largest,
     mean_absolute,
     plain_mean,
@@ -285,7 +285,7 @@ def debiased_ece(
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     curve = bin_curve(two_classes(rows, "debiased_ece", _SEVERAL), n_bins, strategy)
     plain = float(mean_absolute(curve.profile.gap, curve.profile.mass))
-    inference = GapInference(curve, mean_absolute, plain)
+    inference = gap_inference(curve, mean_absolute, plain)
     return Estimate(_less_bias_absolute(curve), "debiased_ece", str(curve.binning), inference)
 
 
@@ -335,5 +335,5 @@ def debiased_rmsce(
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     curve = bin_curve(two_classes(rows, "debiased_rmsce", _SEVERAL), n_bins, strategy)
     plain = float(root_mean_square(curve.profile.gap, curve.profile.mass))
-    inference = GapInference(curve, root_mean_square, plain)
+    inference = gap_inference(curve, root_mean_square, plain)
     return Estimate(_less_bias_square(curve), "debiased_rmsce", str(curve.binning), inference)

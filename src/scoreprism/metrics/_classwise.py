@@ -7,7 +7,7 @@ import numpy as np
 from scoreprism.metrics._binned import bin_curve
 from scoreprism.metrics._curves import BinCurve, Binning
 from scoreprism.metrics._estimate import Estimate
-from scoreprism.metrics._gaps import Joined, Norm, gap_estimate, mean_absolute, plain_mean, root_mean_square
+from scoreprism.metrics._gaps import Joined, Norm, PlainMean, gap_estimate, mean_absolute, root_mean_square
 from scoreprism.metrics._rows import Rows, one_vs_rest, parse_rows, top_label
 from scoreprism.metrics._smoothed import option_key, smooth_curve
 from scoreprism.simplex import ArrayLike
@@ -37,8 +37,7 @@ def _top_label(rows: Rows, whole: Binning) -> tuple[Joined, str]:
     curves, picks, shares = [], [], []
     for held in found:
         part = Rows(top.law[held], top.y[held], None if rows.weight is None else rows.weight[held], pool=False)
-        binning = Binning(min(whole.n_bins, part.n), whole.strategy)
-        curves.append(BinCurve(part, binning))
+        curves.append(BinCurve(part, whole))
         picks.append(held[part.order])
         shares.append(float(rows.share[held].sum()))
     return Joined(rows, curves, shares, picks), f"{whole} within each of {len(found)} predicted classes"
@@ -104,8 +103,8 @@ def classwise_ace(
     """
     Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
 
-    Every bin of every class counts once. Bins hide what cancels inside them and add the noise of their means: it can
-    lie below and above the truth.
+    The mean over classes of `ace`: every class counts once, and every bin of a class as much as its others. Bins hide
+    what cancels inside them and add the noise of their means: it can lie below and above the truth.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def classwise_ace(
     0.225
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    return _classwise_bins("classwise_ace", plain_mean, rows, n_bins, strategy)
+    return _classwise_bins("classwise_ace", PlainMean(rows.k), rows, n_bins, strategy)
 
 
 def classwise_rmsce(
@@ -376,7 +375,7 @@ def top_label_ece(
     Returns
     -------
     Estimate
-        The error; a predicted class with fewer rows than bins has as many bins as rows.
+        The error; bins without rows do not count.
 
     Examples
     --------

@@ -139,6 +139,9 @@ class SmoothCurve(Curve):
     def units(self) -> Units:
         return self.rows.units if self.fold is None else self.rows.row_units
 
+    def row_sizes(self, order: int) -> FloatArray | None:
+        return None if self.on_grid else np.asarray(np.abs(self.profile.gap) ** order)
+
 
 def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
     """First of each run of neighbours: equal shares of the mass, ties together."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from scoreprism._validation import parse_confidence, parse_count, refuse
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import Interval, quantile
+
+#: Tail of a normal law beyond one standard deviation.
+ONE_SIGMA = 0.5 * math.erfc(math.sqrt(0.5))
 
 
 class Inference(ABC):
@@ -24,8 +28,14 @@ class Inference(ABC):
         """Confidence interval."""
 
 
+def require_no_method(method: str | None) -> None:
+    """Refuse a way to use resamples where there are none."""
+    if method is not None:
+        refuse("method must be left out for an interval without resamples", repr(method), "Leave it out.")
+
+
 class Wald(Inference):
-    """``value ± z·se``, cut to a range; or on the log scale."""
+    """``value ± (z·se + beyond(tail))``, cut to a range; `beyond` is for what the rows cannot show."""
 
     def __init__(
         self,
@@ -33,25 +43,21 @@ class Wald(Inference):
         std_error: float,
         label: str,
         *,
-        log: bool = False,
         low: float = -math.inf,
         high: float = math.inf,
+        beyond: Callable[[float], float] = lambda _: 0.0,
     ) -> None:
         self._value, self._error, self._label = value, std_error, label
-        self._log, self._low, self._high = log, low, high
+        self._low, self._high, self._beyond = low, high, beyond
 
     @property
     def std_error(self) -> float:
-        return self._error
+        return math.hypot(self._error, self._beyond(ONE_SIGMA))
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        if method is not None:
-            refuse("method must be left out for an interval without resamples", repr(method), "Leave it out.")
-        z = quantile(level, two_sided=True)
-        if self._log:
-            factor = math.exp(z * self._error / self._value)
-            return Interval(self._value / factor, self._value * factor, level, self._label)
-        low, high = self._value - z * self._error, self._value + z * self._error
+        require_no_method(method)
+        half = quantile(level, two_sided=True) * self._error + self._beyond(0.5 * (1.0 - level))
+        low, high = self._value - half, self._value + half
         return Interval(max(low, self._low), min(high, self._high), level, self._label)
 
 
@@ -101,7 +107,7 @@ class Estimate(float):
     >>> balance + 1
     1.15
     >>> round(balance.std_error, 4), round(balance.interval().high, 4)
-    (0.1146, 0.3745)
+    (0.1146, 0.256)
     """
 
     name: str

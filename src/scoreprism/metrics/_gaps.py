@@ -7,6 +7,7 @@ metric.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from scoreprism._validation import parse_choice, parse_random_state
 from scoreprism.inference._corp import stream_of
 from scoreprism.inference._ranked import drawn
-from scoreprism.intervals import Interval
-from scoreprism.metrics._estimate import Estimate, Inference
+from scoreprism.intervals import Interval, quantile
+from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
 from scoreprism.metrics._rows import Rows, Units
 from scoreprism.simplex import FloatArray
 
@@ -28,6 +29,10 @@ from scoreprism.simplex import FloatArray
 GAP_INTERVALS = ("scaled", "hull", "basic", "percentile")
 #: Resamples behind a standard error, and their seed.
 _FEW, _SEED = 200, 0
+#: Rows of each outcome that the interval of a median gap needs.
+_MEDIAN = 5
+ONE_ROW = Absent("one row has no variation", "Pass more rows.")
+ONE_OUTCOME = Absent("one outcome only, and nothing says at which scores the other would occur", "Use ici or ece.")
 
 
 @dataclass(frozen=True)
@@ -38,35 +43,85 @@ class Profile:
     mass: FloatArray
 
 
-#: From gaps, one or many lines of them, and masses to the metric.
-Norm = Callable[[FloatArray, FloatArray], FloatArray]
+class Norm(ABC):
+    """From gaps, one or many lines of them, and masses to the metric."""
+
+    #: p of a mean of |g|^p; 0 for anything else.
+    order = 0
+    #: Rows of each outcome without which there is no interval.
+    least = 1
+
+    @abstractmethod
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        """The metric of each line."""
+
+    def reach(self, moved: float, mass: FloatArray) -> float | None:
+        """How far the metric can go when Σ m|change of g| ≤ `moved` and no gap moves by more than 1; None: anywhere."""
+        return None
 
 
-def mean_absolute(gap: FloatArray, mass: FloatArray) -> FloatArray:
+class _MeanAbsolute(Norm):
     """Σ m|g|."""
-    return np.asarray(np.abs(gap) @ mass)
+
+    order = 1
+
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(gap) @ mass)
+
+    def reach(self, moved: float, mass: FloatArray) -> float | None:
+        return moved
 
 
-def root_mean_square(gap: FloatArray, mass: FloatArray) -> FloatArray:
+class _RootMeanSquare(Norm):
     """√Σ m g²."""
-    return np.asarray(np.sqrt(gap**2 @ mass))
+
+    order = 2
+
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(gap**2 @ mass))
+
+    def reach(self, moved: float, mass: FloatArray) -> float | None:
+        return math.sqrt(moved)  # the square of a change is at most the change
 
 
-def largest(gap: FloatArray, mass: FloatArray) -> FloatArray:  # noqa: ARG001
+class _Largest(Norm):
     """Largest |g|."""
-    return np.asarray(np.abs(gap).max(axis=-1))
 
-
-def plain_mean(gap: FloatArray, mass: FloatArray) -> FloatArray:
-    """Mean of |g| over places that have mass, each counted once."""
-    return np.asarray(np.abs(gap[..., mass > 0]).mean(axis=-1))
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(gap).max(axis=-1))
 
 
 @dataclass(frozen=True)
-class QuantileNorm:
+class PlainMean(Norm):
+    """Mean of |g| over places that have mass, each counted once; of `parts` of as many places, the mean of theirs."""
+
+    parts: int = 1
+
+    def _counts(self, mass: FloatArray) -> FloatArray:
+        held = (mass > 0.0).reshape(self.parts, -1)
+        return np.asarray((held / (self.parts * held.sum(axis=1, keepdims=True))).ravel())
+
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(gap) @ self._counts(mass))
+
+    def reach(self, moved: float, mass: FloatArray) -> float | None:
+        held = mass > 0.0
+        return min(moved * float((self._counts(mass)[held] / mass[held]).max()), 1.0)
+
+
+mean_absolute, root_mean_square, largest, plain_mean = _MeanAbsolute(), _RootMeanSquare(), _Largest(), PlainMean()
+
+
+@dataclass(frozen=True)
+class QuantileNorm(Norm):
     """The q-quantile of |g|: where the mass of smaller ones reaches q; the middle of two where it is exactly q."""
 
     q: float
+
+    @property
+    def least(self) -> int:  # type: ignore[override]
+        """The median of a curve through one to three events is nearly that of none: docs/metrics.md."""
+        return _MEDIAN if self.q <= 0.5 else 1
 
     def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
         lines = np.atleast_2d(np.abs(gap))
@@ -97,6 +152,14 @@ class Curve(ABC):
     def units(self) -> Units:
         """What is resampled."""
         return self.rows.units
+
+    def missing(self, tail: float) -> float:
+        """How far, in Σ m|change|, outcomes that no row has but may well be possible could have moved the gaps."""
+        return self.rows.unseen(tail)
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        """|gap|^order of every row, where resamples keep the masses of the places; None where masses are resampled."""
+        return None
 
     @cached_property
     def profile(self) -> Profile:
@@ -141,6 +204,14 @@ class Joined(Curve):
         mass = np.concatenate([part.mass * share for part, share in zip(parts, self.shares, strict=True)])
         return Profile(np.concatenate([part.gap for part in parts]), mass)
 
+    def missing(self, tail: float) -> float:
+        return sum(share * curve.missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        found = [curve.row_sizes(order) for curve in self.curves]
+        sizes = [part for part in found if part is not None]
+        return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
+
     @cached_property
     def _units(self) -> Units:
         weight = np.ones(self.rows.n) if self.rows.weight is None else self.rows.weight / self.rows.weight.mean()
@@ -172,6 +243,9 @@ class GapInference(Inference):
     at its upper end that is asked relative to t = 0, so that an estimate below the noise does not shrink the interval.
     "hull" holds "scaled" and "percentile": quantiles of the gaps and their largest hang on a few places, and far from
     calibration gaps of another shape than the estimated ones miss them in ways that no t shows.
+
+    Resamples of rows without an event have none: the interval is then widened by what the largest plausible probability
+    of the outcome that did not occur could add to the norm.
     """
 
     def __init__(self, curve: Curve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> None:
@@ -185,7 +259,23 @@ class GapInference(Inference):
     @cached_property
     def _error(self) -> float:
         gap, mass, noise = self._replicates(_FEW, _SEED)
-        return float((self.norm(gap + noise, mass) ** self.power).std(ddof=1))
+        spread = float((self.norm(gap + noise, mass) ** self.power).std(ddof=1))
+        reach = self._reach(ONE_SIGMA, mass)
+        return math.hypot(spread, (self.estimate + reach) ** self.power - self.estimate**self.power)
+
+    @cached_property
+    def _mass_error(self) -> float:
+        """Standard error of a mean of |gap|^p that comes from where the scores lie, with the curve held fixed."""
+        order, rows = self.norm.order, self.curve.rows
+        sizes = self.curve.row_sizes(order) if order else None
+        if sizes is None or self.estimate <= 0.0:
+            return 0.0
+        error = float(np.sqrt(rows.share**2 @ (sizes - rows.mean(sizes)) ** 2))
+        return error if order == 1 else 0.5 * error / self.estimate
+
+    def _reach(self, tail: float, mass: FloatArray) -> float:
+        moved = self.curve.missing(tail)
+        return 0.0 if moved == 0.0 else self.norm.reach(moved, mass) or 0.0
 
     @property
     def std_error(self) -> float:
@@ -198,13 +288,19 @@ class GapInference(Inference):
         centre = float(self.norm(gap, mass))
         found = []
         if chosen in ("scaled", "hull"):
-            found.append(self._scaled(gap, mass, noise, centre, tail))
+            low, high = self._scaled(gap, mass, noise, centre, tail)
+            more = quantile(level, two_sided=True) * self._mass_error
+            down, up = (math.hypot(max(part, 0.0), more) for part in (self.estimate - low, high - self.estimate))
+            found.append((self.estimate - down, self.estimate + up) if more > 0.0 else (low, high))
         if chosen != "scaled":
             low, high = np.quantile(self.norm(gap + noise, mass), [tail, 1.0 - tail]) - centre + self.estimate
             turned = 2.0 * self.estimate - high, 2.0 * self.estimate - low
             found.append(turned if chosen == "basic" else (low, high))
-        ends = np.maximum([min(low for low, _ in found), max(high for _, high in found)], 0.0) ** self.power
-        return Interval(float(ends[0]), float(ends[1]), level, f"bootstrap, {chosen}")
+        reach = self._reach(tail, mass)
+        low, high = min(low for low, _ in found) - reach, max(high for _, high in found) + reach
+        ends = np.clip([low, high], 0.0, 1.0) ** self.power  # no gap of probabilities is longer than 1
+        label = f"bootstrap, {chosen}" + (", widened for the outcome that did not occur" if reach > 0.0 else "")
+        return Interval(float(ends[0]), float(ends[1]), level, label)
 
     def _scaled(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
@@ -225,9 +321,9 @@ class GapInference(Inference):
 
 
 def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that fails at `low` and holds at `high` begins to hold, to a thousandth."""
+    """Where a condition that fails at `low` and holds at `high` begins to hold, to 1e-9."""
     for _ in range(60):
-        if high - low <= 1e-3 * max(high, 0.05):
+        if high - low <= 1e-9 * max(high, 0.05):
             break
         middle = 0.5 * (low + high)
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -237,4 +333,17 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
 def gap_estimate(name: str, curve: Curve, norm: Norm, method: str, power: int = 1, default: str = "scaled") -> Estimate:
     """A norm of the gaps of a curve, or its square, with its interval."""
     value = float(norm(curve.profile.gap, curve.profile.mass))
-    return Estimate(value**power, name, method, GapInference(curve, norm, value, power, default))
+    return Estimate(value**power, name, method, gap_inference(curve, norm, value, power, default))
+
+
+def gap_inference(curve: Curve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> Inference:
+    """The interval of a norm of gaps, or why there is none."""
+    if curve.rows.n == 1:
+        return ONE_ROW
+    if norm.reach(0.5, curve.profile.mass) is None:
+        if curve.missing(0.5) > 0.0:
+            return ONE_OUTCOME
+        rare = int(np.bincount(curve.rows.y).min())
+        if rare < norm.least:
+            return Absent(f"{rare} rows of the rarer outcome tell little about half of the scores", "Use ici or ece.")
+    return GapInference(curve, norm, estimate, power, default)

@@ -10,19 +10,66 @@ import numpy as np
 from scoreprism._validation import refuse
 from scoreprism.inference._classical import spiegelhalter
 from scoreprism.inference._scored import Scored
-from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
-from scoreprism.metrics._gaps import Curve, GapInference, Joined, Profile, mean_absolute
+from scoreprism.intervals import Interval, quantile
+from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
+from scoreprism.metrics._gaps import ONE_ROW, Curve, Joined, Profile, gap_inference, mean_absolute
 from scoreprism.metrics._rows import Rows, Units, parse_rows, two_classes
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix, one_hot
 
-_ONE_ROW = Absent("one row has no variation", "Pass more rows.")
+#: Smallest mean score that outcomes are divided by; ends of an interval then do not overflow.
+_LEAST = 1e-300
 
 
-def _clt(rows: Rows, value: float, errors: FloatArray, label: str) -> Inference:
-    """Wald interval of a mean whose rows deviate by `errors`."""
-    if rows.n == 1:
-        return _ONE_ROW
-    return Wald(value, float(np.sqrt(rows.share**2 @ errors**2)), label)
+class _Against(Inference):
+    """
+    The mean outcome against the mean score: their difference, or their ratio.
+
+    The interval of the event rate alone is that of Jeffreys, which has a length where every outcome is the same (then
+    up to the exact bound, Brown, Cai & DasGupta 2001), and that of the mean score is normal. They are put together as
+    by Zou & Donner (2008): what each end adds is squared, with the correlation of the two means. For many rows that is
+    the interval of the central limit theorem.
+    """
+
+    def __init__(self, rows: Rows, value: float, *, ratio: bool) -> None:
+        self.rows, self.value, self.ratio = rows, value, ratio
+        y, squares = rows.y.astype(np.float64), rows.share**2
+        self.rate, self.mean = rows.mean(y), rows.mean(rows.law)
+        away = np.stack([y - self.rate, rows.law - self.mean])
+        self.covariance = (away * squares) @ away.T
+        outcome = float(self.covariance[0, 0])
+        #: Rows of equal weight that would know the event rate as well.
+        self.size = self.rate * (1.0 - self.rate) / outcome if outcome > 0.0 else 1.0 / float(squares.sum())
+
+    @property
+    def std_error(self) -> float:
+        slope = np.array([1.0, -self.value if self.ratio else -1.0])
+        error = math.hypot(math.sqrt(max(slope @ self.covariance @ slope, 0.0)), self.rows.unseen(ONE_SIGMA))
+        return error / self.mean if self.ratio else error
+
+    def _rate_ends(self, tail: float, unseen: float) -> tuple[float, float]:
+        from scipy.special import betaincinv
+
+        if unseen > 0.0:
+            return (1.0 - unseen, 1.0) if self.rate > 0.5 else (0.0, unseen)
+        events = self.size * self.rate
+        low, high = betaincinv(events + 0.5, self.size - events + 0.5, [tail, 1.0 - tail])
+        return float(low), float(high)
+
+    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        require_no_method(method)
+        unseen = self.rows.unseen(0.5 * (1.0 - level))
+        ends = self._rate_ends(0.5 * (1.0 - level), unseen)
+        spread = quantile(level, two_sided=True) * math.sqrt(self.covariance[1, 1])
+        product = math.sqrt(self.covariance[0, 0] * self.covariance[1, 1])
+        alike = float(self.covariance[0, 1]) / product if product > 0.0 and unseen == 0.0 else 0.0
+        if self.ratio:
+            spread, parts = spread / self.mean, [abs(math.log(end / self.rate)) for end in ends]
+        else:
+            parts = [abs(end - self.rate) for end in ends]
+        below, above = (math.sqrt(max(p**2 + spread**2 - 2.0 * alike * p * spread, 0.0)) for p in parts)
+        if self.ratio:
+            return Interval(self.value * math.exp(-below), self.value * math.exp(above), level, "Jeffreys, logarithm")
+        return Interval(max(self.value - below, -1.0), min(self.value + above, 1.0), level, "Jeffreys")
 
 
 class _Imbalance(Curve):
@@ -55,8 +102,9 @@ def global_balance(
     Global balance: whether scores are right on average, E S = P(Y), with its test.
 
     For two classes the mean outcome minus the mean score. For more, the total variation distance between the
-    frequencies of the classes and their mean probabilities. The p-value is that of Hotelling's chi-squared with K − 1
-    degrees of freedom, which for two classes is the square of z = balance / standard error.
+    frequencies of the classes and their mean probabilities. The p-value is that of the mean gaps, chi-squared
+    with K − 1 degrees of freedom, with the variance that outcomes have under the scores: for two classes
+    z = Σw(y − s) / √Σw²s(1 − s).
 
     Parameters
     ----------
@@ -80,19 +128,19 @@ def global_balance(
     --------
     >>> balance = global_balance([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9])
     >>> round(balance, 4), round(balance.pvalue, 4)
-    (0.15, 0.1904)
+    (0.15, 0.4733)
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     curve = rows.kept("balance", lambda: _Imbalance(rows))
     gap = curve.profile.gap
-    pvalue = _balance_pvalue(rows, curve.gaps, gap)
+    pvalue = _balance_pvalue(rows, gap)
     if rows.k == 2:
         value = float(gap[1])
-        inference = _clt(rows, value, curve.gaps[:, 1] - value, "clt")
+        inference = ONE_ROW if rows.n == 1 else _Against(rows, value, ratio=False)
         return Estimate(value, "global_balance", "mean outcome minus mean score", inference, pvalue)
     value = float(mean_absolute(gap, curve.profile.mass))
     method = "total variation between class frequencies and mean probabilities"
-    return Estimate(value, "global_balance", method, GapInference(curve, mean_absolute, value), pvalue)
+    return Estimate(value, "global_balance", method, gap_inference(curve, mean_absolute, value), pvalue)
 
 
 def observed_expected_ratio(
@@ -106,8 +154,8 @@ def observed_expected_ratio(
     """
     O:E ratio: events observed over events expected, Σ y / Σ S.
 
-    The interval is normal for the logarithm, with the variation of the scores allowed for; with scores held fixed it
-    would be that of Debray et al. (2017).
+    The interval is made for the logarithm, from that of the event rate (Jeffreys) and that of the mean score; Debray
+    et al. (2017) hold the scores fixed.
 
     Parameters
     ----------
@@ -135,19 +183,18 @@ def observed_expected_ratio(
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     two_classes(rows, "observed_expected_ratio", "Pass the probability of one class and its outcome.")
     observed, expected = rows.mean(rows.y.astype(np.float64)), rows.mean(rows.law)
-    if expected <= 0.0:
+    if expected < _LEAST:
         refuse(
             "observed_expected_ratio must have a positive score",
-            f"{rows.n} scores of 0",
+            f"{rows.n} scores of {'0' if expected == 0.0 else f'mean {expected:.3g}, too small to divide by'}",
             "Use global_balance, the difference.",
         )
     value = observed / expected
     inference: Inference = Absent("no event was observed, and the logarithm of 0 is infinite", "Use global_balance.")
     if rows.n == 1:
-        inference = _ONE_ROW
+        inference = ONE_ROW
     elif observed > 0.0:
-        error = float(np.sqrt(rows.share**2 @ (rows.y - value * rows.law) ** 2)) / expected
-        inference = Wald(value, error, "log-normal", log=True)
+        inference = _Against(rows, value, ratio=True)
     return Estimate(value, "observed_expected_ratio", "sum of outcomes over sum of scores", inference)
 
 
@@ -181,8 +228,9 @@ def spiegelhalter_z(
     Returns
     -------
     Estimate
-        The statistic, with its two-sided ``pvalue``. The interval is that of its mean, with the denominator held fixed;
-        infinite where something happened that had probability 0.
+        The statistic, with its two-sided ``pvalue``; infinite where something happened that had probability 0. The
+        interval is that of its mean, with the denominator held fixed; where all outcomes are the same it is widened
+        for those that did not occur.
 
     Examples
     --------
@@ -201,11 +249,13 @@ def spiegelhalter_z(
         "the statistic is infinite or no outcome was uncertain", "Look at the scores of 0 and 1."
     )
     if rows.n == 1:
-        inference = _ONE_ROW
+        inference = ONE_ROW
     elif below > 0.0 and not impossible:
         excess = square - happened
         error = float(np.sqrt(rows.plain**2 @ (excess - rows.mean(excess)) ** 2)) / below
-        inference = Wald(value, error, "clt")
+        # one outcome only: what another one of small probability would change in the loss of a row
+        change = float(np.ptp(law, axis=1).max()) * rows.n / below if np.unique(rows.y).size == 1 else 0.0
+        inference = Wald(value, error, "clt", beyond=lambda tail: change * rows.unseen(tail))
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
@@ -221,7 +271,9 @@ def auc(
     Area under the ROC curve: P(S of an event > S of a non-event), ties counted half.
 
     It says how scores rank, not whether they are calibrated. The interval is DeLong's (1988), with weights
-    Σw²(V − A)²/(Σw)² in each class, cut to [0, 1].
+    Σw²(V − A)²/(Σw)² in each class, cut to [0, 1]. DeLong's variance of separated classes is 0; their interval ends
+    where k pairs without a common row, k the size of the smaller class, would be ordered as they are with probability
+    2.5 %: [0.025^(1/k), 1] at 95 %.
 
     Parameters
     ----------
@@ -254,21 +306,48 @@ def auc(
         refuse("auc must have events and non-events", f"{events} events in {rows.n} rows", "Pass rows of both classes.")
     value, variance = _placements(rows)
     few = min(events, rows.n - events) == 1
-    missing = Absent("one class has a single row", "Pass more rows of it.")
-    inference = missing if few else Wald(value, math.sqrt(variance), "DeLong", low=0.0, high=1.0)
+    inference: Inference = Absent("one class has a single row", "Pass more rows of it.")
+    doubt = _separated(rows)
+    if not few and doubt is not None:
+        pairs, half = doubt
+        label = "pairs without a common row"
+        inference = Wald(value, 0.0, label, low=0.0, high=1.0, beyond=lambda tail: half * (1.0 - tail ** (1.0 / pairs)))
+    elif not few:
+        inference = Wald(value, math.sqrt(variance), "DeLong", low=0.0, high=1.0)
     return Estimate(value, "auc", "area under the ROC curve, ties counted half", inference)
 
 
-def _balance_pvalue(rows: Rows, gaps: FloatArray, gap: FloatArray) -> float:
-    """Chi-squared of the mean gaps, in the directions in which rows vary; their sum over classes is always zero."""
+def _separated(rows: Rows) -> tuple[float, float] | None:
+    """
+    Where all pairs of an event and a non-event are ordered alike, or all tied: how many pairs have no row in common.
+
+    With it what a pair that differs would count: 1, or 1/2 next to ties. None where pairs differ.
+    """
+    event = rows.y == 1
+    high, low = rows.law[event], rows.law[~event]
+    tied = high.min() == high.max() == low.min() == low.max()
+    if not (tied or high.min() > low.max() or high.max() < low.min()):
+        return None
+    sizes = [rows.share[own].sum() ** 2 / (rows.share[own] ** 2).sum() for own in (event, ~event)]
+    return float(min(sizes)), 0.5 if tied else 1.0
+
+
+def _balance_pvalue(rows: Rows, gap: FloatArray) -> float | None:
+    """
+    Chi-squared of the mean gaps under Y ~ Cat(S), whose covariance is Σw²(diag S − SSᵀ).
+
+    In the directions in which outcomes vary; the sum over classes never does. None for one row.
+    """
     from scipy.special import chdtrc
 
-    centred = (gaps - gap) * rows.share[:, None]
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    free = values > 1e-12 * max(float((rows.share**2).sum()), 1e-300)
+    if rows.n == 1:
+        return None
+    law, squares = as_matrix(rows.law), rows.share**2
+    values, vectors = np.linalg.eigh(np.diag(squares @ law) - (law.T * squares) @ law)
+    free = values > 1e-12 * max(float(squares.sum()), 1e-300)
     along = vectors.T @ gap
-    if (np.abs(along[~free]) > 1e-9).any():  # off by the same amount in every row
-        return 0.0 if rows.n > 1 else math.nan
+    if (np.abs(along[~free]) > 1e-9).any():  # something happened that had no probability
+        return 0.0
     degrees = int(free.sum())
     return float(chdtrc(degrees, float((along[free] ** 2 / values[free]).sum()))) if degrees else 1.0
 
@@ -286,7 +365,7 @@ def _placements(rows: Rows) -> tuple[float, float]:
         before = np.cumsum(held) - held
         placement = (before + 0.5 * held)[tie][own] / other.sum()
         weight = share[own] / share[own].sum()
-        mean = float(weight @ placement)
+        mean = min(max(float(weight @ placement), 0.0), 1.0)
         # with equal weights m/(m − 1) makes this DeLong's; (Σw)²/Σw² stands for m
         size = 1.0 / float((weight**2).sum())
         placed.append(float(weight**2 @ (placement - mean) ** 2) * size / max(size - 1.0, 1e-9))

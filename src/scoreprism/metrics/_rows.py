@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -77,6 +78,15 @@ class Rows:
         """Weights that sum to one."""
         return np.full(self.n, 1.0 / self.n) if self.weight is None else self.weight / self.weight.sum()
 
+    def unseen(self, tail: float) -> float:
+        """
+        Largest plausible probability of the outcomes that no row has; 0 where every class occurs.
+
+        n rows without an outcome of probability u have probability (1 − u)ⁿ, which is `tail` at the bound (Clopper &
+        Pearson 1934; 3/n at 5 %). With weights (Σw)²/Σw² stands for n.
+        """
+        return 0.0 if np.unique(self.y).size == self.k else -math.expm1(math.log(tail) * float((self.share**2).sum()))
+
     @cached_property
     def order(self) -> IntArray:
         """Two classes: rows in order of score."""
@@ -136,6 +146,12 @@ def parse_rows(
     """Parse at the border. `evaluate` passes rows that were parsed already."""
     if isinstance(y_true, Rows):
         return y_true
+    if isinstance(y_proba, Mapping):
+        refuse(
+            "y_proba must be the probabilities of one model",
+            f"a mapping of {len(y_proba)}",
+            "Pass one of its values, and call once for each model.",
+        )
     given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
     sheet = Sheet.of(
         y_true,
@@ -151,6 +167,8 @@ def parse_rows(
     if weight is not None and not weight.all():
         held = np.flatnonzero(weight)
         law, y, weight = law[held], y[held], weight[held]
+    if weight is not None and (weight == weight[0]).all():
+        weight = None
     return Rows(law, y, weight, sheet.backend)
 
 

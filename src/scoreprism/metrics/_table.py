@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._validation import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.decomposition._table import TermTable
 from scoreprism.exceptions import ScoreprismError, UnavailableError
+from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval
 from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smoothed
 from scoreprism.metrics._estimate import Estimate
@@ -68,7 +69,7 @@ class MetricTable(TermTable):
     estimates : dict of str to Estimate
         Each metric.
     intervals : dict of str to Interval
-        Interval of each; NaN ends where there is none.
+        Interval of each; NaN ends where there is none, and then its ``method`` says why.
     n : int
         Number of rows that have weight.
     level : float
@@ -113,11 +114,32 @@ class MetricTable(TermTable):
         """
         columns = self._columns()
         table = {
-            name: {key: values[i] for key, values in columns.items() if key != "metric"}
-            | {"pvalue": self.estimates[name].pvalue, "method": self.estimates[name].method}
+            name: {key: values[i] for key, values in columns.items() if key != "metric"} | self._said(name)
             for i, name in enumerate(self.names)
         }
         return {"n": self.n, "level": self.level, "metrics": table, "notes": list(self.notes)}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per metric: its estimate, standard error, interval, p-value (NaN where there is no test) and method.
+        """
+        said = [self._said(name) for name in self.names]
+        pvalues = [np.nan if one["pvalue"] is None else one["pvalue"] for one in said]
+        columns = self._columns() | {"pvalue": pvalues, "method": [one["method"] for one in said]}
+        return make_frame(columns, backend or self._backend)
+
+    def _said(self, name: str) -> dict[str, Any]:
+        return {"pvalue": self.estimates[name].pvalue, "method": self.estimates[name].method}
 
     def _columns(self) -> dict[str, list[Any]]:
         found = [self.intervals[name] for name in self.names]
@@ -243,5 +265,5 @@ def _called(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
 def _interval(value: Estimate, level: float, count: int, seed: int) -> Interval:
     try:
         return value.interval(level, n_resamples=count, random_state=seed)
-    except UnavailableError:
-        return Interval(np.nan, np.nan, level, "none")
+    except UnavailableError as error:
+        return Interval(np.nan, np.nan, level, f"none: {error}")
