@@ -27,6 +27,7 @@ WIDE = {"triptych", "murphy-decomposition"}
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 #: Displays in docs/displays.md, and how many models they show there.
 DOCS = dict.fromkeys(DISPLAYS, 1) | {"triptych": 3, "resolution-plane": 10, "murphy": 3, "decomposition": 3}
+RECALIBRATED = {"recalibrate": "monotone-spline", "terms": ["reliability", "grouping"]}
 
 
 def score(X, i):
@@ -65,7 +66,7 @@ def for_docs():
     """The figures of docs/displays.md."""
     law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
     for kind, count in DOCS.items():
-        more = {"recalibrate": "monotone-spline", "terms": ["reliability", "grouping"]} if kind == "decomposition" else {}
+        more = RECALIBRATED if kind == "decomposition" else {}
         draw(kind, count, "light", None, law, FIGURES / f"{kind}.png", **more)
         print("drew", f"docs/figures/{kind}.png")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
-from scoreprism.exceptions import InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
+from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.intervals import Interval
 from scoreprism.metrics import (
     METRICS,
@@ -539,6 +539,7 @@ HARD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.HardLabelsWarning")  # that one is meant
 @every
 @pytest.mark.parametrize("case", HARD)
 def test_hard_cases_give_a_number_or_a_refusal_never_a_warning(name, case):
@@ -758,3 +759,8 @@ def test_coverage_where_one_outcome_is_often_absent():
         for name, found in sparse_hits(n, law, names, 100).items():
             # three standard errors of 100 data sets below 95 %
             assert np.mean(found) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100), (label, name)
+
+
+def test_predicted_labels_in_place_of_probabilities_are_noticed():
+    with pytest.warns(HardLabelsWarning, match="predict_proba"):
+        metrics.ece([0, 1] * 20, [0, 1] * 20)

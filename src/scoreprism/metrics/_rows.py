@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import GivenLaw, parse_law, refuse
+from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.frames import backend_of, column_names
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
@@ -152,7 +152,9 @@ def parse_rows(
             f"a mapping of {len(y_proba)}",
             "Pass one of its values, and call once for each model.",
         )
-    given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
+    law = parse_law(y_proba, "y_proba")
+    warn_of_hard_labels(law)
+    given = GivenLaw("y_proba", law, None, column_names(y_proba))
     sheet = Sheet.of(
         y_true,
         [given],
