@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+import scoreprism
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.intervals import Interval
@@ -763,4 +764,4 @@ def test_coverage_where_one_outcome_is_often_absent():
 
 def test_predicted_labels_in_place_of_probabilities_are_noticed():
     with pytest.warns(HardLabelsWarning, match="predict_proba"):
-        metrics.ece([0, 1] * 20, [0, 1] * 20)
+        scoreprism.metrics.ece([0, 1] * 20, [0, 1] * 20)
