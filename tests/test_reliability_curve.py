@@ -208,7 +208,7 @@ def test_a_redrawn_curve_does_not_depend_on_their_number():
 
     entropy = np.random.default_rng(0).integers(2**63, size=2)
     draw = lambda stream: np.random.Generator(stream).random(3)  # noqa: E731
-    few, many = (Ask("consistency", 0.9, False, count, entropy, None).draws(draw) for count in (5, 9))
+    few, many = (Ask("consistency", 0.5, False, count, entropy, None).draws(draw) for count in (5, 9))
     np.testing.assert_array_equal(few, many[:5])
 
 
