@@ -49,7 +49,7 @@ LAWS = [
     Law("steep", even, lambda s: expit(12.0 * (s - 0.4))),
     # often all outcomes are of one class: in 37 and 13 of 100 samples of 100 rows
     Law("scarce", lambda rng, n: 0.05 * rng.random(n), lambda s: np.full(s.shape, 0.01)),
-    Law("constant", lambda rng, n: np.full(n, 0.3), lambda s: np.full(s.shape, 0.02)),
+    Law("constant", lambda _, n: np.full(n, 0.3), lambda s: np.full(s.shape, 0.02)),
 ]
 
 

@@ -124,7 +124,7 @@ class Paths:
         """Whether the items from `low` on have no events at all, or those up to `high` nothing else."""
         few = 1e-9 * self.weight[-1]
         none = self.events[-1] - self.events[low] <= few
-        return none | (self.weight[high] - self.events[high] <= few)
+        return np.asarray(none | (self.weight[high] - self.events[high] <= few))
 
 
 def _cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
@@ -203,7 +203,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
 def _inverted(
     theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff (both by θ and score)."""
+    """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff at this θ and score."""
     chart = np.arcsin(np.sqrt(theta))
     middle = np.arcsin(np.sqrt(value))
     high = _crossing(chart, ratio, middle, cutoff)
