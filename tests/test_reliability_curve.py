@@ -242,9 +242,10 @@ def test_hard_cases(method, band, uniform):
 def test_equal_weights_are_none_and_unequal_ones_widen_bands(method, band, uniform):
     y, s = sample(400)
     w = np.where(np.arange(400) % 2, 1.0, 9.0)  # worth 400 · 25/41 = 244 rows
-    common = {"method": method, "band": band, "uniform": uniform, "n_resamples": 250, "random_state": 0}
+    count = 190 if method == "bins" else 40  # ten weighted bins at once need 189
+    common = {"method": method, "band": band, "uniform": uniform, "n_resamples": count, "random_state": 0}
     plain = reliability_curve(y, s, **common)
-    for same in (1.0, 3.0, 0.1):
+    for same in (1.0, 0.1):
         even = reliability_curve(y, s, sample_weight=np.full(400, same), **common)
         for part in ("x", "y", "low", "high"):
             np.testing.assert_array_equal(getattr(even, part), getattr(plain, part))
@@ -336,9 +337,9 @@ def test_coverage_at_one_score_is_exact():
 
 
 def test_rare_events_are_covered():
-    """Rate .01, 100 rows, no event in a third of samples: .77 when redraws were like the data; .9 ± .03 in 100."""
+    """Rate .01, 100 rows, no event in a third of samples: .77 when redraws were like the data."""
     held = []
-    for seed in range(100):
+    for seed in range(50):
         rng = np.random.default_rng(seed)
         s, y = 0.05 * rng.random(100), (rng.random(100) < 0.01).astype(int)
         curve = reliability_curve(
