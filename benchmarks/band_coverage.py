@@ -44,9 +44,12 @@ LAWS = [
     Law("flat", even, lambda s: np.full(s.shape, 0.3)),
     Law("rare", lambda rng, n: rng.beta(0.8, 25.0, n), lambda s: s),
     Law("rounded", lambda rng, n: (rng.integers(0, 10, n) + 0.5) / 10.0, lambda s: expit(0.5 * logit(s))),
-    # the last two came when all factors of the bands were settled, and have changed none
+    # these two came when all factors of the bands were settled, and have changed none
     Law("tilted", lambda rng, n: rng.beta(2.0, 5.0, n), lambda s: 0.15 + 0.6 * s),
     Law("steep", even, lambda s: expit(12.0 * (s - 0.4))),
+    # often all outcomes are of one class: in 37 and 13 of 100 samples of 100 rows
+    Law("scarce", lambda rng, n: 0.05 * rng.random(n), lambda s: np.full(s.shape, 0.01)),
+    Law("constant", lambda _, n: np.full(n, 0.3), lambda s: np.full(s.shape, 0.02)),
 ]
 
 

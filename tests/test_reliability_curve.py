@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.curves._bands import pointwise_band, uniform_band
 from scoreprism.curves._binomial import rate_interval, sum_interval, sum_law
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, RefutedShapeWarning
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::scoreprism.exceptions.HardLabelsWarning"
@@ -203,7 +204,7 @@ def test_bands_hold_the_curve_are_ordered_and_reproducible(method, band):
         assert (curve.low <= curve.high).all()
         assert curve.band_x.size == curve.low.size == curve.high.size <= 510
     assert (uniform.high - uniform.low).mean() > (pointwise.high - pointwise.low).mean()
-    if band == "confidence" and method != "kernel":  # a kernel estimate is corrected for bias before its band
+    if band == "confidence":
         fit = np.interp(pointwise.band_x, pointwise.x, pointwise.y)
         assert ((pointwise.low <= fit + 1e-9) & (fit <= pointwise.high + 1e-9)).all()
 
@@ -213,7 +214,7 @@ def test_a_redrawn_curve_does_not_depend_on_their_number():
 
     entropy = np.random.default_rng(0).integers(2**63, size=2)
     draw = lambda stream: np.random.Generator(stream).random(3)  # noqa: E731
-    few, many = (Ask("consistency", 0.9, False, count, entropy, None).draws(draw) for count in (5, 9))
+    few, many = (Ask("consistency", 0.5, False, count, entropy, None).draws(draw) for count in (5, 9))
     np.testing.assert_array_equal(few, many[:5])
 
 
@@ -242,17 +243,169 @@ def test_hard_cases(method, band, uniform):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("band", BANDS)
-def test_unequal_weights_widen_bands_and_their_scale_does_not_matter(method, band):
+@pytest.mark.parametrize("uniform", [False, True])
+def test_equal_weights_are_none_and_unequal_ones_widen_bands(method, band, uniform):
     y, s = sample(400)
     w = np.where(np.arange(400) % 2, 1.0, 9.0)  # worth 400 · 25/41 = 244 rows
-    common = {"method": method, "band": band, "n_resamples": 60, "random_state": 0}
+    count = 190 if method == "bins" else 40  # ten weighted bins at once need 189
+    common = {"method": method, "band": band, "uniform": uniform, "n_resamples": count, "random_state": 0}
     plain = reliability_curve(y, s, **common)
-    even = reliability_curve(y, s, sample_weight=np.full(400, 3.0), **common)
+    for same in (1.0, 0.1):
+        even = reliability_curve(y, s, sample_weight=np.full(400, same), **common)
+        for part in ("x", "y", "low", "high"):
+            np.testing.assert_array_equal(getattr(even, part), getattr(plain, part))
     uneven = reliability_curve(y, s, sample_weight=w, **common)
-    width = [float((curve.high - curve.low).mean()) for curve in (plain, even, uneven)]
-    if method != "spline":  # λ is chosen as for Σw rows, by the calibrator too
-        assert width[1] == pytest.approx(width[0], rel=0.15)  # so is the bandwidth
-    assert width[2] > 1.08 * width[0]
+    assert (uneven.high - uneven.low).mean() > 1.08 * (plain.high - plain.low).mean()
+
+
+EDGES = {
+    "one row": ([1], [0.3]),
+    "two rows": ([0, 1], [0.2, 0.7]),
+    "two rows the other way": ([1, 0], [0.2, 0.7]),
+    "one score": (np.arange(30) % 3 == 0, np.full(30, 0.4)),
+    "no events": (np.zeros(40), np.linspace(0.0, 0.05, 40)),
+    "events only": (np.ones(40), np.linspace(0.0, 1.0, 40)),
+    "decreasing": (np.arange(60) < 30, np.linspace(0.0, 1.0, 60)),
+    "separated": (np.arange(20) > 10, np.linspace(0.0, 1.0, 20)),
+    "float32": (np.arange(50) % 7 > 3, np.linspace(0.0, 1.0, 50).astype(np.float32)),
+    "imbalanced": (np.arange(300) % 150 == 149, np.linspace(0.0, 0.05, 300)),
+    "more scores than points of a band": (np.arange(700) % 5 > 2, np.linspace(0.0, 1.0, 700)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.RefutedShapeWarning")
+@pytest.mark.parametrize("case", EDGES)
+@pytest.mark.parametrize(("level", "least"), [(0.5, 3), (0.9, 19), (0.99, 199)])
+def test_a_uniform_band_contains_the_pointwise_one_and_both_their_curve(case, level, least):
+    """With as few redraws as are allowed, 2/(1 − level) − 1."""
+    y, s = EDGES[case]
+    for method, band in itertools.product(METHODS, BANDS):
+        pointwise, uniform = (
+            reliability_curve(
+                np.asarray(y, dtype=int), s, pos_label=1, classes=[0, 1], method=method, band=band, uniform=flag,
+                level=level, n_bins=1, n_resamples=least, random_state=0,
+            )
+            for flag in (False, True)
+        )  # fmt: skip
+        np.testing.assert_array_equal(pointwise.band_x, uniform.band_x)
+        assert (uniform.low <= pointwise.low + 1e-15).all()
+        assert (uniform.high >= pointwise.high - 1e-15).all()
+        if band == "confidence":
+            assert (pointwise.low < pointwise.high).all()
+            fit = np.interp(pointwise.band_x, pointwise.x, pointwise.y)
+            assert (pointwise.low <= fit + 1e-12).all()
+            assert (fit <= pointwise.high + 1e-12).all()
+
+
+@pytest.mark.parametrize("n", [1, 10, 30, 300])
+def test_no_events_at_one_score_give_the_exact_interval(n):
+    """½(1 − p)ⁿ = .05 pointwise (mid-P), (1 − p)ⁿ = .05 uniformly (Clopper–Pearson); the mirror image of n events."""
+    for uniform, tail in ((False, 0.1), (True, 0.05)):
+        ends = []
+        for outcome in (0, 1):
+            y = np.full(n, outcome)
+            curve = reliability_curve(
+                y, np.full(n, 0.3), band="confidence", uniform=uniform, classes=[0, 1], pos_label=1
+            )
+            ends.append((curve.low[0], curve.high[0]))
+        assert ends[0] == pytest.approx((0.0, 1.0 - tail ** (1 / n)), abs=1e-12)
+        assert ends[1] == pytest.approx((tail ** (1 / n), 1.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_no_events_at_many_scores_give_the_exact_interval_of_the_rows_beyond(outcome):
+    """With no events the rate at the r-th of n scores is bounded by the n − r + 1 rows from there on: mid-P of these."""
+    n = 100
+    s = np.linspace(0.1, 0.9, n)
+    curve = reliability_curve(
+        np.full(n, outcome), s, band="confidence", n_resamples=99, random_state=0, classes=[0, 1], pos_label=1
+    )
+    expected = 1.0 - 0.1 ** (1.0 / np.arange(n, 0, -1))
+    found = curve.high if outcome == 0 else 1.0 - curve.low[::-1]
+    np.testing.assert_allclose(found[:90], expected[:90], rtol=1e-4)  # θ is interpolated
+    assert (found[90:] > 0.999 * expected[90:]).all()  # redraws may ask for more in the last few rows
+
+
+def test_coverage_at_one_score_is_exact():
+    """Sums of binomial probabilities: mid-P has the level on average over rates, Clopper–Pearson at every rate."""
+    n, rates = 10, np.linspace(0.005, 0.995, 199)[:, None]
+    for uniform in (False, True):
+        curves = [
+            reliability_curve(
+                np.arange(n) < k, np.full(n, 0.3), band="confidence", uniform=uniform, classes=[False, True], pos_label=True
+            )
+            for k in range(n + 1)
+        ]  # fmt: skip
+        low, high = (np.array([getattr(curve, end)[0] for curve in curves]) for end in ("low", "high"))
+        cover = (stats.binom.pmf(np.arange(n + 1), n, rates) * ((low <= rates) & (rates <= high))).sum(axis=1)
+        assert cover.min() >= 0.9 if uniform else 0.9 <= cover.mean() <= 0.93
+
+
+def test_rare_events_are_covered():
+    """Rate .01, 100 rows, no event in a third of samples: .77 when redraws were like the data."""
+    held = []
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        s, y = 0.05 * rng.random(100), (rng.random(100) < 0.01).astype(int)
+        curve = reliability_curve(
+            y, s, band="confidence", uniform=True, n_resamples=60, random_state=0, classes=[0, 1], pos_label=1
+        )
+        held.append(curve.low.max() <= 0.01 <= curve.high.min())
+    assert np.mean(held) >= 0.88
+
+
+def test_a_falling_event_rate_is_warned_of_and_has_a_band():
+    rng = np.random.default_rng(0)
+    s = rng.random(400)
+    y = (rng.random(400) < 0.9 - 0.8 * s).astype(int)
+    common = {"band": "confidence", "uniform": True, "n_resamples": 99, "random_state": 0}
+    with pytest.warns(RefutedShapeWarning, match=r"falls somewhere.* Use method='bins' or 'kernel'") as caught:
+        curve = reliability_curve(y, s, **common)
+    assert caught[0].filename == __file__
+    assert (curve.high - curve.low).min() > 0.02
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reliability_curve(1 - y, s, **common)
+
+
+def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
+    from sklearn.calibration import calibration_curve
+
+    from scoreprism.metrics._curves import even_codes
+
+    s = np.repeat(np.arange(101) / 100, 3)
+    y = (np.random.default_rng(0).random(s.size) < s).astype(int)
+    for n_bins in (4, 5, 8, 10):
+        curve = reliability_curve(y, s, method="bins", n_bins=n_bins, strategy="uniform", band=None)
+        rate, mean = calibration_curve(y, s, n_bins=n_bins, strategy="uniform")
+        np.testing.assert_allclose(curve.x, mean, rtol=1e-12)
+        np.testing.assert_allclose(curve.y, rate, rtol=1e-12)
+        np.testing.assert_allclose(curve.weight, np.bincount(even_codes(s, n_bins)) / s.size, rtol=1e-12)
+
+
+@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_too_few_redraws_are_refused_where_they_are_used(method, band):
+    y, s = sample(100)
+    ask = {"method": method, "band": band, "level": 0.99, "uniform": True}
+    if method == "bins":  # nothing is redrawn
+        reliability_curve(y, s, n_resamples=2, **ask)
+        return
+    # 199 + 1 curves, and half of .01 of them beyond either end: one
+    with pytest.raises(InputError, match=r"^n_resamples must be at least 199 for intervals of level 0\.99; got 198\."):
+        reliability_curve(y, s, n_resamples=198, **ask)
+    assert np.isfinite(reliability_curve(y, s, n_resamples=199, **ask).low).all()
+
+
+def test_weighted_bins_say_how_many_redraws_they_need():
+    y, s = sample(100)
+    ask = {"method": "bins", "level": 0.99, "uniform": True, "sample_weight": np.arange(1.0, 101.0)}
+    # 2 / (1 − .99^(1/10)) − 1 = 1989.0…
+    with pytest.raises(
+        InputError, match=r"^n_resamples must be at least 1990 for intervals of level 0\.998995; got 1000\."
+    ):
+        reliability_curve(y, s, **ask)
+    assert np.isfinite(reliability_curve(y, s, n_resamples=1990, **ask).low).all()
 
 
 def test_order_statistics_and_the_uniform_band_by_simulation():
@@ -322,6 +475,8 @@ def test_frames_dicts_and_words():
         ({"level": 90}, "level must be a confidence level between 0 and 1; got 90. Pass a number in that range."),
         ({"method": "bins", "n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),
         ({"method": "bins", "n_bins": 9}, "n_bins must be at most the number of rows; got 9 bins for 4 rows. Use fewer bins."),
+        ({"n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),
+        ({"strategy": "even"}, "strategy must be one of quantile, uniform; got 'even'. Choose one of these."),
         ({"uniform": 1}, "uniform must be True or False; got 1. True asks for a band that holds at all scores at once."),
         ({"n_jobs": 0}, "n_jobs must be a nonzero whole number or None; got 0. For example 2, or -1 for all processors."),
     ],

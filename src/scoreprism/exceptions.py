@@ -11,6 +11,7 @@ __all__ = [
     "LabelError",
     "NestingError",
     "OverfitWarning",
+    "RefutedShapeWarning",
     "ScoreOrderWarning",
     "ScoreprismError",
     "ScoreprismWarning",
@@ -191,6 +192,24 @@ class OverfitWarning(ScoreprismWarning):
     ...     d = scoreprism.decompose(y, X[:, 0], X, reference=DecisionTreeClassifier(), random_state=0)
     >>> caught[0].category.__name__
     'OverfitWarning'
+    """
+
+
+class RefutedShapeWarning(ScoreprismWarning):
+    """
+    The data speak against the shape that a curve was assumed to have.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from scoreprism.curves import reliability_curve
+    >>> s = np.linspace(0, 1, 100)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     curve = reliability_curve((s < 0.5).astype(int), s, band="confidence", uniform=True, random_state=0)
+    >>> caught[0].category.__name__
+    'RefutedShapeWarning'
     """
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._validation import refuse
 from scoreprism.inference._corp import replicated, stream_of
 from scoreprism.inference._ranked import Stream
 from scoreprism.simplex import FloatArray, IntArray
@@ -42,12 +43,24 @@ class Ask:
     interval: str = "mid-p"
 
     def draws(self, curve: Callable[[Stream], FloatArray]) -> FloatArray:
-        """Redrawn curves, one a row; each has a stream of its own, so their number and `n_jobs` change none."""
+        """
+        Redrawn curves, one a row; each has a stream of its own, so their number and `n_jobs` change none.
+
+        Refused where they are so few that not one is expected beyond either end of the band.
+        """
+        least = int(np.ceil(2.0 / (1.0 - self.level) * (1.0 - 1e-12))) - 1
+        if self.n_resamples < least:
+            rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
+            refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
         return replicated(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The band that holds a further such curve: at each score, or at all of them."""
-        return uniform_band(curves, self.level) if self.uniform else pointwise_band(curves, self.level)
+        """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""
+        low, high = pointwise_band(curves, self.level)
+        if not self.uniform:
+            return low, high
+        below, above = uniform_band(curves, self.level)
+        return np.minimum(below, low), np.maximum(above, high)
 
 
 def _some(curve: Callable[[Stream], FloatArray], entropy: NDArray[np.int64], replicates: range) -> FloatArray:
@@ -174,6 +187,58 @@ def mass_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
     upto = np.cumsum(weight)
     inner = np.searchsorted(upto, upto[-1] * np.arange(1, most) / most, side="right")
     return np.unique(np.concatenate([[0], inner, [count]]))
+
+
+def pure_cutoff(level: float) -> float:
+    """
+    Twice the log-likelihood that n outcomes of one kind lose at the end of their mid-P interval, whatever n.
+
+    It ends where (1 − θ)ⁿ is 1 − level.
+
+    Parameters
+    ----------
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    float
+        −2 log(1 − level).
+
+    Examples
+    --------
+    >>> round(pure_cutoff(0.9), 3)
+    4.605
+    """
+    return -2.0 * float(np.log1p(-level))
+
+
+def pulled_in(rate: FloatArray, size: FloatArray, level: float) -> FloatArray:
+    """
+    Rates to redraw from, kept from 0 and 1 by as many events and non-events as may have been missed.
+
+    Where nothing happened among n rows the estimate is about 0, every redraw is like the data, and their spread is
+    none; but −log(1 − level) events may have been expected.
+
+    Parameters
+    ----------
+    rate, size : array of shape (m,)
+        Estimated rates and (effective) rows of cells.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    array of shape (m,)
+        Rates inside (0, 1).
+
+    Examples
+    --------
+    >>> pulled_in(np.array([0.0]), np.array([30.0]), 0.9).round(3)
+    array([0.067])
+    """
+    total, missed = float(size.sum()), 0.5 * pure_cutoff(level)
+    return (rate * total + missed) / (total + 2.0 * missed)
 
 
 def redrawn_rates(stream: Stream, size: FloatArray, rate: FloatArray) -> FloatArray:

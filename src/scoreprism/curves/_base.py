@@ -236,15 +236,15 @@ def effective(rows: Binary) -> Binary:
     Returns
     -------
     Binary
-        Whatever the scale of the weights was.
+        Whatever the scale of the weights was; without weights where they are all the same.
 
     Examples
     --------
     >>> effective(Binary(np.array([0.1, 0.2]), np.zeros(2), np.array([300.0, 300.0]))).total
     2.0
     """
-    if rows.weight is None:
-        return rows
+    if rows.weight is None or (rows.weight == rows.weight[0]).all():
+        return replace(rows, weight=None)
     return replace(rows, weight=rows.weight * float(rows.weight.sum() / (rows.weight @ rows.weight)))
 
 
@@ -256,7 +256,7 @@ def parse_binary(
     classes: ArrayLike | None = None,
 ) -> Binary:
     """
-    Parse outcomes and predictions of two classes; rows of weight zero are absent.
+    Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none.
 
     Parameters
     ----------
@@ -289,4 +289,6 @@ def parse_binary(
     if weight is not None and not weight.all():
         held = weight > 0
         score, y, weight = score[held], y[held], weight[held]
+    if weight is not None and (weight == 1.0).all():
+        weight = None
     return Binary(score, y, weight, sheet.backend)

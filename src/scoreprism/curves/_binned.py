@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_count, refuse
+from scoreprism._validation import refuse
 from scoreprism.calibrators._bins import equal_mass_cuts
 from scoreprism.curves._bands import Ask, Band, pointwise_band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._binomial import rate_interval, sum_interval
 from scoreprism.inference._ranked import Stream
+from scoreprism.metrics._curves import even_codes
 from scoreprism.simplex import FloatArray, IntArray
+
+#: How scores are binned.
+STRATEGIES = ("quantile", "uniform")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +37,13 @@ class Bins:
 
     @classmethod
     def of(cls, rows: Binary, n_bins: int, strategy: str) -> Bins:
-        """Bins of equal mass (equal scores stay together) or equal width; those without rows are left out."""
-        count = parse_count(n_bins, "n_bins", 1)
-        kind = parse_choice(strategy, ("quantile", "uniform"), "strategy")
-        if count > rows.n:
-            refuse("n_bins must be at most the number of rows", f"{count} bins for {rows.n} rows", "Use fewer bins.")
-        even = np.linspace(0.0, 1.0, count + 1)[1:-1]
-        cuts = equal_mass_cuts(rows.score, rows.weight, count) if kind == "quantile" else even
-        index = np.searchsorted(cuts, rows.score, side="right")
+        """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
+        if n_bins > rows.n:
+            refuse("n_bins must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
+        if strategy == "uniform":
+            index = even_codes(rows.score, n_bins)
+        else:
+            index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
         order = np.argsort(index, kind="stable")
         weight = None if rows.weight is None else rows.weight[order]
         index = index[order]
@@ -92,4 +95,4 @@ def bin_band(bins: Bins, ask: Ask) -> Band:
         event = np.random.Generator(stream).random(bins.rows.n) < bins.rows.score
         return bins.mean(event.astype(np.float64))
 
-    return Band(x, *pointwise_band(ask.draws(redrawn), level))
+    return Band(x, *pointwise_band(replace(ask, level=level).draws(redrawn), level))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism.curves._bands import Ask, mass_cells, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates
 from scoreprism.inference._ranked import Stream
 from scoreprism.isotonic import isotonic_blocks
 from scoreprism.simplex import FloatArray, IntArray
@@ -71,15 +72,20 @@ def likelihood_band(
     Where the curve rises through many scores the ratio has the limit 𝔻 of Banerjee and Wellner (2001), whatever the
     curve. Where it is flat, or where all rows have a few scores, it has others (with one score, χ²). So we redraw it
     under a smooth pilot, which makes the bootstrap of a monotone fit consistent (Sen, Banerjee and Woodroofe 2010).
+    Where no events follow at all, or nothing else comes before, redraws under a rate near 0 or 1 say nothing, and the
+    ratio has to pass that of the exact (mid-P) interval.
     """
     cut = _cuts(weight, events, at)
     paths = Paths.of(np.add.reduceat(weight, cut[:-1]), np.add.reduceat(events, cut[:-1]))
     place = np.searchsorted(cut, at)
     theta = np.sin(np.linspace(0.0, np.pi / 2.0, _THETAS)) ** 2
-    ratio = np.array([paths.ratio(value, *_middle(paths.events - value * paths.weight, place)) for value in theta])
+    middles = [_middle(paths.events - value * paths.weight, place) for value in theta]
+    ratio = np.array([paths.ratio(value, *middle) for value, middle in zip(theta, middles, strict=True)])
+    pure = np.array([paths.pure(*middle) for middle in middles])
     blocks = isotonic_blocks(weight, events)
     value = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
-    return _inverted(theta, ratio, value, _cutoff(weight, pilot, at, ask))
+    cutoff = _cutoff(weight, pilot, at, ask)
+    return _inverted(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.level)), cutoff))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +119,12 @@ class Paths:
         free = self.before[low] + self.after[high]
         lost: FloatArray = 2.0 * (self.before[-1] - free - _likelihood(happened, held, theta))
         return lost
+
+    def pure(self, low: IntArray, high: IntArray) -> NDArray[np.bool_]:
+        """Whether the items from `low` on have no events at all, or those up to `high` nothing else."""
+        few = 1e-9 * self.weight[-1]
+        none = self.events[-1] - self.events[low] <= few
+        return np.asarray(none | (self.weight[high] - self.events[high] <= few))
 
 
 def _cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
@@ -191,11 +203,11 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
 def _inverted(
     theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff."""
+    """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff at this θ and score."""
     chart = np.arcsin(np.sqrt(theta))
     middle = np.arcsin(np.sqrt(value))
     high = _crossing(chart, ratio, middle, cutoff)
-    low = np.pi / 2.0 - _crossing(np.pi / 2.0 - chart[::-1], ratio[::-1], np.pi / 2.0 - middle, cutoff)
+    low = np.pi / 2.0 - _crossing(np.pi / 2.0 - chart[::-1], ratio[::-1], np.pi / 2.0 - middle, cutoff[::-1])
     return np.sin(low) ** 2, np.sin(high) ** 2
 
 
@@ -208,7 +220,7 @@ def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: 
     near = chart[inside] > middle  # else the fitted value itself is the last point inside
     left = np.where(near, chart[inside], middle)
     before = np.where(near, ratio[inside, columns], 0.0)
-    after = ratio[found, columns]
+    after, limit = ratio[found, columns], cutoff[found, columns]
     # at θ = 0 or 1 the ratio may be infinite: the end of the scale then is the end of the interval
-    share = np.where(np.isfinite(after) & (after > cutoff), (cutoff - before) / np.maximum(after - before, 1e-300), 1.0)
+    share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, 1e-300), 1.0)
     return left + np.clip(share, 0.0, 1.0) * (chart[found] - left)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
+from scoreprism.curves._binomial import rate_interval
 from scoreprism.curves._likelihood import likelihood_band
 from scoreprism.curves._multiscale import multiscale_band
 from scoreprism.curves._redraws import Redraws, worthwhile
-from scoreprism.curves._smooth import SplineCurve, kish
+from scoreprism.curves._smooth import SplineCurve
 from scoreprism.inference._ranked import Stream
 from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
 from scoreprism.simplex import FloatArray, IntArray
@@ -136,10 +137,11 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
         return Band(x, *ask.around(ask.draws(redrawn)))
     event = ranked.y > 0.5
     weight, events = ranked.sums(event)
-    # rows of unequal weight tell as much as fewer rows of equal weight (Kish)
-    per = kish(rows)
-    distinct = ranked.score[ranked.first]
-    pilot = SplineCurve(rows, distinct).y
-    if ask.uniform:
-        return multiscale_band(distinct, per * weight, per * events, pilot, ask)
-    return Band(x, *likelihood_band(per * weight, per * events, pilot, at, ask))
+    if x.size == 1:  # one binomial rate; what holds at once, at all scores, keeps its level at every rate
+        return Band(x, *rate_interval(events, weight, ask.level, "clopper-pearson" if ask.uniform else "mid-p"))
+    pilot = SplineCurve(rows, ranked.score[ranked.first]).y
+    low, high = likelihood_band(weight, events, pilot, at, ask)
+    if not ask.uniform:
+        return Band(x, low, high)
+    below, above = multiscale_band(weight, events, pilot, at, ask)
+    return Band(x, np.minimum(below, low), np.maximum(above, high))

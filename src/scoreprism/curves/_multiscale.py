@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from scoreprism.curves._bands import Ask, Band, mass_cells, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
+from scoreprism.decomposition._rows import outside
+from scoreprism.exceptions import RefutedShapeWarning
 from scoreprism.inference._ranked import Stream
-from scoreprism.isotonic import Blocks, isotonic_blocks
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Halvings on the way to the ends of an interval.
@@ -63,37 +65,51 @@ class Intervals:
         return sums
 
 
-def multiscale_band(score: FloatArray, weight: FloatArray, events: FloatArray, pilot: FloatArray, ask: Ask) -> Band:
+def multiscale_band(
+    weight: FloatArray, events: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask
+) -> tuple[FloatArray, FloatArray]:
     """
     The band from intervals that all hold the mean of the curve over them with the probability asked for.
 
     Parameters
     ----------
-    score, weight, events : array of shape (m,)
-        Distinct scores, (effective) rows and events there.
+    weight, events : array of shape (m,)
+        (Effective) rows and events at every distinct score.
     pilot : array of shape (m,)
         A smooth estimate of the curve.
+    at : integer array of shape (g,)
+        Scores at which the band is wanted.
     ask : Ask
         Level and draws.
 
     Returns
     -------
-    Band
-        At the first and last score of every cell.
+    tuple of two arrays of shape (g,)
+        Lower and upper ends.
 
     Notes
     -----
     An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
     means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile
-    of the largest excess over all intervals when outcomes are redrawn from the pilot.
+    of the largest excess over all intervals when outcomes are redrawn from the pilot, and at least what one exact
+    interval of outcomes of one kind needs.
     """
     edge = mass_cells(weight)
     held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(held)
-    mean = np.add.reduceat(weight * pilot, edge[:-1]) / held
+    mean = pulled_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.level)
     kappa = _threshold(family, mean, ask)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
-    return _joined(score, edge, family, low, high, _fit_at(isotonic_blocks(weight, events), edge))
+    below, above = _joined(edge, family, low, high, at)
+    if (below > above + 1e-9).any():
+        warnings.warn(
+            f"the event rate falls somewhere as the score rises, beyond what chance explains at level {ask.level:.4g}: "
+            "an isotonic band cannot hold it, and spans what the data say on either side of each score. "
+            "Use method='bins' or 'kernel'.",
+            RefutedShapeWarning,
+            stacklevel=outside(),
+        )
+    return np.minimum(below, above), np.maximum(below, above)
 
 
 def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArray:
@@ -114,7 +130,8 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    return _ALLOWANCE + float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    found = float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    return _ALLOWANCE + max(found, pure_cutoff(ask.level))
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
@@ -132,26 +149,17 @@ def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[F
     return ends[0], ends[1]
 
 
-def _fit_at(fit: Blocks, edge: IntArray) -> FloatArray:
-    """The fitted value at the first and last score of every cell."""
-    ends = np.column_stack([edge[:-1], edge[1:] - 1]).ravel()
-    found: FloatArray = fit.value[np.searchsorted(fit.start, ends, side="right") - 1]
-    return found
-
-
 def _joined(
-    score: FloatArray, edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, value: FloatArray
-) -> Band:
-    """The best bound at the first and last score of every cell; where the data fall, the fit stays inside."""
+    edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, at: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The best bounds at some scores: from means over cells up to the score, and over cells from the score on."""
     count = edge.shape[0] - 1
     upper, lower = np.ones(count + 1), np.zeros(count + 1)
     np.minimum.at(upper, family.first, high)
     np.maximum.at(lower, family.last, low)
     upper, lower = np.minimum.accumulate(upper[::-1])[::-1], np.maximum.accumulate(lower)
-    single = np.diff(edge) == 1
-    ends = np.column_stack([edge[:-1], edge[1:] - 1]).ravel()
-    # from cell c on: all scores are at or above its first; up to c: at or below its last
-    above = np.column_stack([upper[:-1], np.where(single, upper[:-1], upper[1:])]).ravel()
-    below = np.column_stack([np.where(single, lower[1:], lower[:-1]), lower[1:]]).ravel()
-    kept = np.column_stack([np.ones(count, dtype=bool), ~single]).ravel()
-    return Band(score[ends][kept], np.minimum(below, value)[kept], np.maximum(above, value)[kept])
+    cell = np.searchsorted(edge, at, side="right") - 1
+    # only at the first score of a cell are all its rows at or above the score; at or below it, at the last
+    above = np.where(at == edge[cell], upper[cell], upper[cell + 1])
+    below = np.where(at == edge[cell + 1] - 1, lower[cell + 1], lower[cell])
+    return below, above

@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary, Curve, effective, parse_binary
-from scoreprism.curves._binned import Bins, bin_band, bin_points
+from scoreprism.curves._binned import STRATEGIES, Bins, bin_band, bin_points
 from scoreprism.curves._binomial import INTERVALS
 from scoreprism.curves._distribution import ScoreDistribution, histogram
 from scoreprism.curves._monotone import isotonic_band, isotonic_points
@@ -166,17 +166,19 @@ def reliability_curve(
     level : float, default=0.9
         Probability of the band.
     uniform : bool, default=False
-        Whether the band shall hold at all scores at once, instead of at each of them.
+        Whether the band shall hold at all scores at once, instead of at each of them. It contains the pointwise band.
     n_bins : int, default=10
         Number of bins; fewer come back where equal scores or empty bins leave no room.
     strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal mass, with equal scores kept together, or of equal width on [0, 1].
+        Bins of equal mass, with equal scores kept together, or of equal width: (a, b], with 0 in the first.
     interval : {"mid-p", "clopper-pearson", "wilson"}, default="mid-p"
         Binomial interval of a bin: "mid-p" has the level on average over event rates, "clopper-pearson" at least the
         level for each, which in small bins is far more. The consistency band of bins takes half of, or all of, the
-        probability of a count into its tail accordingly.
+        probability of a count into its tail accordingly; under unequal weights it is redrawn, and the same for all.
     n_resamples : int, default=1000
-        Redrawn curves; what needs none (pointwise confidence bands, unweighted bins) ignores it.
+        Redrawn curves, at least 2/(1 − level) − 1: one must be expected beyond either end of the band. Bins without
+        unequal weights, and pointwise confidence bands of smooth curves, need none and ignore it. Uniform consistency
+        bands of weighted bins need it for level^(1/bins).
     sample_weight : array-like of shape (n,), optional
         Weights, on any scale. Integer weights give the isotonic and binned curve of repeated rows. Bands, and the
         smoothness of smooth curves, treat every row as one outcome: n rows of unequal weight are worth (Σw)²/Σw²
@@ -203,8 +205,10 @@ def reliability_curve(
     likelihood ratio of "the rate is θ at this score" is inverted (Banerjee and Wellner 2001); uniformly, means over
     all intervals are bounded at once (as Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023 do, with a threshold found
     by redrawing). "spline" uses the Bayesian covariance of the penalised fit on the logit scale, "kernel" binomial
-    intervals with the effective number of rows in each window, around the estimate less its bias. Coverage by
-    simulation: docs/curves.md.
+    intervals with the effective number of rows in each window, around the estimate less its bias: they are widened to
+    hold the curve, but are not centred on it. Coverage by simulation: docs/curves.md.
+
+    Warns with `RefutedShapeWarning` where the uniform isotonic confidence band finds that the event rate falls.
 
     Examples
     --------
@@ -218,6 +222,7 @@ def reliability_curve(
     ReliabilityCurve: bins, pointwise 0.9 confidence band; 5 points (x, y, low, high, weight) from 500 rows
     """
     way = parse_choice(method, METHODS, "method")
+    count, kind = parse_count(n_bins, "n_bins", 1), parse_choice(strategy, STRATEGIES, "strategy")
     ask = Ask(
         kind="none" if band is None else parse_choice(band, BANDS, "band"),
         level=parse_confidence(level),
@@ -228,7 +233,7 @@ def reliability_curve(
         interval=parse_choice(interval, INTERVALS, "interval"),
     )
     rows = effective(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
-    x, y, weight, of = _found(rows, way, n_bins, strategy)
+    x, y, weight, of = _found(rows, way, count, kind)
     found = None if ask.kind == "none" else of(ask)
     return ReliabilityCurve(
         name=name,

@@ -92,13 +92,14 @@ class Pools:
 
 
 def _critical(process: FloatArray, ask: Ask) -> float:
-    """The factor of standard errors: normal at each score, or the quantile of the largest of a standardised process."""
+    """The factor of standard errors: normal at each score; the quantile of the largest of a standardised process."""
     from scipy.special import ndtri
 
+    each = float(ndtri(0.5 + ask.level / 2.0))
     if not ask.uniform:
-        return float(ndtri(0.5 + ask.level / 2.0))
+        return each
     worst = np.sort(np.abs(process).max(axis=1))
-    return float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    return max(each, float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1]))
 
 
 # ── spline ──────────────────────────────────────────────────────────────────────────────────────────
@@ -288,4 +289,5 @@ class KernelCurve:
         low, high = rate_interval(
             rate * size, size, float(2.0 * ndtr(_WIDER * c if ask.uniform else c) - 1.0), interval
         )
-        return Band(self.x, low, high)
+        # the estimate itself, bias and all, belongs to what is shown
+        return Band(self.x, np.minimum(low, self.y), np.maximum(high, self.y))
