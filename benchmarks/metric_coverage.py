@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import expit, logit
 
 from scoreprism import metrics
 from scoreprism.exceptions import UnavailableError
 from scoreprism.metrics._rows import parse_rows
+from scoreprism.simplex import sigmoid
 
 LEVEL, RESAMPLES, SEED = 0.95, 200, 11
 GAPS = ("ece", "ace", "mce", "rmsce", "debiased_ece", "debiased_rmsce", "lcs", "ici", "e50", "e90", "emax")
@@ -41,11 +41,11 @@ def calibrated(s):
 
 
 def mild(s):
-    return expit(logit(s) / 1.2 - 0.1)
+    return sigmoid(np.log(s / (1 - s)) / 1.2 - 0.1)
 
 
 def strong(s):
-    return expit(logit(s) / 1.6 - 0.4)
+    return sigmoid(np.log(s / (1 - s)) / 1.6 - 0.4)
 
 
 def wave(s):
@@ -79,7 +79,7 @@ SPARSE: dict[str, tuple[int, Law]] = {
     "S ~ U(.95, 1), calibrated": (60, (lambda u: 0.95 + 0.05 * u, calibrated)),
     "S = .02, C = .01": (100, (lambda u: np.full_like(u, 0.02), lambda s: np.full_like(s, 0.01))),
     "S ~ U(0, 1), C = 1": (1000, (uniform, np.ones_like)),
-    "steep: S ~ U(0, 1), C = σ(12(S − ½))": (2000, (uniform, lambda s: expit(12 * (s - 0.5)))),
+    "steep: S ~ U(0, 1), C = σ(12(S − ½))": (2000, (uniform, lambda s: sigmoid(12 * (s - 0.5)))),
     "very rare: S = .024u³, calibrated": (3000, (lambda u: 0.024 * u**3, calibrated)),
 }
 SPARSE_METRICS = (

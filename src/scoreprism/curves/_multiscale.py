@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._validation import outside
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
-from scoreprism.decomposition._rows import outside
 from scoreprism.exceptions import RefutedShapeWarning
 from scoreprism.inference._ranked import Stream
 from scoreprism.simplex import FloatArray, IntArray
