@@ -842,3 +842,22 @@ def test_arrays_cannot_be_changed_and_input_is_not(curve):
     for column in made._columns().values():
         if column.base is None:
             assert not column.flags.writeable
+
+
+@pytest.mark.parametrize("name", ["brier", "log"])
+def test_integrals_with_the_weight_of_a_loss_by_quadrature(name):
+    """∫ f(θ) w(θ) dθ with `ProperLoss.weight`, piece by piece in log-odds, against `integrate`, which uses the loss itself."""
+    rng = np.random.default_rng(5)
+    s = rng.uniform(0.05, 0.95, 60)
+    y = (rng.random(60) < s).astype(int)
+    loss, curve = get_loss(name), murphy_curve(y, s)
+    ends = np.log(1 / (1 / np.concatenate([[1e-13], np.sort(s), [1 - 1e-13]]) - 1))
+    nodes, shares = np.polynomial.legendre.leggauss(40)
+    total = 0.0
+    for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for low, high in zip(np.linspace(a, b, 9)[:-1], np.linspace(a, b, 9)[1:], strict=True):
+            u = 0.5 * (low + high) + 0.5 * (high - low) * nodes
+            theta = 1 / (1 + np.exp(-u))
+            total += 0.5 * (high - low) * shares @ (curve.at(theta) * loss.weight(theta) * theta * (1 - theta))
+    assert total == pytest.approx(curve.integrate(name), abs=1e-10)
+    assert total == pytest.approx(loss.loss(s, y).mean(), abs=1e-10)
