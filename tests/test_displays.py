@@ -607,6 +607,10 @@ def test_dark_paper_gets_light_ink(law):
     ax.set_facecolor("none")
     figure.set_facecolor("#101010")
     assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == PALETTES["dark"][0]
+    figure = plt.figure(facecolor="#101010")
+    ax = figure.subfigures(1, 2)[0].subplots()
+    ax.set_facecolor("none")
+    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == PALETTES["dark"][0]
 
 
 def test_the_house_style_is_a_file_for_a_while():

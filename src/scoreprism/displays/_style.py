@@ -139,9 +139,11 @@ class Inks:
         """
         from matplotlib.colors import to_rgba
 
-        for colour in (ax.get_facecolor(), ax.figure.get_facecolor()):
-            if to_rgba(colour)[3] > 0.5:
-                return cls.on(colour)
+        part = ax
+        while part is not None:  # axes, the part of a figure they may be in, the figure
+            if to_rgba(part.get_facecolor())[3] > 0.5:
+                return cls.on(part.get_facecolor())
+            part = part.figure if part is ax else getattr(part, "_parent", None)
         return cls.on("white")
 
     @property
