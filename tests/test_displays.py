@@ -443,6 +443,18 @@ def test_a_constant_score_is_a_point_that_can_be_seen(law):
     assert display.line_[0].get_marker() == "o"
 
 
+def test_nothing_to_see_is_drawn_without_a_complaint(law):
+    """One outcome has no uncertainty, and a constant score no terms: limits must not collapse (warnings are errors)."""
+    y = law[1]
+    plane = DISPLAYS["resolution-plane"].from_predictions(
+        np.ones(50, int), {"a": np.linspace(0.1, 0.9, 50)}, classes=[0, 1]
+    )
+    assert np.ptp(plane.ax_.get_xlim()) > 0
+    flat = np.full(y.size, 0.5)
+    stages = DISPLAYS["stagewise"].from_predictions(y, [flat, flat], q=flat, random_state=0)
+    assert np.ptp(stages.ax_.get_ylim()) > 0
+
+
 def test_rare_events_are_looked_at_closely():
     rng = np.random.default_rng(0)
     s = rng.beta(0.5, 40, 4000)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import wasserstein_distance_nd
 
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import InputError, UnavailableError
@@ -77,10 +78,7 @@ def test_the_assignment_is_the_linear_program():
 
 
 def test_scipy_on_the_simplex():
-    stats = pytest.importorskip("scipy.stats")
-    if not hasattr(stats, "wasserstein_distance_nd"):
-        pytest.skip("scipy before 1.13")
-    value = stats.wasserstein_distance_nd(LAW[:15], SHARPER[:15])
+    value = wasserstein_distance_nd(LAW[:15], SHARPER[:15])
     assert transport_cost(LAW[:15], SHARPER[:15]) == pytest.approx(value, rel=1e-6)  # it too solves a linear program
 
 

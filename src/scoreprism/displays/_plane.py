@@ -105,7 +105,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
             for i, style in enumerate(styles):
                 dot = {"marker": MARKERS[i // 5 % len(MARKERS)], "markersize": 6} | style | {"linestyle": "none"}
                 self.line_ += axes.plot(x[i : i + 1], y[i : i + 1], zorder=3, clip_on=False, **dot)
-            _frame(axes, x, y, 0.1 * plane.uncertainty)
+            _frame(axes, x, y, 0.1 * plane.uncertainty or 0.1)  # without uncertainty there is no scale to go by
             self._iso_lines(axes, inks, plane)
             axes.set(xlabel="miscalibration", ylabel="discrimination")
             axes.locator_params(nbins=5)

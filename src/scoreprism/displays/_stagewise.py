@@ -117,7 +117,8 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         best = int(np.argmin(curve.risk))
         self.best_ = axes.plot(curve.stages[best], curve.risk[best], marker="o", markersize=5, color=inks.ink)[0]
         low, high = float(top.min()), float(curve.risk.max())
-        axes.set_ylim(low - 0.15 * (high - low), high + 0.08 * (high - low))
+        room = high - low or 0.1
+        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
         axes.set_title(wrapped(curve.name or "", 60), color=inks.ink)
         least = f"least, stage {curve.stages[best]:g}"
         legend(axes, inks, [*self.line_, *self.band_, *last, self.best_], ["loss", *curve.names, least])
