@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         datasets,
         decomposition,
         displays,
+        ensembles,
         estimation,
         exceptions,
         finite,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         levels,
         losses,
         metrics,
+        pipelines,
         references,
         simplex,
     )
@@ -82,6 +84,7 @@ __all__ = [
     "decompose_by",
     "decomposition",
     "displays",
+    "ensembles",
     "estimation",
     "exceptions",
     "finite",
@@ -94,6 +97,7 @@ __all__ = [
     "levels",
     "losses",
     "metrics",
+    "pipelines",
     "references",
     "required_sample_size",
     "resolution_decomposition",
@@ -132,8 +136,9 @@ _HOME = {
     ),
 }
 _MODULES = frozenset(
-    {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "estimation", "exceptions", "finite"}
-    | {"inference", "intervals", "levels", "losses", "metrics", "references", "simplex"}
+    {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
+    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "pipelines", "references"}
+    | {"simplex"}
 )
 
 
