@@ -1,4 +1,4 @@
-"""Uncertainty of whole pipelines: bootstraps that refit, repeated splits, paired comparisons (paper, appendices C, D)."""
+"""Uncertainty of whole pipelines: bootstraps that refit, repeated splits, paired comparisons (appendices C and D)."""
 
 from __future__ import annotations
 
