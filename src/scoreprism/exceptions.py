@@ -15,6 +15,7 @@ __all__ = [
     "ScoreOrderWarning",
     "ScoreprismError",
     "ScoreprismWarning",
+    "SeparationWarning",
     "UnavailableError",
     "WeightScaleWarning",
 ]
@@ -244,6 +245,22 @@ class HardLabelsWarning(ScoreprismWarning):
     ...     curve = roc_curve([0, 1] * 20, [0, 1] * 20)
     >>> caught[0].category.__name__
     'HardLabelsWarning'
+    """
+
+
+class SeparationWarning(ScoreprismWarning):
+    """
+    The members of an ensemble tell the classes apart without error, and a likelihood has no maximum.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scoreprism.ensembles import Stacking
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fitted = Stacking().fit([[0.1, 0.2, 0.8, 0.9], [0.3, 0.2, 0.6, 0.7]], [0, 0, 1, 1])
+    >>> caught[0].category.__name__
+    'SeparationWarning'
     """
 
 

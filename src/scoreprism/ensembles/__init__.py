@@ -2,4 +2,24 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from scoreprism.ensembles._combiner import Combiner
+from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
+from scoreprism.ensembles._pools import POOLS, average, beta_transformed_pool, log_pool, weighted_average
+from scoreprism.ensembles._stacking import Stacking
+
+__all__ = [
+    "COMBINERS",
+    "POOLS",
+    "BetaTransformedPool",
+    "Combiner",
+    "LinearPool",
+    "LogPool",
+    "Stacking",
+    "average",
+    "beta_transformed_pool",
+    "log_pool",
+    "weighted_average",
+]
+
+#: Every combiner that is fitted to outcomes.
+COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}

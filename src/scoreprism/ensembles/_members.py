@@ -1,0 +1,214 @@
+"""The members of an ensemble: one reading of every form in which their probabilities may come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import SUM_TOLERANCE, listed, parse_law, plain, refuse, require_rows
+from scoreprism.estimation._compare import parse_models
+from scoreprism.estimation._models import predicted
+from scoreprism.frames import backend_of, column_names, columns_of
+from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
+
+_FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
+
+
+@dataclass(frozen=True)
+class Members:
+    """
+    Laws of the members of an ensemble, on the same rows and classes.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One per member.
+    laws : array of shape (M, n) or (M, n, K)
+        Probabilities; two classes have either shape, as they came.
+    classes : tuple or None
+        Labels of the columns, where fitted classifiers or named columns tell them.
+    named : bool
+        Whether the names were given, or are just positions.
+    notes : tuple of str
+        What there is to say of fitted classifiers.
+    backend : str or None
+        The dataframe library they came in.
+    """
+
+    names: tuple[str, ...]
+    laws: FloatArray
+    classes: tuple[Any, ...] | None = None
+    named: bool = False
+    notes: tuple[str, ...] = ()
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.laws[0])
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.laws.shape[1])
+
+    @property
+    def vectors(self) -> FloatArray:
+        """P(Y=1) of every member, shape (M, n): two classes only."""
+        return self.laws if self.laws.ndim == 2 else np.stack([as_vector(law) for law in self.laws])
+
+    def ordered(self, names: Sequence[str]) -> Members:
+        """The same members in another order."""
+        place = [self.names.index(name) for name in names]
+        return Members(tuple(names), self.laws[place], self.classes, self.named, self.notes, self.backend)
+
+
+def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
+    """
+    Read the members of an ensemble.
+
+    Parameters
+    ----------
+    scores : mapping, frame, sequence or array
+        Name → probabilities of shape (n,) or (n, K), or fitted classifiers, which are applied to `X`; a frame, whose
+        columns are P(Y=1) of the models; a list or tuple of probabilities or classifiers; an array of shape (n, M),
+        P(Y=1) of M members, or (n, M, K). Rows come first in arrays, members first in lists.
+    X : array-like or frame of shape (n, p), optional
+        Features for fitted classifiers.
+
+    Returns
+    -------
+    Members
+        At least two.
+
+    Examples
+    --------
+    >>> found = parse_members({"a": [0.1, 0.2], "b": [0.3, 0.2]})
+    >>> found.names, found.laws.shape
+    (('a', 'b'), (2, 2))
+    """
+    parts, named = _parts(scores)
+    if len(parts) < 2:
+        refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
+    laws: list[FloatArray] = []
+    labels: list[tuple[Any, ...] | None] = []
+    notes: list[str] = []
+    for name, part in parts.items():
+        law, columns, said = _law(part, name, X)
+        laws.append(law)
+        labels.append(columns)
+        notes += [f"{name}: {note}" for note in said]
+    _require_alike(tuple(parts), laws)
+    backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
+    return Members(
+        tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend
+    )
+
+
+def _parts(scores: Any) -> tuple[dict[str, Any], bool]:
+    """Members by name, and whether they came with names."""
+    if isinstance(scores, Mapping) or columns_of(scores) is not None:
+        parts = parse_models(scores, "scores")
+        if not isinstance(scores, Mapping):
+            _refuse_classes(np.column_stack([parse_law(p, f"scores[{name!r}]") for name, p in parts.items()]))
+        return parts, isinstance(scores, Mapping) or column_names(scores) is not None
+    if isinstance(scores, (list, tuple)):
+        return _numbered(_from_sequence(scores)), False
+    if hasattr(scores, "predict_proba"):
+        refuse("scores must hold the members of an ensemble", f"one {type(scores).__name__}", _FORMS)
+    return _numbered(_from_array(scores)), False
+
+
+def _numbered(parts: Iterable[Any]) -> dict[str, Any]:
+    return {f"member {i + 1}": part for i, part in enumerate(parts)}
+
+
+def _from_sequence(scores: Sequence[Any]) -> list[Any]:
+    """Members in a list; a table written as a list of rows is noticed where it has more rows than members."""
+    if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in scores):
+        refuse("a list of members must hold one array per member", f"numbers: {listed(map(plain, scores), 3)}", _FORMS)
+    written = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in scores)
+    if written and len({len(part) for part in scores}) == 1 and 1 < len(scores[0]) < len(scores):
+        refuse(
+            "a list of members must hold one array per member, each with all rows",
+            f"{len(scores)} lists of {len(scores[0])} numbers",
+            "Pass np.array(scores), if these are rows, or arrays instead of lists, if these are members.",
+        )
+    return list(scores)
+
+
+def _from_array(scores: Any) -> list[FloatArray]:
+    """Members in an array with the rows first: (n, M) or (n, M, K)."""
+    array = np.asarray(scores)
+    if array.ndim not in (2, 3):
+        refuse("an array of members must have shape (n, M) or (n, M, K)", f"shape {array.shape}", _FORMS)
+    n, m = array.shape[:2]
+    if 1 < n < m:
+        refuse(
+            "an array of members must have the rows first and the members second",
+            f"shape {array.shape}: more members than rows",
+            "Pass list(scores), if the members come first, or list(np.swapaxes(scores, 0, 1)), if they do not.",
+        )
+    if array.ndim == 2 and array.dtype.kind in "fiub":
+        _refuse_classes(array)
+    return [array[:, j] for j in range(m)]
+
+
+def _refuse_classes(columns: FloatArray) -> None:
+    """Columns that sum to one in every row are the classes of one model."""
+    n, m = columns.shape
+    if n < 2 or m < 2:
+        return
+    for width, what in ((m, f"{m} columns that sum"), (2, "pairs of columns that sum")):
+        sums = columns.reshape(n, -1, width).sum(axis=2) if m % width == 0 else np.zeros((1, 1))
+        if bool((np.abs(sums - 1.0) <= SUM_TOLERANCE).all()):
+            refuse(
+                "columns of scores must be the members of an ensemble, P(Y=1) for two classes",
+                f"{what} to 1 in every row, as the classes of one model do",
+                "Pass a list or mapping of members.",
+            )
+
+
+def _law(part: Any, name: str, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, ...] | None, tuple[str, ...]]:
+    """Probabilities of one member, the labels of their columns, and notes."""
+    if not hasattr(part, "predict_proba"):
+        law = parse_law(part, f"scores[{name!r}]")
+        return law, column_names(part) if law.ndim == 2 else None, ()
+    if X is None:
+        refuse(
+            "fitted classifiers as members must come with X",
+            f"{name!r}, a {type(part).__name__}, and no X",
+            "Pass X where it is taken, or their predict_proba(X).",
+        )
+    return predicted(part, X)
+
+
+def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
+    """The same rows and the same number of classes."""
+    for name, law in zip(names[1:], laws[1:], strict=True):
+        require_rows(law.shape[0], laws[0].shape[0], f"scores[{name!r}]", f"scores[{names[0]!r}]")
+        if n_classes(law) != n_classes(laws[0]):
+            refuse(
+                "members must speak of the same classes",
+                f"{n_classes(laws[0])} classes in {names[0]!r} and {n_classes(law)} in {name!r}",
+                "Give every member one column per class.",
+            )
+
+
+def _common(names: tuple[str, ...], labels: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+    """The labels of the columns, which must agree among the members that tell them."""
+    told = [(name, columns) for name, columns in zip(names, labels, strict=True) if columns is not None]
+    for name, columns in told[1:]:
+        if [str(label) for label in columns] != [str(label) for label in told[0][1]]:
+            refuse(
+                "members must have their classes in the same order",
+                f"{listed(map(plain, told[0][1]))} in {told[0][0]!r} and {listed(map(plain, columns))} in {name!r}",
+                "Reorder the columns, or pass arrays if the names are no labels.",
+            )
+    return told[0][1] if told else None

@@ -1,0 +1,173 @@
+"""Stacking: a logistic regression of the outcome on the members' probabilities or logits."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import outside, parse_choice, parse_number
+from scoreprism.calibrators._data import Data, log_law, smallest
+from scoreprism.calibrators._logistic import expected, fit_logistic, smoothed_targets
+from scoreprism.calibrators._maps import Chart, logit_chart
+from scoreprism.calibrators._multiclass import centered
+from scoreprism.calibrators._softmax import _curvature, fit_softmax, log_softmax
+from scoreprism.ensembles._combiner import Combiner
+from scoreprism.exceptions import SeparationWarning
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
+_FLAT = 1e-8
+
+
+class Stacking(Combiner):
+    """
+    Logistic regression of the outcome on the members, multinomial for more than two classes.
+
+    The fitted law keeps what the members know beside their average (paper, section 5): it estimates
+    C_S = P(Y | S¹, …, Sᴹ) where that is linear on the logit scale. Fit it on rows that neither the members nor a
+    later calibrator saw.
+
+    Parameters
+    ----------
+    on : {"logit", "probability"}, default="logit"
+        What the regression sees of the members: logits (for K ≥ 3 log-probabilities minus their mean over the
+        classes), or the probabilities themselves.
+    C : float, default=np.inf
+        Inverse strength of the ridge ``‖coef‖²/(2C)`` added to the summed log loss, as in scikit-learn; none by
+        default. The intercept is free.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, M) or (K, M·K)
+        Coefficients; two classes have one row, that of ``classes_[1]``. Where columns are collinear (the classes of a
+        member are), the solution nearest to zero in standardised columns.
+    intercept_ : array of shape (1,) or (K,)
+        Intercepts.
+    separated_ : bool
+        Whether smoothed targets were used because the members separate the classes.
+    classes_ : array of shape (K,)
+        Labels.
+    member_names_ : tuple of str
+        Members in the order of the columns.
+
+    Notes
+    -----
+    Logits are finite by the rule of the calibrators: scores of exactly 0 (or 1) are read as a quarter of the smallest
+    distance from it among the others, and scores nearer to it than those of the fit are bent towards them; for
+    K ≥ 3, zeros as half the smallest positive probability.
+    Where the members separate the classes, the likelihood has no maximum (if ``C=np.inf``). Then the fit is to Platt's
+    targets, (N_k+1)/(N_k+K) and 1/(N_k+K), `separated_` is set, and a SeparationWarning says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import Stacking
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(2, 5000))
+    >>> y = (rng.random(5000) < 1 / (1 + np.exp(-z.sum(axis=0)))).astype(int)
+    >>> stack = Stacking().fit({"a": 1 / (1 + np.exp(-z[0])), "b": 1 / (1 + np.exp(-z[1]))}, y)
+    >>> stack.coef_.round(1)
+    array([[1., 1.]])
+    """
+
+    name = "stacking"
+
+    def __init__(self, *, on: str = "logit", C: float = np.inf) -> None:
+        self.on = on
+        self.C = C
+
+    def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
+        on = parse_choice(self.on, ("logit", "probability"), "on")
+        k = 2 if laws.ndim == 2 else laws.shape[2]
+        self.charts_ = [_chart(law, codes, weight, k) for law in laws] if on == "logit" else None
+        x = _features(laws, self.charts_)
+        center = np.average(x, axis=0, weights=weight)
+        spread = np.sqrt(np.average((x - center) ** 2, axis=0, weights=weight))
+        spread = np.where(spread > 1e-14 * (1.0 + np.abs(center)), spread, np.inf)  # a constant column says nothing
+        design = np.column_stack([(x - center) / spread, np.ones(len(x))])
+        ridge = np.r_[self._ridge() / spread**2, 0.0]
+        fit = _binary if k == 2 else _multinomial
+        beta, self.separated_ = fit(design, codes, weight, ridge)
+        slopes = beta[:-1] / spread[:, None]
+        self.coef_ = slopes.T
+        self.intercept_ = beta[-1] - center @ slopes
+        if self.separated_:
+            warnings.warn(
+                "the members separate the classes, and the likelihood has no maximum: fitted to Platt's smoothed "
+                "targets instead. Set C, or look for members that saw these rows before",
+                SeparationWarning,
+                stacklevel=outside(),
+            )
+
+    def _ridge(self) -> float:
+        if isinstance(self.C, float) and np.isposinf(self.C):
+            return 0.0
+        return 1.0 / parse_number(self.C, "C", "a positive number or np.inf", lambda v: v > 0.0)
+
+    def _law(self, laws: FloatArray) -> FloatArray:
+        eta = _features(laws, self.charts_) @ self.coef_.T + self.intercept_
+        return expected(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
+
+
+def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
+    """How the logits of a member are kept finite: a chart for two classes, the smallest probability for more."""
+    data = Data(law, codes, weight, k, "probability")
+    return logit_chart(law, "probability", data.distance) if k == 2 else smallest(data)
+
+
+def _features(laws: FloatArray, charts: list[Any] | None) -> FloatArray:
+    """What the regression sees, shape (n, M) or (n, M·K)."""
+    if charts is None:
+        return laws.T if laws.ndim == 2 else np.concatenate(list(laws), axis=1)
+    columns = [
+        chart(law)[:, None] if isinstance(chart, Chart) else centered(log_law(law, "probability", chart))
+        for law, chart in zip(laws, charts, strict=True)
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def _binary(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+    """Coefficients of shape (p, 1), and whether the classes were separated."""
+    y = codes.astype(np.float64)
+    penalty = np.diag(ridge)
+    fit = fit_logistic(design.T, y, weight, penalty=penalty)
+    curved = fit.problem.look(fit.coefficients)[2]
+    even = (design.T * (0.25 * weight)) @ design + penalty
+    if fit.converged and not vanishing(curved, even):
+        return fit.coefficients[:, None], False
+    smooth = fit_logistic(design.T, smoothed_targets(y, weight), weight, penalty=penalty)
+    return smooth.coefficients[:, None], True
+
+
+def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+    """The same for K classes, shape (p, K)."""
+    k = int(codes.max()) + 1
+    start = np.zeros((design.shape[1], k))
+    ridges = np.broadcast_to(ridge[:, None], start.shape)
+    beta = fit_softmax(design, codes, weight, start, ridges)
+    curved, even = (_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
+    if not vanishing(curved, even):
+        return beta, False
+    rows, every, mass = smoothed_rows(codes, weight, k)
+    return fit_softmax(design[rows], every, mass, start, ridges), True
+
+
+def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Platt's targets for K classes as weighted rows: positions, classes and weights."""
+    count = np.bincount(codes, weights=weight, minlength=k)[codes]
+    every = np.tile(np.arange(k), codes.size)
+    rows = np.repeat(np.arange(codes.size), k)
+    hit = every == codes[rows]
+    return rows, every, weight[rows] * (hit * count[rows] + 1.0) / (count[rows] + k)
+
+
+def vanishing(curved: FloatArray, even: FloatArray) -> bool:
+    """Whether the curvature is gone in a direction in which there is some at even odds."""
+    scale = np.sqrt(np.maximum(np.diag(even), 0.0))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
+    seen = values > 1e-12 * max(float(values[-1]), 1e-300)
+    basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
+    return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)
