@@ -18,6 +18,7 @@ MEANINGS = {
     "reliability": "recalibration on held-out data",
     "miscalibration": "recalibration on held-out data",
     "grouping": "a better score: model, features used, ensembling",
+    "projection": "stacking, or keeping all members instead of one number",
     "irreducible": "richer features or better data",
     "refinement": "a better score, or better data",
     "heterogeneity": "features that tell latent states apart",
@@ -26,6 +27,12 @@ MEANINGS = {
     "discrimination": "what the score tells apart (subtracted)",
     "uncertainty": "nothing: the outcome's own, before any score",
     "residual": "nothing: what plug-in estimates leave over",
+}
+
+#: Who gains from a step of information, and what is not shown where no gain is.
+_GAINS = {
+    "grouping": ("A better model of these features", "loss of information from the features to the score"),
+    "projection": ("Keeping all members", "loss of information from the members to the aggregate"),
 }
 
 #: Power at which "how many rows it would take" is computed.
@@ -210,10 +217,10 @@ def _on_reliability(result: Decomposition, least: float, level: float) -> str:
 def _on_information(result: Decomposition, name: str, least: float) -> str:
     if name == "heterogeneity":
         return f"Latent states that no feature tells apart cost at least {_amount(max(least, 0.0), result.risk)}."
-    who = "A better model of these features" if name == "grouping" else f"Going from {name.replace(' → ', ' to ')}"
+    plain = (f"Going from {name.replace(' → ', ' to ')}", f"gain from {name}")
+    who, what = _GAINS.get(name, plain)
     if least > 0.0:
         return f"{who} gains at least {_amount(least, result.risk)} of the loss."
-    what = "loss of information from the features to the score" if name == "grouping" else f"gain from {name}"
     return f"No {what} is shown: no data can rule it out, these do not prove it."
 
 

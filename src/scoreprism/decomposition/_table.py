@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from scoreprism.frames import make_frame
 from scoreprism.simplex import FloatArray
 
 #: Columns of sentences, which start at the left.
-_WORDS = frozenset({"what reduces it"})
+_WORDS = frozenset({"what reduces it", "what"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +68,10 @@ class TermTable(ABC):
         return heads, lines
 
     def __repr__(self) -> str:
+        return "\n".join([self._text(), *self._footer()])
+
+    def _text(self) -> str:
+        """Title and table, without what stands below."""
         heads, lines = self._cells()
         widths = [max(len(row[i]) for row in [heads, *lines]) for i in range(len(heads))]
         text = [self._title()]
@@ -75,9 +80,13 @@ class TermTable(ABC):
             cells = zip(row, widths, left, strict=True)
             padded = [cell.ljust(width) if first else cell.rjust(width) for cell, width, first in cells]
             text.append("  " + "  ".join(padded).rstrip())
-        return "\n".join([*text, *self._footer()])
+        return "\n".join(text)
 
     def _repr_html_(self) -> str:
+        return self._figure(self._footer())
+
+    def _figure(self, below: Sequence[str] = ()) -> str:
+        """Title and table for a page, with sentences below."""
         heads, lines = self._cells()
         title, *details = (html.escape(line.strip()) for line in self._title().splitlines())
         small = "".join(f'<br><span style="opacity:.7">{line}</span>' for line in details)
@@ -87,7 +96,7 @@ class TermTable(ABC):
             for line in lines
         ]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(note)}</p>' for note in self._footer())
+        notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(note)}</p>' for note in below)
         table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
         return (
             '<figure style="margin:0 0 1em">'

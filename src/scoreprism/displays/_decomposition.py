@@ -16,6 +16,7 @@ from scoreprism.displays._labels import inches, legend, root_figure, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._recalibrated import recalibrated
 from scoreprism.displays._style import Canvas, Inks
+from scoreprism.ensembles import AggregationDecomposition
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 
 #: Roles of terms that are what is left when all others are gone.
@@ -385,3 +386,4 @@ def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
 draws(Decomposition, _draw_one)
 draws(Comparison, _draw_several)
 draws(SegmentDecompositions, _draw_several)
+draws(AggregationDecomposition, lambda result, **options: _draw_several(result.comparison, **options))

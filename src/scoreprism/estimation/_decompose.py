@@ -191,7 +191,13 @@ def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
 def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
     """Fit the laws once, and decompose each loss by them."""
     choice = calibrate(problem, losses, clip)
-    lines = fit_levels(problem, choice.winner)
+    return finished(problem, choice, fit_levels(problem, choice.winner), losses, form, clip)
+
+
+def finished(
+    problem: Problem, choice: Choice, lines: Sequence[Line], losses: Losses, form: str, clip: float | None
+) -> dict[str, Decomposition]:
+    """Decompositions by fitted laws, with everything a user may ask of them."""
     notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
     split = problem.calibration is not None
     results = {}

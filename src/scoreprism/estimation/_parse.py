@@ -41,7 +41,7 @@ class Request:
     """The arguments of `decompose` that say what to fit, as they came."""
 
     y_true: ArrayLike
-    y_proba: ArrayLike
+    y_proba: ArrayLike | GivenLaw
     X: ArrayLike | None = None
     calibrator: object = "auto"
     reference: object = "auto"
@@ -150,6 +150,8 @@ def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
 
 def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...]]:
     """Probabilities, or those that a fitted model gives to X."""
+    if isinstance(request.y_proba, GivenLaw):
+        return request.y_proba, ()
     if not hasattr(request.y_proba, "predict_proba"):
         return GivenLaw("y_proba", parse_law(request.y_proba, "y_proba"), None, column_names(request.y_proba)), ()
     from scoreprism.estimation._models import predicted

@@ -123,7 +123,7 @@ def _projected_covariance(
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])
     outcome = data.codes[judge, None] if data.k == 2 else one_hot(data.codes[judge], data.k)
-    (left, reach), (right, _) = _freed(outcome, basis, weight), _freed(h, basis, weight)
+    (left, reach), (right, _) = freed(outcome, basis, weight), freed(h, basis, weight)
     if np.abs(right).max() <= 1e-9 * (1.0 + np.abs(h).max()):  # the direction is a function of the score alone
         return 0.0, 0.5, 0
     product = weight * (left * right).sum(axis=1)
@@ -196,8 +196,30 @@ def _curves(x: FloatArray, knots: int) -> FloatArray:
     return np.asarray(basis[:, basis.any(axis=0)])
 
 
-def _freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Residuals of a weighted regression on the basis, and the leverage of every row."""
+def freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """
+    Residuals of a weighted regression on the basis, and the leverage of every row.
+
+    Parameters
+    ----------
+    values : array of shape (n, c)
+        What is regressed, column by column.
+    basis : array of shape (n, q)
+        Functions of the score, see `score_basis`.
+    weight : array of shape (n,)
+        Weights.
+
+    Returns
+    -------
+    tuple of arrays
+        Residuals of the shape of `values`; leverages of shape (n,).
+
+    Examples
+    --------
+    >>> left, reach = freed(np.array([[0.0], [1.0]]), np.ones((2, 1)), np.ones(2))
+    >>> left.ravel().round(12), reach.round(12)
+    (array([-0.5,  0.5]), array([0.5, 0.5]))
+    """
     root = np.sqrt(weight)[:, None]
     frame, size, _ = np.linalg.svd(basis * root, full_matrices=False)
     frame = frame[:, size > 1e-10 * size[0]]

@@ -1,0 +1,300 @@
+"""An ensemble as everything here sees it: outcomes, members, and the one law they are combined into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import GivenLaw, listed, parse_law, plain, refuse, require_rows
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import CrossFit, make_crossfit
+from scoreprism.decomposition._rows import Sheet
+from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool
+from scoreprism.ensembles._members import Members, parse_members
+from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
+from scoreprism.ensembles._stacking import Stacking
+from scoreprism.estimation._chain import floored
+from scoreprism.estimation._parse import fitting_weights
+from scoreprism.references._features import score_columns
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
+
+#: Combiners that are fitted in folds, by name.
+_FITTED = {kind.name: kind for kind in (LinearPool, BetaTransformedPool, Stacking)}
+#: Aggregates by name: fixed pools, then combiners.
+AGGREGATES = ("mean", "average", "weighted-average", "log-pool", *_FITTED)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """
+    Outcomes, members and their aggregate, all over the same order of classes.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Members.
+    members : array of shape (M, n) or (M, n, K)
+        Their laws.
+    law : array of shape (n,) or (n, K)
+        The aggregate.
+    aggregate : str
+        What it is called.
+    shares : array of shape (M,) or None
+        Weights of a linear pool; None for other aggregates.
+    sheet : Sheet
+        Outcomes, weights, clusters; its laws are the aggregate and the members.
+    notes : tuple of str
+        What there is to say.
+    """
+
+    names: tuple[str, ...]
+    members: FloatArray
+    law: FloatArray
+    aggregate: str
+    shares: FloatArray | None
+    sheet: Sheet
+    notes: tuple[str, ...] = ()
+
+    @property
+    def y(self) -> IntArray:
+        """Outcome codes."""
+        return self.sheet.y
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Weights of the rows."""
+        return self.sheet.weight
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Clusters of the rows."""
+        return self.sheet.groups
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.law)
+
+    @property
+    def table(self) -> FloatArray:
+        """The members as features: logits, or log-probabilities, side by side."""
+        return np.column_stack([column for law in self.members for column in score_columns(law)])
+
+
+def parse_ensemble(
+    y_true: ArrayLike,
+    scores: Any,
+    aggregate: Any,
+    *,
+    weights: ArrayLike | None,
+    X: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    pos_label: object,
+    classes: ArrayLike | None,
+    seed: int,
+    cv: object = 5,
+) -> Ensemble:
+    """
+    Read an ensemble, and combine its members.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    scores : mapping, frame, sequence or array
+        Members.
+    aggregate : str, array, callable or combiner
+        How they are combined.
+    weights : array-like of shape (M,) or None
+        Weights of the members.
+    X : array-like or None
+        Features, for members that are fitted classifiers.
+    sample_weight, groups : array-like of shape (n,) or None
+        Weights and clusters of the rows.
+    pos_label, classes : label and array-like, or None
+        Labels, as in `decompose`.
+    seed : int
+        Seed of the folds of a combiner.
+    cv : int, splitter or iterable
+        Folds of a combiner.
+
+    Returns
+    -------
+    Ensemble
+        Ready to be judged.
+    """
+    members = parse_members(scores, X if _has_models(scores) else None)
+    named = members.classes if members.laws.ndim == 3 else None
+    given = [
+        GivenLaw(f"scores[{name!r}]", law, None, named) for name, law in zip(members.names, members.laws, strict=True)
+    ]
+    fixed = _fixed(members, aggregate, weights)
+    if fixed is not None:
+        given.append(GivenLaw("aggregate", fixed[0], None, named if fixed[0].ndim == 2 else None))
+    sheet = Sheet.of(
+        y_true, given, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes,
+        backend=members.backend,
+    )  # fmt: skip
+    laws = [_flat(law) for law in sheet.laws]
+    together = np.stack(laws[: len(members)])
+    if fixed is not None:
+        return Ensemble(members.names, together, laws[-1], fixed[1], fixed[2], sheet, members.notes)
+    name = _combiner_name(aggregate)
+    law = crossfitted(_combiner(aggregate), together, sheet, seed, cv)
+    note = f"{name} was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
+    return Ensemble(members.names, together, law, name, None, sheet, (*members.notes, note))
+
+
+def _has_models(scores: Any) -> bool:
+    parts = scores.values() if hasattr(scores, "values") and callable(scores.values) else scores
+    return isinstance(scores, (dict, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
+
+
+def _flat(law: FloatArray) -> FloatArray:
+    """Two classes as one vector."""
+    return np.ascontiguousarray(as_vector(law)) if n_classes(law) == 2 else law
+
+
+def _fixed(
+    members: Members, aggregate: Any, weights: ArrayLike | None
+) -> tuple[FloatArray, str, FloatArray | None] | None:
+    """The aggregate, its name and the weights of a linear pool; None for a combiner that must be fitted."""
+    if isinstance(aggregate, str):
+        return _pooled(members, aggregate, weights)
+    if weights is not None:
+        refuse(
+            "weights must come with the name of a pool", f"aggregate={plain(aggregate)}"[:80], "Leave one of them out."
+        )
+    if hasattr(aggregate, "predict_proba"):
+        if not hasattr(aggregate, "classes_"):
+            return None
+        columns = members.laws if members.laws.ndim == 2 else np.moveaxis(members.laws, 2, 1)
+        law = aggregate.predict_proba(columns.reshape(-1, members.n).T)
+        return _like(members, law, "the combiner's predict_proba"), type(aggregate).__name__, None
+    if callable(aggregate):
+        return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), _called(aggregate), None
+    return _like(members, aggregate, "aggregate"), "the given aggregate", None
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _pooled(members: Members, name: str, weights: ArrayLike | None) -> tuple[FloatArray, str, FloatArray | None] | None:
+    if name not in AGGREGATES:
+        rule = f"aggregate must be one of {', '.join(AGGREGATES)}, scores, a function or a combiner"
+        refuse(rule, repr(name), "For example 'mean'.")
+    if name in ("mean", "average", "weighted-average"):
+        if name == "weighted-average" and weights is None:
+            refuse("a weighted average must have weights", "none", "Pass weights=[…], one per member.")
+        if weights is None:
+            return average(_raw(members)), "the mean", np.full(len(members), 1.0 / len(members))
+        shares = parse_shares(weights, members)
+        return linear(members.laws, shares), "the weighted mean", shares
+    if name == "log-pool":
+        return log_pool(_raw(members), weights), name, None
+    if weights is not None:
+        refuse(f"weights must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
+    return None
+
+
+def _raw(members: Members) -> dict[str, FloatArray]:
+    return dict(zip(members.names, members.laws, strict=True))
+
+
+def _like(members: Members, law: Any, what: str) -> FloatArray:
+    """A law of the rows and classes of the members, in their layout."""
+    parsed = parse_law(law, what)
+    require_rows(parsed.shape[0], members.n, what, "scores")
+    if n_classes(parsed) != members.k:
+        refuse(
+            f"{what} must have as many classes as scores",
+            f"{n_classes(parsed)} and {members.k}",
+            "Combine all classes.",
+        )
+    return unify([members.laws[0], parsed])[1]
+
+
+def _combiner(aggregate: Any) -> Any:
+    if isinstance(aggregate, str):
+        return _FITTED[aggregate]()
+    from sklearn.base import clone
+
+    return clone(aggregate)
+
+
+def _combiner_name(aggregate: Any) -> str:
+    return aggregate if isinstance(aggregate, str) else type(aggregate).__name__
+
+
+def crossfitted(combiner: Any, members: FloatArray, sheet: Sheet, seed: int, cv: object) -> FloatArray:
+    """
+    A combiner fitted in folds: every row is combined by a fit that has not seen it.
+
+    Parameters
+    ----------
+    combiner : classifier
+        Unfitted.
+    members : array of shape (M, n) or (M, n, K)
+        Laws of the members.
+    sheet : Sheet
+        Outcomes and weights.
+    seed : int
+        Seed of the folds: those that `decompose` draws from it.
+    cv : int, splitter or iterable
+        Folds.
+
+    Returns
+    -------
+    array of shape (n,) or (n, K)
+        The combined law.
+    """
+    k = n_classes(members[0])
+    data = Data(members[0], sheet.y, fitting_weights(sheet.weight), k, "probability")
+    first = int(np.random.default_rng(seed).integers(2**62))  # what `decompose` makes of the seed
+    plan = make_crossfit(cv, data, sheet.groups, first)
+    return plan.gather(combined(combiner, members, data, plan)).law
+
+
+def combined(combiner: Any, members: FloatArray, data: Data, plan: CrossFit) -> FloatArray:
+    """
+    What the fits of a combiner say of all rows.
+
+    Parameters
+    ----------
+    combiner : classifier
+        Unfitted.
+    members : array of shape (M, n) or (M, n, K)
+        Laws of the members.
+    data : Data
+        Outcomes and weights.
+    plan : CrossFit
+        Which rows each fit sees.
+
+    Returns
+    -------
+    array of shape (fits, n) or (fits, n, K)
+        Laws.
+    """
+    from sklearn.base import clone
+
+    columns = members.T if members.ndim == 2 else np.moveaxis(members, 0, 1).reshape(members.shape[1], -1)
+    laws = []
+    for train in plan.trains:
+        codes = data.codes[train]
+        missing = np.setdiff1d(np.arange(data.k), codes)
+        if missing.size:
+            refuse(
+                "a combiner must be fitted on rows of every class",
+                f"none of class number {listed(missing)} in a training part",
+                "Merge rare classes, or pass an aggregate that need not be fitted.",
+            )
+        weight = {} if data.weight is None else {"sample_weight": data.weight[train]}
+        fitted = clone(combiner).fit(columns[train], codes, **weight)
+        law = as_matrix(parse_law(fitted.predict_proba(columns), f"{type(combiner).__name__}.predict_proba"))
+        laws.append(floored(_flat(law), data, train))
+    return np.stack(laws)
