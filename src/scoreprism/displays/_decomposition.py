@@ -383,7 +383,14 @@ def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
     return display.plot(**options)
 
 
+def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> DecompositionDisplay:
+    """The aggregate and its members; what is left is the same for all of them, and is left out."""
+    return _draw_several(
+        result.comparison, **({"terms": result.names[: len(result.decomposition.level_names) - 1]} | options)
+    )
+
+
 draws(Decomposition, _draw_one)
 draws(Comparison, _draw_several)
 draws(SegmentDecompositions, _draw_several)
-draws(AggregationDecomposition, lambda result, **options: _draw_several(result.comparison, **options))
+draws(AggregationDecomposition, _draw_ensemble)

@@ -29,6 +29,7 @@ _TERMS = {
     "reliability": ("#E69F00", "#E69F00"),
     "miscalibration": ("#E69F00", "#E69F00"),
     "grouping": ("#0072B2", "#3E97D1"),
+    "projection": ("#009E73", "#3DDBA4"),
     "heterogeneity": ("#AA3377", "#E58FC5"),
     "irreducible": ("#B9BEC5", "#6C737C"),
     "noise": ("#B9BEC5", "#6C737C"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from scoreprism.estimation import Comparison
 from scoreprism.estimation._chain import Calibrated, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed, finished
 from scoreprism.estimation._parse import Request, parse
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss, get_loss
@@ -272,13 +273,14 @@ def aggregation_decomposition(
     choice = calibrate(problem, losses, clip)
     lines = fit_levels(problem, choice.winner)
     found = finished(problem, choice, lines, losses, form, clip)[str(chosen)]
-    whole = _renamed(replace(found, notes=(*found.notes, *ensemble.notes)))
+    backend = ensemble.sheet.backend
+    whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
     members = {
         name: _member(problem, law, lines, chosen, form, clip)
         for name, law in zip(ensemble.names, ensemble.members, strict=True)
     }
     return AggregationDecomposition(
-        whole.names, whole._backend, whole, Comparison(whole.names, whole._backend, members),
+        whole.names, backend, whole, Comparison(whole.names, backend, members),
         _actions(problem, ensemble, choice.winner, lines, chosen, clip, confidence),
         None if ensemble.shares is None else gap_of(ensemble), ensemble.aggregate, confidence, ensemble, seed,
     )  # fmt: skip
@@ -337,7 +339,9 @@ def _actions(
     """The laws of everything that could be done; stacking where every training part has all classes."""
     laws = {"leave": ensemble.law, "recalibrate": winner.fitted.law}
     if all(np.unique(problem.data.codes[train]).size == ensemble.k for train in problem.plan.trains):
-        fits = combined(Stacking(), ensemble.members, problem.data, problem.plan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparationWarning)  # then it is fitted to smoothed targets, which is fine
+            fits = combined(Stacking(), ensemble.members, problem.data, problem.plan)
         laws["stack"] = problem.plan.gather(fits).law
     laws["keep the vector"] = lines[0][1]
     return actions_of(laws, problem.sheet, loss, clip, level)
@@ -348,6 +352,9 @@ def _advised(found: AggregationDecomposition) -> list[str]:
     whole, level = found.decomposition, found.level
     if not np.isfinite(whole.risk):
         return ["The loss is infinite: keep the members away from 0 and 1 first, or pass clip=."]
+    seen = [note for note in found._ensemble.notes if "trained on" in note]
+    if seen:
+        return [f"Do not act on these terms: {note}." for note in seen]
     lines = []
     reliability = whole.lower_bound("reliability", level).value
     if reliability > 0.0:
@@ -356,12 +363,15 @@ def _advised(found: AggregationDecomposition) -> list[str]:
         )
     else:
         lines.append(f"No miscalibration of {found.aggregate} is shown.")
+    doubts = dict(whole._doubts)
     projection = whole.lower_bound("projection", level).value
+    if 2 in doubts:
+        return [*lines, f"Nothing is said of what the members know beyond {found.aggregate}: {doubts[2]}"]
     if projection > 0.0:
         lines += _on_projection(found, projection)
     else:
         lines.append(_on_no_projection(found))
-    if "grouping" in found.names:
+    if "grouping" in found.names and 3 not in doubts:
         grouping = whole.lower_bound("grouping", level).value
         if grouping > 0.0:
             least = _share(grouping, whole.risk)

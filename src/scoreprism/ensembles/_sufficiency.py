@@ -197,6 +197,8 @@ def _standard(columns: FloatArray) -> FloatArray:
 
 def _quadratic(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
     """The quadratic form of a sum in the inverse of its covariance, on the directions in which there is any."""
+    if total.size == 0:
+        return 0.0, 0
     scale = np.sqrt(np.diag(covariance))
     scale = np.where(scale > 1e-9 * max(float(scale.max()), 1e-300), scale, np.inf)
     value, vector = np.linalg.eigh(covariance / np.outer(scale, scale))
