@@ -141,13 +141,13 @@ def estimates(law: Law, loss: str, n: int, seed: int) -> tuple[list[float], list
 
 def main(argv: list[str]) -> None:
     quick = "--quick" in argv
-    runs, few = (40, 10) if quick else (1000, 100)
+    runs, few = (40, 10) if quick else (1000, 60)
     jobs = Parallel(n_jobs=2)
     print("| law | sufficient | n | score | learned direction | calibration of the mean |\n|---|---|---|---|---|---|")
     for name, law in {**SUFFICIENT, **INSUFFICIENT}.items():
         for n in (500, 2000):
             fast = jobs(delayed(rejections)(law, n, s, slow=False) for s in range(runs))
-            slow = jobs(delayed(rejections)(law, n, s, slow=True) for s in range(runs // 5))
+            slow = jobs(delayed(rejections)(law, n, s, slow=True) for s in range(runs // 10))
             share = [np.mean([r["score"] for r in fast])]
             share += [np.mean([r[key] for r in slow]) for key in ("learned direction", "calibration")]
             cells = " | ".join(f"{v:.3f}" for v in share)

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmarks.aggregation import INSUFFICIENT, SUFFICIENT, drawn, paper
 from scipy.special import expit, logit, softmax
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import scoreprism
-from benchmarks.aggregation import INSUFFICIENT, SUFFICIENT, drawn, paper
 from scoreprism import FiniteModel, calibration_test, decompose
 from scoreprism.ensembles import (
     AGGREGATES,
