@@ -93,6 +93,7 @@ def quarrel(rng, n):
 
 SUFFICIENT: dict[str, Law] = {f.__name__: f for f in (identity, steep, five, rare, jump, lopsided)}
 INSUFFICIENT: dict[str, Law] = {f.__name__: f for f in (paper, unequal, bayes, quarrel)}
+LAWS = SUFFICIENT | INSUFFICIENT
 
 
 def drawn(law: Law, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,8 +102,8 @@ def drawn(law: Law, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return members, (rng.random(n) < c).astype(int), c
 
 
-def rejections(law: Law, n: int, seed: int, *, slow: bool) -> dict[str, bool]:
-    members, y, _ = drawn(law, n, seed)
+def rejections(name: str, n: int, seed: int, *, slow: bool) -> dict[str, bool]:
+    members, y, _ = drawn(LAWS[name], n, seed)
     found = {"score": sufficiency_test(y, list(members)).pvalue < 0.05}
     if slow:
         found["learned direction"] = (
@@ -127,8 +128,8 @@ def truth(law: Law, loss: str, n: int = 2_000_000) -> dict[str, float]:
     return {"reliability": float(d(mean, pooled).mean()), "projection": float(d(pooled, c).mean())}
 
 
-def estimates(law: Law, loss: str, n: int, seed: int) -> tuple[list[float], list[float], list[float]]:
-    members, y, _ = drawn(law, n, seed)
+def estimates(name: str, loss: str, n: int, seed: int) -> tuple[list[float], list[float], list[float]]:
+    members, y, _ = drawn(LAWS[name], n, seed)
     found = aggregation_decomposition(y, list(members), loss=loss, random_state=seed).decomposition
     names = ("reliability", "projection")
     interval = found.interval("reliability")
@@ -140,24 +141,26 @@ def estimates(law: Law, loss: str, n: int, seed: int) -> tuple[list[float], list
 
 
 def main(argv: list[str]) -> None:
+    from benchmarks.aggregation import estimates, rejections  # workers import them: ufuncs do not travel
+
     quick = "--quick" in argv
     runs, few = (40, 10) if quick else (1000, 60)
     jobs = Parallel(n_jobs=2)
     print("| law | sufficient | n | score | learned direction | calibration of the mean |\n|---|---|---|---|---|---|")
-    for name, law in {**SUFFICIENT, **INSUFFICIENT}.items():
+    for name in LAWS:
         for n in (500, 2000):
-            fast = jobs(delayed(rejections)(law, n, s, slow=False) for s in range(runs))
-            slow = jobs(delayed(rejections)(law, n, s, slow=True) for s in range(runs // 10))
+            fast = jobs(delayed(rejections)(name, n, s, slow=False) for s in range(runs))
+            slow = jobs(delayed(rejections)(name, n, s, slow=True) for s in range(runs // 10))
             share = [np.mean([r["score"] for r in fast])]
             share += [np.mean([r[key] for r in slow]) for key in ("learned direction", "calibration")]
             cells = " | ".join(f"{v:.3f}" for v in share)
             print(f"| {name} | {'yes' if name in SUFFICIENT else 'no'} | {n} | {cells} |", flush=True)
     print("\n| law | loss | n | term | truth | bias | RMSE | lower bound holds |\n|---|---|---|---|---|---|---|---|")
-    for name, law in {"identity": identity, "paper": paper, "unequal": unequal, "bayes": bayes}.items():
+    for name in ("identity", "paper", "unequal", "bayes"):
         for loss in ("brier", "log"):
-            true = truth(law, loss)
+            true = truth(LAWS[name], loss)
             for n in (500, 2000):
-                runs_ = jobs(delayed(estimates)(law, loss, n, s) for s in range(few))
+                runs_ = jobs(delayed(estimates)(name, loss, n, s) for s in range(few))
                 value, bound = (np.array([r[i] for r in runs_]) for i in (0, 1))
                 for i, term in enumerate(("reliability", "projection")):
                     error = 1e4 * (value[:, i] - true[term])
