@@ -288,7 +288,7 @@ def test_coverage(index):
 
     for name, (_, _, hit, _) in coverage(LAWS[index], 200, 400).items():
         if name != "test" and not name.endswith("delta"):
-            assert 0.91 <= hit <= 0.995, name
+            assert 0.89 <= hit <= 0.998, name
 
 
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
@@ -415,3 +415,12 @@ def test_plot():
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts == ["platt", "80 % at each score"]
     plt.close(display.figure_)
+
+
+def test_metrics_of_the_logistic_recalibration_agree():
+    from scoreprism.metrics import calibration_intercept, calibration_slope
+
+    y, s = binary()
+    found = map_inference("platt", y, s, small_sample=False)
+    assert found.std_errors["slope"] == pytest.approx(calibration_slope(y, s).std_error, rel=1e-6)
+    assert found.std_errors["intercept"] == pytest.approx(calibration_intercept(y, s).std_error, rel=1e-6)

@@ -38,6 +38,11 @@ class Design(ABC):
     @abstractmethod
     def __call__(self, score: FloatArray) -> FloatArray: ...
 
+    def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-odds of shape (n, K), where the design itself is not wanted."""
+        found: FloatArray = self(score) @ theta
+        return found
+
 
 @dataclass(frozen=True)
 class LineDesign(Design):
@@ -52,6 +57,13 @@ class LineDesign(Design):
         for j, name in enumerate(self.columns):
             design[:, 1, j] = _COLUMNS[name](x)
         return design
+
+    def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        x = self.chart(score)
+        found = np.zeros((x.size, 2))
+        for name, value in zip(self.columns, theta, strict=True):
+            found[:, 1] += value * _COLUMNS[name](x)
+        return found
 
 
 #: Functions of a logit that enter the maps of two classes; those of the map through (½, ½) last.
@@ -97,6 +109,16 @@ class SoftmaxDesign(Design):
         full[:, np.arange(k), :, np.arange(k)] = wide
         return full.reshape(n, k, -1)
 
+    def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
+        logs = log_law(score, "probability", self.low)
+        z, k = FEATURES[self.features](logs), logs.shape[1]
+        if self.diagonal:
+            lines: FloatArray = z * theta[:k] + theta[k:]
+            return lines
+        weights = theta.reshape(-1, k)
+        found: FloatArray = z @ weights[:-1] + weights[-1]
+        return found
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -120,7 +142,7 @@ class Scheme:
     def law(self, score: FloatArray, theta: FloatArray | None = None) -> FloatArray:
         """The recalibrated law, shape (n, K)."""
         values = self.theta if theta is None else theta
-        return np.concatenate([p for _, p, _ in self.blocks(score, values)])
+        return np.exp(log_softmax(self.design.eta(score, np.exp(values) if self.log else values)))
 
     def blocks(self, score: FloatArray, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
         """Rows, law and ∂η at these parameters, in blocks that fit in memory."""

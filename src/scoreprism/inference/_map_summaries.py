@@ -142,9 +142,8 @@ class Functional:
 
     def value(self, theta: FloatArray) -> float:
         """The value alone."""
-        law = as_matrix(self.score)
-        sums = [self.weight[part] @ self.rows(law[part], g)[0] for part, g, _ in self.scheme.blocks(self.score, theta)]
-        mean = float(sum(sums) / self.weight.sum())
+        rows, _ = self.rows(as_matrix(self.score), self.scheme.law(self.score, theta))
+        mean = float(self.weight @ rows / self.weight.sum())
         return math.sqrt(mean) if self.root else mean
 
 
