@@ -30,6 +30,8 @@ from scoreprism.simplex import FloatArray, IntArray, as_matrix, as_vector, n_cla
 
 #: Numbers of a design that are held at a time.
 _HELD = 1 << 21
+#: |log T| of a temperature that is at its bound.
+_FARTHEST = np.log(0.99e6)
 
 
 class Design(ABC):
@@ -169,6 +171,12 @@ def scheme_of(calibrator: Calibrator, data: Data, labels: tuple[str, ...]) -> Sc
     if isinstance(calibrator, TemperatureCalibrator):
         design = LineDesign(fitted.chart, ("logit",)) if data.k == 2 else TemperedDesign(fitted.low)
         theta = np.array([-np.log(calibrator.temperature_)])
+        if not abs(theta[0]) < _FARTHEST:
+            refuse(
+                "a temperature with a standard error must be inside its bounds, 1e-6 to 1e6",
+                plain(calibrator.temperature_),
+                "Are these the scores of the other class? A map with a slope, such as Platt's, can turn them around.",
+            )
         return _free(("temperature",), theta, [0.0], design, log=True)
     if isinstance(calibrator, BetaCalibrator):
         return _beta(calibrator, fitted)
@@ -300,14 +308,16 @@ def sandwich(
     influence = made.gather(made.influence)
     scale = np.sqrt(np.maximum(np.diag(meat), 1e-300))
     seen = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # of redundant ones
-    factor = _factor(weight.size, seen, None if clusters is None else influence.shape[0]) if small_sample else 1.0
+    units = influence.shape[0]
+    if units <= seen:  # fewer than that cannot show how the parameters vary together
+        what = "rows" if clusters is None else "groups"
+        refuse(f"{what} must be more than parameters", f"{units} {what} and {seen} parameters", "Pass more of them.")
+    factor = _factor(weight.size, seen, None if clusters is None else units) if small_sample else 1.0
     return Sandwich(made.influence, factor * influence.T @ influence, made.model, factor, clusters)
 
 
 def _factor(n: int, p: int, groups: int | None) -> float:
     """n/(n − p) for rows (HC1); G/(G − 1) · (n − 1)/(n − p) for G clusters."""
-    if n <= p:
-        refuse("rows must be more than parameters", f"{n} rows and {p} parameters", "Pass more rows.")
     return n / (n - p) if groups is None else groups / (groups - 1) * (n - 1) / (n - p)
 
 
