@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
+
+from scoreprism._registry import draws
+from scoreprism._validation import refuse
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part
+from scoreprism.displays._labels import legend
 from scoreprism.displays._limits import zoomed
+from scoreprism.displays._style import Inks
+from scoreprism.inference import MapInference
 
 
 class CalibrationMapDisplay(Display[CalibrationMap]):
@@ -98,3 +105,28 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
 
 
 enters(CalibrationMapDisplay)
+
+
+def _draw(result: MapInference, ax: Any = None, *, level: float | None = None, **options: Any) -> CalibrationMapDisplay:
+    """The map, and its pointwise intervals where there are data."""
+    if len(result.calibrator.classes_) > 2:
+        what = f"{len(result.calibrator.classes_)} classes"
+        refuse("a map that can be drawn must be of two classes", what, "Use law() for its numbers.")
+    low, high = result.support
+    x = np.unique(np.append(np.linspace(0.0, 1.0, 401), [low, high]))
+    inner = np.clip(x, 1e-9, 1.0 - 1e-9)
+    band = result.law(inner, level=level)
+    curve = CalibrationMap(
+        name=result.calibrator.name, n=result.n, calibrator=result.calibrator, x=x, y=band.law, support=(low, high)
+    )
+    display = CalibrationMapDisplay(curve).plot(ax, **options)
+    inside = curve.inside
+    colour = display.line_[0].get_color()
+    fill = {"color": colour, "alpha": 0.18, "linewidth": 0}
+    shade = display.ax_.fill_between(x[inside], band.low[inside], band.high[inside], **fill)
+    words = [result.calibrator.name, f"{100 * band.level:g} % at each score"]
+    legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
+    return display
+
+
+draws(MapInference, _draw)

@@ -132,7 +132,7 @@ def _numbered(parts: Iterable[Any]) -> dict[str, Any]:
 def _from_sequence(scores: Sequence[Any]) -> list[Any]:
     """Members in a list; a table written as a list of rows is noticed where it has more rows than members."""
     if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in scores):
-        refuse("a list of members must hold one array per member", f"numbers: {listed(map(plain, scores), 3)}", _FORMS)
+        refuse("a list of members must hold one array per member", listed(map(plain, scores), 3), _FORMS)
     written = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in scores)
     if written and len({len(part) for part in scores}) == 1 and 1 < len(scores[0]) < len(scores):
         refuse(
@@ -147,7 +147,8 @@ def _from_array(scores: Any) -> list[FloatArray]:
     """Members in an array with the rows first: (n, M) or (n, M, K)."""
     array = np.asarray(scores)
     if array.ndim not in (2, 3):
-        refuse("an array of members must have shape (n, M) or (n, M, K)", f"shape {array.shape}", _FORMS)
+        what = f"shape {array.shape}" if array.ndim else type(scores).__name__
+        refuse("an array of members must have shape (n, M) or (n, M, K)", what, _FORMS)
     n, m = array.shape[:2]
     if 1 < n < m:
         refuse(

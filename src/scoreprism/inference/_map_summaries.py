@@ -1,0 +1,236 @@
+"""Summaries of how far a parametric map is from the identity: values, gradients, and intervals that hold near it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism.decomposition._summary import encode
+from scoreprism.inference._estimating import Sandwich, Scheme
+from scoreprism.intervals import Interval
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import FloatArray, as_matrix
+
+#: Summaries by name.
+MAP_SUMMARIES = ("ici", "lcs", "rms", "reliability")
+#: Those that cannot be negative even after a correction that is not exact.
+_NORMS = ("ici", "rms")
+#: Angles at which a two-parameter ellipse is looked at, and steps of the search on larger ones.
+_ANGLES, _STEPS = 32, 12
+
+#: Rows of a summary from S and g(S), and how to get their gradients in g(S), which are not always wanted.
+Rows = Callable[[FloatArray, FloatArray], tuple[FloatArray, Callable[[], FloatArray]]]
+
+
+@dataclass(frozen=True, repr=False)
+class MapSummary:
+    """
+    A summary of a recalibration map over the scores, with its interval.
+
+    Made by `MapInference.summary`.
+
+    Attributes
+    ----------
+    kind : str
+        What is summarised.
+    value : float
+        The estimate: plug-in minus bias. "lcs" and "reliability" may come out below 0, where there is nothing.
+    std_error : float
+        Delta method: from the parameters and from the sampling of the scores.
+    plugin : float
+        The mean over the rows at the fitted parameters.
+    bias : float
+        By how much the noise of the parameters raises the plug-in, in second order.
+    interval : Interval
+        Confidence interval.
+    degenerate : bool
+        Whether the identity map is not rejected, where the delta method breaks down.
+    notes : tuple of str
+        What a reader must know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.inference import map_inference
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(2000)
+    >>> found = map_inference("platt", rng.random(2000) < s**2, s).summary("ici")
+    >>> bool(found.interval.low < 1 / 6 < found.interval.high)      # ∫ s − s² ds
+    True
+    """
+
+    kind: str
+    value: float
+    std_error: float
+    plugin: float
+    bias: float
+    interval: Interval
+    degenerate: bool
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        All fields as plain values.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
+        found: dict[str, Any] = encode(asdict(self) | {"notes": list(self.notes)})
+        return found
+
+    def __repr__(self) -> str:
+        i = self.interval
+        head = f"{self.kind} {self.value:.5f}, {100 * i.level:g} % interval {i.low:.5f} to {i.high:.5f} ({i.method}); "
+        more = f"standard error {self.std_error:.5f}; plug-in {self.plugin:.5f}"
+        return "\n".join([head + more, *(f"  note: {note}" for note in self.notes)])
+
+
+def rows_of(kind: str, loss: ProperLoss | None) -> Rows:
+    """The rows of a summary."""
+    if kind == "ici":
+        return lambda s, g: (0.5 * np.abs(g - s).sum(axis=1), lambda: 0.5 * np.sign(g - s))
+    if loss is None:
+
+        def squares(s: FloatArray, g: FloatArray) -> tuple[FloatArray, Callable[[], FloatArray]]:
+            half = 0.5 if s.shape[1] == 2 else 1.0  # the binary form has one square, not two
+            return half * ((g - s) ** 2).sum(axis=1), lambda: 2.0 * half * (g - s)
+
+        return squares
+
+    def divergences(s: FloatArray, g: FloatArray) -> tuple[FloatArray, Callable[[], FloatArray]]:
+        def slopes() -> FloatArray:  # ∂d(s, g)/∂g_j = ℓ(s, j) − ℓ(g, j), by Savage
+            every = [np.full(s.shape[0], j) for j in range(s.shape[1])]
+            return np.column_stack([loss.evaluate(s, y) - loss.evaluate(g, y) for y in every])
+
+        return loss.divergence(s, g), slopes
+
+    return divergences
+
+
+@dataclass(frozen=True)
+class Functional:
+    """The mean of a summary's rows as a function of the parameters."""
+
+    scheme: Scheme
+    score: FloatArray
+    weight: FloatArray
+    rows: Rows
+    root: bool
+
+    def look(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, gradient in the parameters, and the rows."""
+        total = float(self.weight.sum())
+        law = as_matrix(self.score)
+        values, slope = np.empty(self.weight.size), np.zeros(theta.size)
+        for part, g, design in self.scheme.blocks(self.score, theta):
+            values[part], slopes = self.rows(law[part], g)
+            up = slopes()
+            inner = (up - (up * g).sum(axis=1, keepdims=True)) * g
+            slope += np.einsum("n,nk,nkp->p", self.weight[part], inner, design, optimize=True)
+        mean = float(self.weight @ values) / total
+        if not self.root:
+            return mean, slope / total, values
+        size = math.sqrt(mean)
+        chain = 0.5 / size if size > 0.0 else 0.0
+        return size, chain * slope / total, size + chain * (values - mean)
+
+    def value(self, theta: FloatArray) -> float:
+        """The value alone."""
+        rows, _ = self.rows(as_matrix(self.score), self.scheme.law(self.score, theta))
+        mean = float(self.weight @ rows / self.weight.sum())
+        return math.sqrt(mean) if self.root else mean
+
+
+def spread_of(functional: Functional, found: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
+    """Value, total variance, and the part of it that the parameters alone do not make."""
+    value, slope, rows = functional.look(theta)
+    sampled = found.gather(functional.weight * (rows - value) / functional.weight.sum())
+    fitted = found.gather(found.influence @ slope)
+    total = found.factor * float((sampled + fitted) @ (sampled + fitted))
+    return value, total, max(total - found.factor * float(fitted @ fitted), 0.0)
+
+
+def noise_bias(functional: Functional, theta: FloatArray, root: FloatArray, value: float) -> float:
+    """Mean over normal parameters minus the value: exact for quadratic summaries (2p points, cubature of degree 3)."""
+    steps = math.sqrt(root.shape[1]) * root.T
+    return float(np.mean([functional.value(theta + sign * step) for step in steps for sign in (1.0, -1.0)]) - value)
+
+
+def reach(functional: Functional, theta: FloatArray, root: FloatArray, radius: float) -> tuple[float, float]:
+    """Smallest and largest value on the ellipsoid ``theta + radius · root · u``, ‖u‖ = 1."""
+    p = root.shape[1]
+    if p == 1:
+        units = np.array([[1.0], [-1.0]])
+    elif p == 2:
+        angle = 2.0 * np.pi * np.arange(_ANGLES) / _ANGLES
+        units = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    else:
+        return _search(functional, theta, root, radius)
+    values = [functional.value(theta + radius * root @ u) for u in units]
+    return min(values), max(values)
+
+
+def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius: float) -> tuple[float, float]:
+    """Up and down the gradient on the sphere, from the gradient at the centre and the axes."""
+    slope = root.T @ functional.look(theta)[1]
+    ends = []
+    for sign in (-1.0, 1.0):
+        best = []
+        for start in (slope, *np.eye(root.shape[1])[-2:], *-np.eye(root.shape[1])[-2:]):
+            u = sign * start / max(float(np.linalg.norm(start)), 1e-300)
+            for _ in range(_STEPS):
+                value, gradient, _ = functional.look(theta + radius * root @ u)
+                best.append(value)
+                step = u + sign * (root.T @ gradient) / max(float(np.linalg.norm(root.T @ gradient)), 1e-300)
+                u, before = step / max(float(np.linalg.norm(step)), 1e-300), u
+                if np.linalg.norm(u - before) < 1e-3:
+                    break
+        ends.append(min(best) if sign < 0.0 else max(best))
+    return ends[0], ends[1]
+
+
+def summarised(
+    functional: Functional, found: Sandwich, name: str, how: str, *, level: float, z: float, near: bool
+) -> MapSummary:
+    """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""
+    theta = functional.scheme.theta
+    with np.errstate(invalid="ignore", divide="ignore"):
+        plugin, variance, sampling = spread_of(functional, found, theta)
+    if not math.isfinite(plugin):
+        note = "infinite: a score of exactly 0 or 1 is recalibrated to something else"
+        nothing = Interval(math.nan, math.nan, level, how)
+        return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (note,))
+    root, _ = root_of(found.robust)
+    if how == "delta":
+        half = z * math.sqrt(variance)
+        low, high = plugin - half, plugin + half
+    else:
+        least, most = reach(functional, theta, root, z)
+        low = 0.0 if near else plugin - math.hypot(plugin - min(least, plugin), z * math.sqrt(sampling))
+        high = plugin + math.hypot(max(most, plugin) - plugin, z * math.sqrt(sampling))
+    bias = noise_bias(functional, theta, root, plugin)
+    value = max(plugin - bias, 0.0) if name in _NORMS else plugin - bias
+    ends = Interval(max(low, 0.0), high, level, how)
+    return MapSummary(name, value, math.sqrt(variance), plugin, bias, ends, near, _caution(how, level) if near else ())
+
+
+def _caution(method: str, level: float) -> tuple[str, ...]:
+    about = f"the identity map is not rejected at {100 * (1 - level):.3g} %"
+    if method == "delta":
+        return (f"{about}: the delta method breaks down there, and so does this interval. Use method='profile'",)
+    return (f"{about}: the lower end is 0, and the standard error is no guide",)
+
+
+def root_of(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """R with R Rᵀ = covariance, one column per direction that varies (the largest last), and W with RᵀW = 1."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))[:, None]
+    values, vectors = np.linalg.eigh(covariance / (scale * scale.T))
+    kept = values > 1e-9 * values[-1]
+    sizes = np.sqrt(values[kept])
+    return scale * vectors[:, kept] * sizes, vectors[:, kept] / sizes / scale
