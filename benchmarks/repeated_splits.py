@@ -121,7 +121,10 @@ def run_size(quick: bool, jobs: int) -> None:
     runs, n, count = (40 if quick else 400), 300, 30
     metrics = ("raw", "recalibrated", "reliability_plugin", "reliability")
     first, second = make_column_transformer(("passthrough", [0])), make_column_transformer(("passthrough", [1]))
-    models = {"first": make_pipeline(first, LogisticRegression()), "second": make_pipeline(second, LogisticRegression())}
+    models = {
+        "first": make_pipeline(first, LogisticRegression()),
+        "second": make_pipeline(second, LogisticRegression()),
+    }
     pvalues = {metric: [] for metric in metrics}
     means, variances = {metric: [] for metric in metrics}, {metric: [] for metric in metrics}
     for run in range(runs):

@@ -313,9 +313,7 @@ def _double_use(table: Long, metric: str) -> list[str]:
     return [note]
 
 
-def _family(
-    deltas: dict[str, FloatArray], loss: str, alternative: str, level: float, ratio: float
-) -> list[PairedLine]:
+def _family(deltas: dict[str, FloatArray], loss: str, alternative: str, level: float, ratio: float) -> list[PairedLine]:
     """One line for each method, p-values corrected over all of them."""
     signed = {name: wilcoxon_p(delta, alternative) for name, delta in deltas.items()}
     tested = {name: corrected_t(delta, alternative, level, ratio) for name, delta in deltas.items()}

@@ -50,7 +50,9 @@ class Combiner:
             if k == 2 and law.shape == (scores.shape[0], 2):
                 law = law[:, 1]
             if law.shape != wanted:
-                refuse(f"the ensemble {self.name!r} must return shape {wanted}", f"{law.shape}", "Correct the function.")
+                refuse(
+                    f"the ensemble {self.name!r} must return shape {wanted}", f"{law.shape}", "Correct the function."
+                )
             return law
 
         return law_of
@@ -145,15 +147,15 @@ def _combiner(name: object, kind: Any) -> Combiner:
         return Combiner(name, average) if _named(kind) == "average" else Combiner(name, None, stacker())
     if all(hasattr(kind, method) for method in ("fit", "predict_proba", "get_params")):
         return Combiner(name, None, kind)
-    if callable(kind) and not isinstance(kind, type):
-        return Combiner(name, kind)
-    rule = f"ensemble {name!r} must be one of {', '.join(ENSEMBLES)}, a function of scores, or a classifier"
-    refuse(rule, f"{kind!r}"[:80], "For example 'stacking'.")
+    if not callable(kind) or isinstance(kind, type):
+        rule = f"ensemble {name!r} must be one of {', '.join(ENSEMBLES)}, a function of scores, or a classifier"
+        refuse(rule, f"{kind!r}"[:80], "For example 'stacking'.")
+    return Combiner(name, kind)
 
 
 def fit_model(model: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, seed: Sequence[int]) -> Any:
     """A copy of a model, fitted on labels as they came; what is random in it and has no seed gets one."""
-    return fit_foreign(model, X, labels, weight, seed, _ENCODE)  # type: ignore[arg-type]
+    return fit_foreign(model, X, labels, weight, seed, _ENCODE)
 
 
 def read_law(fitted: Any, X: Any, classes: NDArray[Any], name: str) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,16 +128,19 @@ def draw_split(rows: Rows, sizes: tuple[int, int, int], *, stratify: bool, halve
         With the number of draws that were thrown away.
     """
     rng = np.random.default_rng([*seed, ROWS])
-    lacking: NDArray[Any] = rows.classes[:0]
     for redraws in range(_DRAWS):
-        parts = _cut(rows, np.arange(rows.n), sizes, rng, stratify=stratify)
-        lacking = np.concatenate([rows.missing(parts[0]), rows.missing(parts[1], PAIR), rows.missing(parts[2])])
-        if lacking.size:
-            continue
-        halved = halve(rows, parts[1], seed, stratify=stratify) if halves else (parts[1], parts[1])
-        if halved is not None:
-            return Split(parts[0], *halved, parts[2], redraws)
-    _refuse_rare(rows, lacking, f"{_DRAWS} random draws without such a split")
+        train, calibration, test = _cut(rows, np.arange(rows.n), sizes, rng, stratify=stratify)
+        lacks = rows.missing(train).size + rows.missing(calibration, PAIR).size + rows.missing(test).size
+        halved = (calibration, calibration)
+        if halves and not lacks:
+            halved = halve(rows, calibration, seed, stratify=stratify) or halved
+            lacks = halved[0] is calibration
+        split = Split(train, *halved, test, redraws)
+        if not lacks:
+            break
+    else:
+        refuse(*_too_rare(rows, rows.classes[:0], f"{_DRAWS} random draws without such a split"))
+    return split
 
 
 def halve(
@@ -207,7 +210,7 @@ def parse_splits(splits: object, rows: Rows) -> list[tuple[IntArray, IntArray, I
         _require_apart(parts, number, rows.groups)
         for name, part, least in zip(PARTS, parts, (1, PAIR, 1), strict=True):
             if rows.missing(part, least).size:
-                _refuse_rare(rows, rows.missing(part, least), f"fewer than {least} in {name} of split {number}")
+                refuse(*_too_rare(rows, rows.missing(part, least), f"fewer than {least} in {name} of split {number}"))
         found.append((parts[0], parts[1], parts[2]))
     if not found:
         refuse(rule, "no split", "Pass at least one.")
@@ -219,7 +222,9 @@ def given_split(rows: Rows, parts: tuple[IntArray, IntArray, IntArray], seed: Se
     train, calibration, test = parts
     halved = halve(rows, calibration, seed, stratify=False) if halves else (calibration, calibration)
     if halved is None:
-        _refuse_rare(rows, rows.classes[:0], f"{_DRAWS} random halves of {calibration.size} calibration rows without")
+        refuse(
+            *_too_rare(rows, rows.classes[:0], f"{_DRAWS} random halves of {calibration.size} calibration rows without")
+        )
     return Split(train, *halved, test, 0)
 
 
@@ -251,12 +256,12 @@ def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | No
                 )
 
 
-def _refuse_rare(rows: Rows, lacking: NDArray[Any], what: str) -> NoReturn:
-    """Say which class is too rare to be everywhere."""
+def _too_rare(rows: Rows, lacking: NDArray[Any], what: str) -> tuple[str, str, str]:
+    """Which class is too rare to be everywhere: rule, what arrived, remedy."""
     counts = np.bincount(rows.codes[rows.held], minlength=len(rows.classes))
     label = lacking[0] if lacking.size else rows.classes[int(np.argmin(counts))]
     has = int(counts[rows.classes.tolist().index(label)])
-    refuse(
+    return (
         "every class must be in the training and test rows of every split, and twice in those of the calibrator",
         f"{what}, with {has} rows of class {plain(label)}",
         "Pass more rows, larger parts, stratify=True, or fewer classes.",

@@ -146,9 +146,9 @@ def repeated_splits(
         In the library of `X`, else polars. One row per split, method and loss: `raw` loss and `recalibrated` loss;
         `reliability_plugin`, mean d(S, Ĉ) as in the paper; `reliability`, debiased as by
         ``decompose(y, S, calibration=…)``; `lcs`, mean (S − Ĉ)²; `noise_floor`, the plug-in reliability that a
-        perfectly calibrated score would show at these sizes; numbers of rows (`n_calibration`: those of the
-        calibrator); `double_use`, whether ensemble and calibrator learned from the same rows; `redraws`, how many
-        random splits were thrown away because a part lacked a class.
+        perfectly calibrated score would show at these sizes; numbers of rows of the three parts (the calibrator gets
+        half of `n_calibration` under `independent_halves`); `double_use`, whether ensemble and calibrator learned
+        from the same rows; `redraws`, how many random splits were thrown away because a part lacked a class.
 
     See Also
     --------
@@ -233,7 +233,7 @@ class Study:
                 "split": r,
                 "method": name,
                 "n_train": int(split.train.size),
-                "n_calibration": int(split.calibration.size),
+                "n_calibration": int(split.calibration.size + self.halves * split.combining.size),
                 "n_test": int(split.test.size),
                 "double_use": twice,
                 "redraws": split.redraws,
@@ -323,5 +323,5 @@ def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
     if found:
         total = len({line["split"] for line in lines})
         where = listed((f"{key} in {count} of {total} splits" for key, count in found.items()), 6)
-        note = f"infinite losses, where a law gives probability 0 to what happened: {where}. Pass clip=1e-6 for finite ones"
+        note = f"a law gives probability 0 to what happened: infinite {where}. Pass clip=1e-6 for finite losses"
         warnings.warn(note, InfiniteLossWarning, stacklevel=outside())

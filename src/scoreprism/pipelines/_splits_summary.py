@@ -99,7 +99,7 @@ class SplitsSummary(Drawable, TermTable):
     def _footer(self) -> list[str]:
         if not self.double_use:
             return []
-        return ["* learned from the same rows as its calibrator: its reliability is flattered, and may fall below the floor."]
+        return ["* learned from the rows of its calibrator: its reliability is flattered, and may fall below the floor"]
 
 
 def _sd(values: FloatArray) -> float:
@@ -134,7 +134,8 @@ def splits_summary(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 1))
     >>> y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    >>> frame = repeated_splits({"logistic": LogisticRegression()}, X, y, n_splits=3, calibrator="platt", random_state=0)
+    >>> model = {"logistic": LogisticRegression()}
+    >>> frame = repeated_splits(model, X, y, n_splits=3, calibrator="platt", random_state=0)
     >>> splits_summary(frame).names
     ('logistic, log', 'logistic, brier')
     """
