@@ -1,13 +1,13 @@
 """Repeated splits, their summary and paired comparisons."""
 
 import json
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from benchmarks.repeated_splits import GLM, PAPER, german
 from scipy import stats
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.repeated_splits import GLM, PAPER, german
 from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
@@ -83,7 +82,7 @@ def test_a_split_worked_out_by_hand(rows):
         found = lines.filter(pl.col("loss") == "log").select("raw", "recalibrated", "reliability_plugin").row(0)
         assert found == pytest.approx((log, relog, kl), rel=1e-4 if name == "stacking" else 1e-9)
         found = lines.filter(pl.col("loss") == "brier").select("raw", "recalibrated", "lcs").row(0)
-        brier = (((on_test - y[test]) ** 2).mean(), ((c - y[test]) ** 2).mean(), ((c - on_test) ** 2).mean())
+        brier = (((s - y[test]) ** 2).mean(), ((kept - y[test]) ** 2).mean(), ((c - on_test) ** 2).mean())
         assert found == pytest.approx(brier, rel=1e-4 if name == "stacking" else 1e-9, abs=1e-9)
     assert frame["double_use"].to_list() == [False] * 6 + [True] * 2
 
@@ -239,7 +238,7 @@ def test_groups_stay_together(rows):
     groups = np.random.default_rng(0).integers(0, 40, 300)
     for train, _, calibration, test in numbered(rows, groups=groups):
         parts = [set(groups[part]) for part in (train, calibration, test)]
-        assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+        assert sum(map(len, parts)) == len(set(groups))
         assert abs(train.size - 180) < 40
 
 
@@ -258,7 +257,9 @@ def test_splits_that_lack_a_class_are_drawn_again_and_counted():
     y[:8] = 1
     frame = repeated_splits({"m": GaussianNB()}, X, y, n_splits=10, clip=1e-6, **QUICK)
     assert frame["redraws"].max() > 0
-    with pytest.raises(InputError, match=r"100 random draws without such a split, with 3 rows of class 1\. Pass more"):
+    with pytest.raises(
+        InputError, match=r"100 random draws without such a split, with 3 rows of class True\. Pass more"
+    ):
         repeated_splits({"m": GaussianNB()}, X, np.arange(60) < 3, pos_label=True, **QUICK)
 
 
@@ -318,7 +319,7 @@ def test_labels_may_be_words(rows):
     X, y = rows
     words = np.where(y == 1, "bad", "good")
     assert quick((X, words)).drop("split").equals(quick((X, 1 - y)).drop("split"))
-    cost = get_loss("cost-weighted", c_fp=1.0, c_fn=5.0)
+    cost = get_loss("cost-weighted", fp=1.0, fn=5.0)
     with pytest.raises(InputError, match=r"pos_label must be given where a loss treats the classes differently"):
         quick((X, words), losses=[cost])
     bad = quick((X, words), losses=[cost], pos_label="bad")
@@ -338,12 +339,14 @@ def test_integer_weights_on_the_test_rows_are_repetitions(rows):
 
 
 def test_weights_reach_models_and_calibrator(rows):
-    X, y = rows
-    weight = np.where(y == 1, 5.0, 1.0)
-    weighted = quick(rows, sample_weight=weight)
+    weight = np.where(rows[1] == 1, 5.0, 1.0)
+    bare, weighted, scaled = (
+        repeated_splits({"bayes": GaussianNB()}, *rows, n_splits=3, sample_weight=one, **QUICK)
+        for one in (None, weight, 0.1 * weight)
+    )
     for column in ("raw", "recalibrated", "lcs"):
-        assert not np.allclose(weighted[column], quick(rows)[column], atol=1e-3)
-    assert np.allclose(weighted["recalibrated"], quick(rows, sample_weight=0.1 * weight)["recalibrated"], atol=1e-6)
+        assert not np.allclose(weighted[column], bare[column], atol=1e-3)
+        assert np.allclose(weighted[column], scaled[column], atol=1e-8)
 
 
 def test_three_classes():
@@ -370,8 +373,8 @@ def test_infinite_losses_are_infinite_and_counted(rows):
     with pytest.warns(InfiniteLossWarning, match=r"infinite raw log loss of tree in 3 of 3 splits\. Pass clip=1e-6"):
         frame = repeated_splits(tree, *rows, n_splits=3, **QUICK)
     log = frame.filter(pl.col("loss") == "log")
-    assert np.isinf(log["raw"]).all()
-    assert np.isfinite(frame.filter(pl.col("loss") == "brier")["raw"]).all()
+    assert log["raw"].is_infinite().all()
+    assert frame.filter(pl.col("loss") == "brier")["raw"].is_finite().all()
     textbook = IsotonicCalibrator(interpolation="step", shrink=False, clip=0)
     with pytest.warns(InfiniteLossWarning, match=r"recalibrated log loss"):
         frame = quick(rows, calibrator=textbook, ensembles=(), n_splits=5)
@@ -503,20 +506,20 @@ def test_holm_is_that_of_statsmodels():
 
 
 def test_ties_and_zeros():
-    """R 4: wilcox.test(c(0, 0, -1, -1, 2, -3, -4), alternative = "less", exact = FALSE)$p.value is 0.1721."""
     delta = np.array([0.0, 0.0, -1.0, -1.0, 2.0, -3.0, -4.0])
-    # ranks 1.5, 1.5, 3, 4, 5 without the zeros: V = 3, mean 7.5, variance (5·6·11 − ½·(2³−2))/24 = 13.625
-    normal = stats.norm.cdf((3 - 7.5 + 0.5) / np.sqrt(13.625))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        approx = stats.wilcoxon(delta, alternative="less", correction=True, method="approx").pvalue
-    assert approx == pytest.approx(normal)
     found = paired_comparison(long({"a": np.zeros(7), "b": delta}), "a", "score", test_ratio=0.25)
     assert (found["b"].ties, found["b"].win_rate) == (2, 4 / 7)
     assert "57 % (2 ties)" in repr(found)
     same = paired_comparison(long({"a": delta, "b": delta}), "a", "score", test_ratio=0.25)["b"]
     assert (same.wilcoxon_p, same.t_p, same.low, same.high, same.ties) == (1.0, 1.0, 0.0, 0.0, 7)
     assert wilcoxon_p(-np.arange(1.0, 11.0), "less") == pytest.approx(2.0**-10)  # all ten signs alike
+
+
+def test_many_splits_with_ties_use_the_normal_law_of_textbooks():
+    """Sixty differences −1, forty +1 and ten zeros, which are dropped: all ranks are 50.5."""
+    delta = np.repeat([-1.0, 1.0, 0.0], [60, 40, 10])
+    # V = 40·50.5 = 2020, mean 2525, variance 100·50.5²/4 as for signs alone; half a step for continuity
+    assert wilcoxon_p(delta, "less") == pytest.approx(stats.norm.cdf((2020 - 2525 + 0.5) / (50.5 * 5)))
 
 
 def test_the_ratio_counts_calibration_rows_as_training(scores):
@@ -644,10 +647,10 @@ def test_the_helper_glm_is_a_logistic_regression_without_penalty(rows):
 
 def test_german_credit_in_small():
     """Ten of the paper's splits with small forests: within three standard errors and the tolerances of the means."""
-    frame = german(10, 30, noise_floor=2).query("method != 'forest'")
+    frame = german(10, 30, noise_floor=2).groupby(["loss", "method"])
     for (loss, column), cells in PAPER.items():
         for method in ("glm", "average", "stacking"):
-            values = frame.query("loss == @loss and method == @method")[column].to_numpy()
+            values = frame.get_group((loss, method))[column].to_numpy()
             mean, tolerance = cells[method]
             assert abs(values.mean() - mean) < tolerance + 3 * values.std(ddof=1) / np.sqrt(10)
 

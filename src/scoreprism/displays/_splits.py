@@ -113,8 +113,16 @@ def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float
     return low - room, high + room, int(np.sum((values < low - room) | (values > high + room)))
 
 
-def _beyond(count: int) -> str:
-    return f"\n{count} split{'s' * (count > 1)} beyond the edges drawn there" if count else ""
+def _beyond(count: int) -> list[str]:
+    return [f"{count} split{'s' * (count > 1)} beyond the edges drawn there"] if count else []
+
+
+def _label(axes: Canvas, *lines: str) -> int:
+    """The label of the axis, on lines that the figure has room for; how many beyond the first."""
+    width = max(int(12 * root_figure(axes).get_size_inches()[0]) - 12, 20)
+    text = "\n".join(wrapped(line, width) for line in lines)
+    axes.set_xlabel(text)
+    return text.count("\n")
 
 
 class PairedDisplay(Strips):
@@ -183,10 +191,10 @@ class PairedDisplay(Strips):
             self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
             of = f" ({chosen})" if chosen else ""
             what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
-            axes.set_xlabel(f"{what}{_beyond(beyond)}")
+            more = _label(axes, what, *_beyond(beyond))
             parts = {f"one of {lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
             parts[f"{100 * self.comparison.level:g} % interval"] = self.interval_
-            _explain(axes, inks, parts, bool(beyond))
+            _explain(axes, inks, parts, more)
         return self
 
     def _row(
@@ -293,11 +301,11 @@ class SplitsDisplay(Strips):
             self._names(axes, [f"{name} *" if name in self.summary.double_use else name for name in names])
             count = max(self.summary.n_splits[i] for i in lines)
             of = f" ({chosen})" if chosen else ""
-            star = "\n* learned from the rows of its calibrator" if set(names) & set(self.summary.double_use) else ""
-            axes.set_xlabel(f"reliability{of}{_beyond(beyond)}{star}")
+            star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.summary.double_use))
+            more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
             parts = {f"plug-in, one of {count} splits": self.cloud_, "mean plug-in": self.mean_}
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
-            _explain(axes, inks, parts, bool(star) + bool(beyond))
+            _explain(axes, inks, parts, more)
         return self
 
     def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
