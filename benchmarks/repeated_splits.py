@@ -1,4 +1,4 @@
-"""``python -m benchmarks.repeated_splits {german,size} [--quick]``: the paper's German credit protocol, and the size of tests.
+"""``python -m benchmarks.repeated_splits {german,size} [--quick] [--save FOLDER]``: the paper's German credit protocol, and the size of tests.
 
 german: 100 splits of 600/200/200 rows (permutations of seeds 0 to 99), logistic regression and random forest, their
 average and stack, textbook isotonic calibrator, everything clipped at 1e-6: the table of appendix D beside the paper's,
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -96,27 +97,43 @@ def german(count: int = 100, trees: int = 500, **options):
     return repeated_splits(german_models(trees), data.X, data.y, **(protocol | options))
 
 
-def run_german(quick: bool, jobs: int) -> None:
+def run_german(quick: bool, jobs: int, save: str | None) -> None:
     count, trees = (10, 50) if quick else (100, 500)
     for halves in (False, True):
         start = time.perf_counter()
         frame = german(count, trees, independent_halves=halves, n_jobs=jobs, noise_floor=20)
         print(f"\nindependent_halves={halves}: {count} splits, {trees} trees, {time.perf_counter() - start:.0f} s")
-        frame.to_csv(f"german_{'halves' if halves else 'paper'}.csv", index=False)
         print(splits_summary(frame))
-        means = frame.groupby(["loss", "method"])[["raw", "recalibrated", "reliability_plugin"]].mean()
-        for (loss, column), cells in PAPER.items():
-            for method, (mean, tolerance) in cells.items():
-                ours = means.loc[(loss, method), column]
-                far = "" if abs(ours - mean) <= tolerance else "   OUTSIDE"
-                print(f"  {loss:6}{column:20}{method:10}{ours:8.4f}  paper {mean:.3f} ± {tolerance}{far}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubleUseWarning)
-            for metric in ("recalibrated", "reliability_plugin", "reliability"):
+        for metric in ("recalibrated", "reliability_plugin", "reliability"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DoubleUseWarning)
                 print(paired_comparison(frame, "average", metric, loss="log"))
+        if not halves:
+            beside_paper(frame)
+            if save:
+                figures(frame, Path(save))
 
 
-def run_size(quick: bool, jobs: int) -> None:
+def beside_paper(frame) -> None:
+    """Our means, the paper's, and whether they agree within the tolerance."""
+    means = frame.groupby(["loss", "method"])[["raw", "recalibrated", "reliability_plugin"]].mean()
+    for (loss, column), cells in PAPER.items():
+        for method, (mean, tolerance) in cells.items():
+            ours = means.loc[(loss, method), column]
+            far = "" if abs(ours - mean) <= tolerance else "   OUTSIDE"
+            print(f"  {loss:6}{column:20}{method:10}{ours:8.4f}  paper {mean:.3f} ± {tolerance}{far}")
+
+
+def figures(frame, folder: Path) -> None:
+    """The figures of docs/splits.md."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DoubleUseWarning)
+        found = paired_comparison(frame, "average", "reliability_plugin", loss="log")
+    found.plot().figure_.savefig(folder / "paired-comparison.png", dpi=110)
+    splits_summary(frame).plot().figure_.savefig(folder / "repeated-splits.png", dpi=110)
+
+
+def run_size(quick: bool, jobs: int, _: str | None) -> None:
     """Two logistic regressions, each on one of two features that play the same part: no difference in the mean."""
     runs, n, count = (40 if quick else 400), 300, 30
     metrics = ("raw", "recalibrated", "reliability_plugin", "reliability")
@@ -155,8 +172,9 @@ def main() -> None:
     parser.add_argument("what", choices=("german", "size"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
-    arguments = parser.parse_args()
-    {"german": run_german, "size": run_size}[arguments.what](arguments.quick, arguments.jobs)
+    parser.add_argument("--save", help="folder for the figures of german")
+    given = parser.parse_args()
+    {"german": run_german, "size": run_size}[given.what](given.quick, given.jobs, given.save)
 
 
 if __name__ == "__main__":

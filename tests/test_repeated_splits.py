@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from benchmarks.repeated_splits import GLM, PAPER, german
 from scipy import stats
+from scipy.sparse import coo_array
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
@@ -313,6 +314,27 @@ def test_the_frame_is_of_the_library_of_the_features(rows, library):
 
 def _columns(library):
     return {"columns": ["a", "b", "c"]} if library is pd else {"schema": ["a", "b", "c"]}
+
+
+def test_sparse_features(rows):
+    X, y = rows
+    model = {"logistic": LogisticRegression(tol=1e-10)}
+    dense, sparse = (repeated_splits(model, x, y, n_splits=2, **QUICK) for x in (X, coo_array(X)))
+    assert np.allclose(dense["raw"], sparse["raw"], atol=1e-8)
+
+
+def test_ordered_categories_keep_their_order(rows):
+    """Ranked probability counts steps: b between a and c, or at the end, are two losses."""
+    X, y = rows
+    words = np.array(["c", "a", "b"])[y + (X[:, 0] > 1)]
+    options = QUICK | {"n_splits": 2, "losses": ["ranked-probability"], "calibrator": "temperature"}
+    frames = [
+        repeated_splits({"bayes": GaussianNB()}, X, pd.Categorical(words, order, ordered=True), **options)
+        for order in (["a", "b", "c"], ["b", "a", "c"])
+    ]
+    assert not np.allclose(frames[0]["raw"], frames[1]["raw"])
+    named = repeated_splits({"bayes": GaussianNB()}, X, words, classes=["b", "a", "c"], **options)
+    assert np.allclose(named["raw"], frames[1]["raw"])
 
 
 def test_labels_may_be_words(rows):

@@ -192,7 +192,7 @@ class PairedDisplay(Strips):
             of = f" ({chosen})" if chosen else ""
             what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
             more = _label(axes, what, *_beyond(beyond))
-            parts = {f"one of {lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
+            parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
             parts[f"{100 * self.comparison.level:g} % interval"] = self.interval_
             _explain(axes, inks, parts, more)
         return self
@@ -303,7 +303,7 @@ class SplitsDisplay(Strips):
             of = f" ({chosen})" if chosen else ""
             star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.summary.double_use))
             more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
-            parts = {f"plug-in, one of {count} splits": self.cloud_, "mean plug-in": self.mean_}
+            parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
             _explain(axes, inks, parts, more)
         return self

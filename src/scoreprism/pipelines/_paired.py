@@ -232,11 +232,11 @@ def paired_comparison(
 
     Notes
     -----
-    Wilcoxon's signed-rank test drops splits without a difference; up to 50 splits without ties it is exact, else
-    normal with a continuity correction (as R's ``wilcox.test``). It takes the splits for independent, which they are
-    not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of the differences with
-    1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train, those of the
-    calibrator as well: what matters is the share of rows that two splits have in common.
+    Wilcoxon's signed-rank test drops splits without a difference. Up to 50 splits without ties it is exact; many
+    splits get the normal law with a continuity correction, as in R's ``wilcox.test``. It takes the splits for
+    independent, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of
+    the differences with 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train,
+    those of the calibrator as well: what matters is the share of rows that two splits have in common.
 
     Examples
     --------

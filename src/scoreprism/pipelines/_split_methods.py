@@ -40,7 +40,7 @@ class Combiner:
         """The pool, after it has learned from the rows set aside for it."""
         if self.pool is not None:
             return self._checked(self.pool, k)
-        member = fit_foreign(self.learner, as_features(scores), codes, weight, (seed, key_of(self.name)))
+        member = fit_foreign(self.learner, as_features(scores), codes, weight, (seed, key_of(self.name)), _ENCODE)
         return lambda new: read_law(member, as_features(new), np.arange(k), self.name)
 
     def _checked(self, pool: Pool, k: int) -> Pool:

@@ -98,7 +98,7 @@ def repeated_splits(
     models : mapping of str to classifier
         Not fitted; copies are fitted on `X` and on `y` as they come. A ``random_state`` that is None gets a seed that
         depends on `random_state`, the split and the name of the model.
-    X : array-like or frame of shape (n, p)
+    X : array-like, frame or sparse matrix of shape (n, p)
         Features.
     y : array-like of shape (n,)
         Outcomes: any two (or K) sortable labels.
@@ -178,7 +178,7 @@ def repeated_splits(
     k = len(rows.classes)
     redraws = parse_count(noise_floor, "noise_floor", 0)
     study = Study(
-        X=X,
+        X=X.tocsr() if hasattr(X, "tocsr") else X,
         labels=labels,
         rows=rows,
         weight=parse_weights(sample_weight, rows.n, "y"),
@@ -255,8 +255,8 @@ class Study:
         for name, model in self.models.items():
             seed = (*self.seed_of(r), key_of(name))
             train = split.train
-            fitted = fit_model(model, take_rows(self.X, train), self.labels[train], self._weights(train), seed)
-            scores[name] = [read_law(fitted, take_rows(self.X, part), self.rows.classes, name) for part in parts]
+            fitted = fit_model(model, self._features(train), self.labels[train], self._weights(train), seed)
+            scores[name] = [read_law(fitted, self._features(part), self.rows.classes, name) for part in parts]
         members = [np.stack(column, axis=1) for column in zip(*scores.values(), strict=True)]
         laws = {name: (calibrating, testing) for name, (_, calibrating, testing) in scores.items()}
         for name, ensemble in self.ensembles.items():
@@ -265,6 +265,9 @@ class Study:
             pool = ensemble.fitted(members[0], codes, weight, self.judge.k, seeded)
             laws[name] = (pool(members[1]), pool(members[2]))
         return laws
+
+    def _features(self, part: IntArray) -> Any:
+        return self.X[part] if hasattr(self.X, "nnz") else take_rows(self.X, part)  # sparse matrices are no arrays
 
     def _weights(self, part: IntArray) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
@@ -286,7 +289,7 @@ def _rows(
     n = labels.shape[0]
     k = present.size if classes is None else max(int(parse_labels(classes, "classes").size), 2)
     law = GivenLaw("models", np.full((n, k), 1.0 / k))
-    outcomes = parse_outcomes(labels, [law], pos_label=pos_label, classes=classes)
+    outcomes = parse_outcomes(y, [law], pos_label=pos_label, classes=classes)
     lopsided = [str(loss) for loss in losses if not loss.symmetric]
     told = pos_label is not None or classes is not None or set(present.tolist()) in ({0, 1}, {-1, 1})
     if k == 2 and lopsided and not told:
