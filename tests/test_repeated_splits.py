@@ -22,7 +22,7 @@ from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired import corrected_t, holm, wilcoxon_p
+from scoreprism.pipelines._paired_tests import corrected_t, holm, wilcoxon_p
 from scoreprism.pipelines._split_rows import parse_sizes
 from tests.test_displays import collisions
 
@@ -392,13 +392,15 @@ def test_three_classes():
 
 def test_infinite_losses_are_infinite_and_counted(rows):
     tree = {"tree": DecisionTreeClassifier()}
-    with pytest.warns(InfiniteLossWarning, match=r"infinite raw log loss of tree in 3 of 3 splits\. Pass clip=1e-6"):
+    with pytest.warns(
+        InfiniteLossWarning, match=r"infinite raw \(log\) of tree in 3 of 3 splits, rel.*3 of 3 splits\. Pass clip=1e-6"
+    ):
         frame = repeated_splits(tree, *rows, n_splits=3, **QUICK)
     log = frame.filter(pl.col("loss") == "log")
     assert log["raw"].is_infinite().all()
     assert frame.filter(pl.col("loss") == "brier")["raw"].is_finite().all()
     textbook = IsotonicCalibrator(interpolation="step", shrink=False, clip=0)
-    with pytest.warns(InfiniteLossWarning, match=r"recalibrated log loss"):
+    with pytest.warns(InfiniteLossWarning, match=r"infinite recalibrated \(log\) of"):
         frame = quick(rows, calibrator=textbook, ensembles=(), n_splits=5)
     lost = frame.filter(pl.col("recalibrated").is_infinite())
     assert len(lost)
@@ -469,6 +471,8 @@ def test_bad_data(rows):
     X, y = rows
     with pytest.raises(InputError, match=r"X and y must have the same number of rows; got 299 and 300"):
         repeated_splits(MODELS, X[1:], y, **QUICK)
+    with pytest.raises(InputError, match=r"the calibrator must have at least 5 rows in every split; got 4"):
+        repeated_splits(MODELS, X[:20], np.arange(20) % 2, **QUICK)
     with pytest.raises(InputError, match=r"y must hold at least two classes; got one class, 0"):
         repeated_splits(MODELS, X, 0 * y, **QUICK)
     words = np.where(X > 0, "up", "down")

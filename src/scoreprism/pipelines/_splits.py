@@ -27,7 +27,7 @@ from scoreprism._validation import (
     refuse,
     require_rows,
 )
-from scoreprism.crossfit import run_all
+from scoreprism.crossfit import REFITS, run_all
 from scoreprism.estimation._decompose import _parse_losses
 from scoreprism.estimation._parse import _require_jobs
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
@@ -199,6 +199,7 @@ def repeated_splits(
         tasks = [
             (r, given_split(rows, parts, study.seed_of(r), halves=study.halves)) for r, parts in enumerate(triples)
         ]
+    _require_enough(tasks)
     found = [line for lines in run_all(study.run, tasks, n_jobs, "splits") for line in lines]
     _warn_of_infinities(found)
     return make_frame({column: [line[column] for line in found] for column in COLUMNS}, backend_of(X))
@@ -305,6 +306,14 @@ def _random_part(study: Study, counts: tuple[int, int, int], stratify: bool, r: 
     return draw_split(study.rows, counts, stratify=stratify, halves=study.halves, seed=study.seed_of(r))
 
 
+def _require_enough(tasks: Sequence[tuple[int, Split]]) -> None:
+    """The calibrator is refitted without each of some blocks of its rows."""
+    least = min(int(split.calibration.size) for _, split in tasks)
+    if least < REFITS:
+        rule = f"the calibrator must have at least {REFITS} rows in every split"
+        refuse(rule, f"{least}", "Pass more rows, or a larger part for it in sizes.")
+
+
 def _length(X: Any) -> int:
     return int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
 
@@ -319,12 +328,12 @@ def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
     """Infinite losses are reported as such; say where, once."""
     found: dict[str, int] = {}
     for line in lines:
-        for column in ("raw", "recalibrated"):
+        for column in ("raw", "recalibrated", "reliability_plugin"):
             if np.isinf(line[column]):
-                key = f"{column} {line['loss']} loss of {line['method']}"
+                key = f"{column} ({line['loss']}) of {line['method']}"
                 found[key] = found.get(key, 0) + 1
     if found:
         total = len({line["split"] for line in lines})
         where = listed((f"{key} in {count} of {total} splits" for key, count in found.items()), 6)
-        note = f"a law gives probability 0 to what happened: infinite {where}. Pass clip=1e-6 for finite losses"
+        note = f"a law gives probability 0 to what happened, or may happen: infinite {where}. Pass clip=1e-6"
         warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
