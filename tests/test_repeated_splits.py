@@ -217,13 +217,13 @@ class Counting(GaussianNB):
 
 
 def numbered(rows, **options):
-    """Row numbers of train, combining, calibration and test, split by split."""
+    """Row numbers of train, combining (if apart), calibration and test, split by split."""
     X, y = rows
     Counting.seen = []
     wide = np.column_stack([X, np.arange(len(X))])
     repeated_splits({"m": Counting()}, wide, y, losses="brier", **(QUICK | {"n_splits": 4} | options))
-    found = [part.astype(int) for part in Counting.seen]
-    return [found[i : i + 4] for i in range(0, len(found), 4)]
+    found, size = [part.astype(int) for part in Counting.seen], 4 if options.get("independent_halves") else 3
+    return [found[i : i + size] for i in range(0, len(found), size)]
 
 
 def test_parts_are_disjoint_and_halves_divide_the_calibration_rows(rows):
@@ -231,13 +231,14 @@ def test_parts_are_disjoint_and_halves_divide_the_calibration_rows(rows):
         together = np.concatenate([train, combining, calibration, test])
         assert np.array_equal(np.sort(together), np.arange(300))
         assert combining.size == calibration.size == 30
-    for _, combining, calibration, _ in numbered(rows):
-        assert np.array_equal(combining, calibration)
+    for parts in numbered(rows):
+        assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(300))
+        assert [part.size for part in parts] == [180, 60, 60]
 
 
 def test_groups_stay_together(rows):
     groups = np.random.default_rng(0).integers(0, 40, 300)
-    for train, _, calibration, test in numbered(rows, groups=groups):
+    for train, calibration, test in numbered(rows, groups=groups):
         parts = [set(groups[part]) for part in (train, calibration, test)]
         assert sum(map(len, parts)) == len(set(groups))
         assert abs(train.size - 180) < 40
@@ -245,7 +246,7 @@ def test_groups_stay_together(rows):
 
 def test_stratified_parts_have_equal_shares(rows):
     y = rows[1]
-    for train, _, calibration, test in numbered(rows, stratify=True):
+    for train, calibration, test in numbered(rows, stratify=True):
         for part in (train, calibration, test):
             assert abs(y[part].sum() - y.mean() * part.size) <= 1.0
     loose = [abs(y[test].mean() - y.mean()) for *_, test in numbered(rows)]

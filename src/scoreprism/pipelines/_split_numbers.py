@@ -13,7 +13,7 @@ from scoreprism._validation import refuse
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.crossfit import FittedLaw, no_crossfit
 from scoreprism.decomposition._rows import Sheet, mean_loss, spread
-from scoreprism.estimation._chain import Problem, calibrate
+from scoreprism.estimation._chain import Problem, calibrate, calibrated_by
 from scoreprism.estimation._learners import MapLearner, parse_calibrator
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss, get_loss
@@ -130,7 +130,7 @@ class Judge:
             One for each loss.
         """
         problem = self._problem(calibration, test, seed)
-        fitted = calibrate(problem, {}).winner.fitted
+        fitted = self._fitted(problem)
         floors = self._floors(problem, test, seed)
         lcs = mean_loss(get_loss("brier").divergence(test.law, fitted.law), test.weight)
         return [
@@ -151,6 +151,11 @@ class Judge:
             seed=int(np.random.default_rng(seed).integers(2**62)),
             n_jobs=None,
         )
+
+    def _fitted(self, problem: Problem) -> FittedLaw:
+        """The law C of `decompose`; a single map needs no likelihoods to be mixed by."""
+        one = len(self.maps) == 1
+        return (calibrated_by(problem, self.maps[0]) if one else calibrate(problem, {}).winner).fitted
 
     def _terms(self, loss: ProperLoss, test: Scored, fitted: FittedLaw) -> dict[str, float]:
         """Losses before and after, and the reliability between them: plug-in and debiased."""
@@ -200,7 +205,7 @@ class Judge:
     def _law(self, problem: Problem) -> FloatArray:
         """The fitted map on the test rows; refits that only the spread needs are left out where one map is fitted."""
         if len(self.maps) > 1:
-            return calibrate(problem, {}).winner.fitted.law
+            return self._fitted(problem).law
         rows = problem.calibration
         assert rows is not None  # noqa: S101
         return self.maps[0].shared(rows).fitted(rows)(problem.data.score)

@@ -251,7 +251,7 @@ class Study:
 
     def _laws(self, r: int, split: Split) -> dict[str, tuple[FloatArray, FloatArray]]:
         """What every method says of the calibrator's rows and of the test rows."""
-        parts = (split.combining, split.calibration, split.test)
+        parts = (*((split.combining,) if self.halves else ()), split.calibration, split.test)
         scores: dict[str, list[FloatArray]] = {}
         for name, model in self.models.items():
             seed = (*self.seed_of(r), key_of(name))
@@ -259,12 +259,12 @@ class Study:
             fitted = fit_model(model, self._features(train), self.labels[train], self._weights(train), seed)
             scores[name] = [read_law(fitted, self._features(part), self.rows.classes, name) for part in parts]
         members = [np.stack(column, axis=1) for column in zip(*scores.values(), strict=True)]
-        laws = {name: (calibrating, testing) for name, (_, calibrating, testing) in scores.items()}
+        laws = {name: (found[-2], found[-1]) for name, found in scores.items()}
         for name, ensemble in self.ensembles.items():
             codes, weight = self.rows.codes[split.combining], self._weights(split.combining)
             seeded = int(np.random.default_rng(self.seed_of(r)).integers(2**31))
             pool = ensemble.fitted(members[0], codes, weight, self.judge.k, seeded)
-            laws[name] = (pool(members[1]), pool(members[2]))
+            laws[name] = (pool(members[-2]), pool(members[-1]))
         return laws
 
     def _features(self, part: IntArray) -> Any:
