@@ -17,8 +17,8 @@ from scoreprism.pipelines._split_frames import Long, read_long, side_by_side
 from scoreprism.simplex import FloatArray
 
 _OVERLAP = (
-    "splits share rows: the Wilcoxon test treats them as independent and rejects far too often; "
-    "the corrected t-test (Nadeau & Bengio 2003) and the interval allow for it"
+    "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
+    "corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are cautious for small reliabilities"
 )
 
 
@@ -233,7 +233,9 @@ def paired_comparison(
     splits get the normal law with a continuity correction, as in R's ``wilcox.test``. It takes the splits for
     independent, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of
     the differences with 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train,
-    those of the calibrator as well: what matters is the share of rows that two splits have in common.
+    those of the calibrator as well: what matters is the share of rows that two splits have in common. Losses of
+    splits are correlated about as much as this says. The reliability of nearly calibrated scores is hardly correlated
+    (it is quadratic in what splits share), and the corrected test then rejects too rarely (docs/splits.md).
 
     Examples
     --------
