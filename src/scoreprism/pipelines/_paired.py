@@ -18,7 +18,7 @@ from scoreprism.simplex import FloatArray
 
 _OVERLAP = (
     "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
-    "corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are cautious for small reliabilities"
+    "corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are too cautious for reliabilities"
 )
 
 
@@ -233,9 +233,9 @@ def paired_comparison(
     splits get the normal law with a continuity correction, as in R's ``wilcox.test``. It takes the splits for
     independent, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of
     the differences with 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train,
-    those of the calibrator as well: what matters is the share of rows that two splits have in common. Losses of
-    splits are correlated about as much as this says. The reliability of nearly calibrated scores is hardly correlated
-    (it is quadratic in what splits share), and the corrected test then rejects too rarely (docs/splits.md).
+    those of the calibrator as well: what matters is the share of rows that two splits have in common. Losses are
+    correlated about as much as this says; reliabilities, which contain the square of the calibrator's noise, much
+    less, so that the corrected test of them rejects too rarely (docs/splits.md has the figures).
 
     Examples
     --------

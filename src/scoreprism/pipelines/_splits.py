@@ -77,7 +77,7 @@ def repeated_splits(
     independent_halves: bool = False,
     stratify: bool = False,
     clip: float | None = None,
-    noise_floor: int = 10,
+    noise_floor: int = 5,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -123,7 +123,7 @@ def repeated_splits(
         Whether all parts have the same shares of classes.
     clip : float, optional
         Keep all laws at least this far from 0 before a loss is taken; nothing is clipped unless asked for.
-    noise_floor : int, default=10
+    noise_floor : int, default=5
         Number of redraws behind the noise floor; 0 leaves it out.
     sample_weight : array-like of shape (n,), optional
         Weights, for models, calibrator and means.
