@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from benchmarks.repeated_splits import GLM, PAPER, german
+from matplotlib.colors import to_rgb
 from scipy import stats
 from scipy.sparse import coo_array
 from sklearn.base import clone
@@ -661,6 +662,23 @@ def test_figures(rows):
     assert drawn.mean_[0].get_xdata()[0] == paired_comparison(frame, "average").lines[0].mean
     with pytest.raises(InputError, match="the figure shows reliability_plugin"):
         splits_summary(frame.drop("reliability_plugin")).plot()
+
+
+def test_figures_of_extreme_splits_long_names_and_dark_paper(scores):
+    wild = scores["good"].copy()
+    wild[[3, 7]] = 40.0, -60.0
+    named = {"base": scores["base"], "a gradient boosting machine with a very long name": wild, "same": scores["base"]}
+    found = paired_comparison(long(named), "base", "score", test_ratio=0.25)
+    display = found.plot()
+    assert "2 splits beyond the edges drawn there" in display.ax_.get_xlabel()
+    assert display.cloud_[0].get_xdata().max() <= display.ax_.get_xlim()[1]
+    assert collisions(display.figure_) == ([], [])
+    with plt.style.context("dark_background"):
+        dark = found.plot()
+    assert to_rgb(dark.mean_[0].get_color()) == to_rgb("#EEEEEE")
+    assert collisions(dark.figure_) == ([], [])
+    once = splits_summary(long({"a": [0.02], "b": [0.02]}, metric="reliability_plugin")).plot()
+    assert collisions(once.figure_) == ([], [])
 
 
 # ── the paper ───────────────────────────────────────────────────────────────────────────────────────
