@@ -670,7 +670,7 @@ def test_figures_of_extreme_splits_long_names_and_dark_paper(scores):
     named = {"base": scores["base"], "a gradient boosting machine with a very long name": wild, "same": scores["base"]}
     found = paired_comparison(long(named), "base", "score", test_ratio=0.25)
     display = found.plot()
-    assert "2 splits beyond the edges drawn there" in display.ax_.get_xlabel()
+    assert "2 splits beyond the edges, drawn there" in display.ax_.get_xlabel()
     assert display.cloud_[0].get_xdata().max() <= display.ax_.get_xlim()[1]
     assert collisions(display.figure_) == ([], [])
     with plt.style.context("dark_background"):

@@ -114,7 +114,7 @@ def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float
 
 
 def _beyond(count: int) -> list[str]:
-    return [f"{count} split{'s' * (count > 1)} beyond the edges drawn there"] if count else []
+    return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
 
 
 def _label(axes: Canvas, *lines: str) -> int:
@@ -324,7 +324,8 @@ class SplitsDisplay(Strips):
         colour = inks.term("reliability")
         self._scatter(axes, row, column, limits, color=colour)
         edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": inks.paper, "markeredgewidth": 0.8, "zorder": 5}
-        self.mean_ += axes.plot(means[0], row, marker="D", markersize=6, color=inks.line("reliability"), **edge)
+        strong = inks.line("reliability") if inks.mode == "light" else colour
+        self.mean_ += axes.plot(means[0], row, marker="D", markersize=6, color=strong, **edge)
         if np.isfinite(means[1]):
             self.debiased_ += axes.plot(means[1], row, marker="o", markersize=6, color=inks.ink, **edge)
         if np.isfinite(means[2]):
