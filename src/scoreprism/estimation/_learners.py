@@ -58,7 +58,18 @@ def _columns(score: FloatArray) -> FloatArray:
     return score[:, None] if score.ndim == 1 else score
 
 
-def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray | None, seed: Sequence[int]) -> Any:
+#: What helps against a classifier that cannot read its features.
+_ENCODED = "Encode them in a pipeline, or use reference='auto', which takes categories and missing values."
+
+
+def fit_foreign(
+    estimator: Any,
+    table: Any,
+    codes: IntArray,
+    weight: FloatArray | None,
+    seed: Sequence[int],
+    remedy: str = _ENCODED,
+) -> Any:
     """A copy of a classifier, fitted on class codes; whatever is random in it and has no seed gets one."""
     fitted = clone(estimator)
     open_ = [name for name, value in fitted.get_params().items() if name.endswith("random_state") and value is None]
@@ -73,7 +84,7 @@ def fit_foreign(estimator: Any, table: Any, codes: IntArray, weight: FloatArray 
         refuse(
             f"{type(estimator).__name__} must be able to learn from these features",
             f"its own error: {error}",
-            "Encode them in a pipeline, or use reference='auto', which takes categories and missing values.",
+            remedy,
         )
 
 

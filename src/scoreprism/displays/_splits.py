@@ -1,0 +1,345 @@
+"""Figures of repeated splits: a row of points for each method, one point for each split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scoreprism._registry import draws
+from scoreprism._validation import parse_choice, refuse
+from scoreprism.displays._inputs import check_axes
+from scoreprism.displays._labels import legend, root_figure, wrapped
+from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.pipelines import PairedComparison, PairedLine, SplitsSummary
+from scoreprism.simplex import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Columns of the frame in words.
+_WORDS = {
+    "raw": "raw loss",
+    "recalibrated": "recalibrated loss",
+    "reliability_plugin": "plug-in reliability",
+    "reliability": "debiased reliability",
+    "noise_floor": "noise floor",
+    "lcs": "LCS",
+}
+#: Half the height of a cloud of points.
+_CLOUD = 0.22
+#: Points beyond the central quartiles by this many times their distance are drawn at the edge.
+_FAR = 4.0
+
+
+class Strips:
+    """
+    Rows of points, one for each method.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    cloud_ : list of Line2D
+        The splits of each method.
+
+    Examples
+    --------
+    >>> Strips().cloud_
+    []
+    """
+
+    ax_: Canvas
+    figure_: Figure
+
+    def __init__(self) -> None:
+        self.cloud_: list[Any] = []
+
+    @contextmanager
+    def _page(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
+        """Axes in the house style with a line for each row; new ones go away again if drawing fails."""
+        import matplotlib.pyplot as plt
+
+        with house_style():
+            own = ax is None
+            self.ax_ = plt.subplots(figsize=(5.6, 1.3 + 0.5 * rows), layout="constrained")[1] if own else check_axes(ax)
+            self.figure_ = self.ax_.figure
+            self.cloud_ = []
+            try:
+                inks = Inks.of(self.ax_)
+                yield self.ax_, inks
+                self.ax_.set_ylim(rows - 0.5, -0.5)
+                inks.dress(self.ax_)
+            except BaseException:
+                if own:
+                    plt.close(self.figure_)
+                raise
+        self.ax_.spines["left"].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
+
+    def _scatter(self, axes: Canvas, row: int, values: FloatArray, limits: tuple[float, float], **look: Any) -> None:
+        """One point for each split, apart from each other by a sequence that fills the height evenly."""
+        height = row + _CLOUD * (2.0 * (0.618034 * np.arange(values.size) % 1.0) - 1.0)
+        shown = np.clip(values, *limits)
+        style = {"linestyle": "none", "marker": "o", "markersize": 2.6, "markeredgewidth": 0, "alpha": 0.55}
+        self.cloud_ += axes.plot(shown, height, clip_on=False, **(style | look))
+
+    def _names(self, axes: Canvas, names: Sequence[str], below: Sequence[str] | None = None) -> None:
+        """Names of the rows, and what stands below them."""
+        width = 24
+        if root_figure(axes).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
+            margin = axes.get_window_extent().x0 / root_figure(axes).dpi
+            width, below = max(int(margin / 0.075) - 1, 8), None
+        words = [wrapped(name, width) for name in names]
+        if below is not None:
+            words = [f"{word}\n{more}" for word, more in zip(words, below, strict=True)]
+        axes.set_yticks(range(len(words)), words)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.cloud_)} methods)"
+
+
+def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float, float, int]:
+    """Limits that hold what must be seen and all splits but extreme ones, and how many these are."""
+    values = np.concatenate([column[np.isfinite(column)] for column in columns])
+    ends = [np.quantile(column, (0.25, 0.75)) for column in columns if column.size]
+    low = min(float(q[0] - _FAR * (q[1] - q[0])) for q in ends)
+    high = max(float(q[1] + _FAR * (q[1] - q[0])) for q in ends)
+    must = [value for value in seen if np.isfinite(value)]
+    low, high = min(max(low, float(values.min())), *must), max(min(high, float(values.max())), *must)
+    room = 0.03 * (high - low) or 0.01
+    return low - room, high + room, int(np.sum((values < low - room) | (values > high + room)))
+
+
+def _beyond(count: int) -> list[str]:
+    return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
+
+
+def _label(axes: Canvas, *lines: str) -> int:
+    """The label of the axis, on lines that the figure has room for; how many beyond the first."""
+    width = max(int(12 * root_figure(axes).get_size_inches()[0]) - 12, 20)
+    text = "\n".join(wrapped(line, width) for line in lines)
+    axes.set_xlabel(text)
+    return text.count("\n")
+
+
+class PairedDisplay(Strips):
+    """
+    Differences from a reference over the same splits: every split, the mean and its interval.
+
+    Parameters
+    ----------
+    comparison : PairedComparison
+        The numbers.
+
+    Attributes
+    ----------
+    comparison : PairedComparison
+        The numbers.
+    mean_, interval_ : list of Line2D
+        Means and intervals of the methods.
+    zero_ : Line2D
+        No difference.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.pipelines import paired_comparison
+    >>> frame = pl.DataFrame({"split": [0, 0, 1, 1], "method": ["a", "b"] * 2, "raw": [0.5, 0.4, 0.6, 0.4]})
+    >>> display = paired_comparison(frame, "a", "raw", test_ratio=0.25).plot()
+    >>> display.ax_.get_xlabel()
+    'Δ raw loss: method − a'
+    """
+
+    def __init__(self, comparison: PairedComparison) -> None:
+        super().__init__()
+        self.comparison = comparison
+        self.mean_: list[Any] = []
+        self.interval_: list[Any] = []
+        self.zero_: Any = None
+
+    def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        loss : str, optional
+            Which loss, the first by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        known = list(dict.fromkeys(line.loss for line in self.comparison.lines))
+        chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
+        lines = [line for line in self.comparison.lines if line.loss == chosen]
+        deltas = [self.comparison.differences[line.label] for line in lines]
+        seen = [0.0, *(end for line in lines for end in (line.low, line.high, line.mean))]
+        low, high, beyond = _limits(deltas, seen)
+        self.mean_, self.interval_ = [], []
+        with self._page(ax, len(lines)) as (axes, inks):
+            self.zero_ = axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
+            for row, (line, delta) in enumerate(zip(lines, deltas, strict=True)):
+                self._row(axes, inks, row, line, delta, (low, high))
+            axes.set_xlim(low, high)
+            self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
+            of = f" ({chosen})" if chosen else ""
+            what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
+            more = _label(axes, what, *_beyond(beyond))
+            parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
+            parts[f"{100 * self.comparison.level:g} % interval"] = self.interval_
+            _explain(axes, inks, parts, more)
+        return self
+
+    def _row(
+        self, axes: Canvas, inks: Inks, row: int, line: PairedLine, delta: FloatArray, limits: tuple[float, float]
+    ) -> None:
+        self._scatter(axes, row, delta, limits, color=inks.model(0)["color"])
+        if np.isfinite(line.low):
+            look: dict[str, Any] = {"color": inks.ink, "linewidth": 1.3, "marker": "|", "markersize": 6}
+            ends = axes.plot([line.low, line.high], [row, row], path_effects=inks.casing, **look)
+            self.interval_ += ends
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 5, "color": inks.ink}
+        self.mean_ += axes.plot(line.mean, row, markeredgecolor=inks.paper, markeredgewidth=0.8, zorder=5, **dot)
+
+
+def _verdict(line: PairedLine) -> str:
+    """Win rate and the corrected t-test in a few words."""
+    wins = f"{100 * line.win_rate:.0f} % wins"
+    p = line.t_p_holm
+    if np.isnan(p):
+        return wins
+    return f"{wins}, p < 0.001" if p < 1e-3 else f"{wins}, p = {p:.2g}"
+
+
+def _said(metric: str) -> str:
+    return _WORDS.get(metric, metric.replace("_", " "))
+
+
+def _explain(axes: Canvas, inks: Inks, parts: Mapping[str, Sequence[Any]], more: int) -> None:
+    """The legend; lower where the label of the axis has further lines."""
+    shown = {word: artists[0] for word, artists in parts.items() if artists}
+    drawn = legend(axes, inks, list(shown.values()), list(shown))
+    if more and root_figure(axes).get_layout_engine() is not None:
+        from matplotlib.transforms import ScaledTranslation
+
+        down = ScaledTranslation(0.0, -(36.0 + 12.0 * more) / 72.0, root_figure(axes).dpi_scale_trans)
+        drawn.set_bbox_to_anchor((0.0, 0.0), axes.transAxes + down)
+
+
+class SplitsDisplay(Strips):
+    """
+    Reliability of each method over repeated splits, against what a calibrated score would show.
+
+    Parameters
+    ----------
+    summary : SplitsSummary
+        The numbers.
+
+    Attributes
+    ----------
+    summary : SplitsSummary
+        The numbers.
+    mean_, debiased_, floor_ : list of Line2D
+        Mean plug-in reliability, mean debiased reliability and mean noise floor of the methods.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.pipelines import splits_summary
+    >>> frame = pl.DataFrame({"split": [0, 1], "method": ["a", "a"], "reliability_plugin": [0.02, 0.03]})
+    >>> splits_summary(frame).plot().ax_.get_xlabel()
+    'reliability'
+    """
+
+    def __init__(self, summary: SplitsSummary) -> None:
+        super().__init__()
+        self.summary = summary
+        self.mean_: list[Any] = []
+        self.debiased_: list[Any] = []
+        self.floor_: list[Any] = []
+
+    def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        loss : str, optional
+            Which loss, the first by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        known = list(dict.fromkeys(self.summary.losses))
+        chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
+        lines = [i for i, one in enumerate(self.summary.losses) if one == chosen]
+        plugin = self._column("reliability_plugin", lines)
+        if plugin is None or not all(np.isfinite(column).all() for column in plugin):
+            remedy = "Use the frame of repeated_splits, with clip=1e-6 where losses are infinite."
+            refuse("the figure shows reliability_plugin, which must be there and finite", "something else", remedy)
+        debiased, floor = (self._column(name, lines) for name in ("reliability", "noise_floor"))
+        means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]
+        low, high, beyond = _limits(plugin, [0.0, *(value for one in means for value in one)])
+        self.mean_, self.debiased_, self.floor_ = [], [], []
+        with self._page(ax, len(lines)) as (axes, inks):
+            axes.axvline(0.0, color=inks.faint, linewidth=0.8, zorder=0)
+            for row, column in enumerate(plugin):
+                self._row(axes, inks, row, column, [one[row] if one else np.nan for one in means], (low, high))
+            axes.set_xlim(low, high)
+            names = [self.summary.methods[i] for i in lines]
+            self._names(axes, [f"{name} *" if name in self.summary.double_use else name for name in names])
+            count = max(self.summary.n_splits[i] for i in lines)
+            of = f" ({chosen})" if chosen else ""
+            star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.summary.double_use))
+            more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
+            parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
+            parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
+            _explain(axes, inks, parts, more)
+        return self
+
+    def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
+        found = self.summary.values.get(name)
+        return None if found is None else [found[i] for i in lines]
+
+    def _row(
+        self,
+        axes: Canvas,
+        inks: Inks,
+        row: int,
+        column: FloatArray,
+        means: Sequence[float],
+        limits: tuple[float, float],
+    ) -> None:
+        colour = inks.term("reliability")
+        self._scatter(axes, row, column, limits, color=colour)
+        edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": inks.paper, "markeredgewidth": 0.8, "zorder": 5}
+        strong = inks.line("reliability") if inks.mode == "light" else colour
+        self.mean_ += axes.plot(means[0], row, marker="D", markersize=6, color=strong, **edge)
+        if np.isfinite(means[1]):
+            self.debiased_ += axes.plot(means[1], row, marker="o", markersize=6, color=inks.ink, **edge)
+        if np.isfinite(means[2]):
+            tick = {"color": inks.ink, "linewidth": 1.6, "solid_capstyle": "butt", "path_effects": inks.casing}
+            self.floor_ += axes.plot([means[2], means[2]], [row - 0.36, row + 0.36], zorder=4, **tick)
+
+
+def _draw_paired(result: PairedComparison, **options: Any) -> PairedDisplay:
+    return PairedDisplay(result).plot(**options)
+
+
+def _draw_splits(result: SplitsSummary, **options: Any) -> SplitsDisplay:
+    return SplitsDisplay(result).plot(**options)
+
+
+draws(PairedComparison, _draw_paired)
+draws(SplitsSummary, _draw_splits)

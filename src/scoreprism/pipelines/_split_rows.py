@@ -1,0 +1,268 @@
+"""Which rows train, calibrate and test in each of the repeated splits: drawn at random, or given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import listed, plain, refuse
+from scoreprism.simplex import FloatArray, IntArray
+
+#: What the parts of a split are called.
+PARTS = ("train", "calibration", "test")
+#: Draws of one split before giving up on every class in every part.
+_DRAWS = 100
+#: Rows of each class that a calibrator needs: its refits leave some out.
+PAIR = 2
+#: Purposes of random numbers within one split.
+ROWS, HALVES, LABELS = 0, 1, 2
+
+
+class Split(NamedTuple):
+    """Row numbers of one split; what the combiner learns on is the calibration part, or one half of it."""
+
+    train: IntArray
+    combining: IntArray
+    calibration: IntArray
+    test: IntArray
+    redraws: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """
+    What a split must respect.
+
+    Attributes
+    ----------
+    codes : integer array of shape (n,)
+        Classes.
+    classes : array of shape (K,)
+        Their labels.
+    held : boolean array of shape (n,)
+        Rows that have weight.
+    groups : integer array of shape (n,) or None
+        Rows that stay together.
+    """
+
+    codes: IntArray
+    classes: NDArray[Any]
+    held: NDArray[np.bool_]
+    groups: IntArray | None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[0])
+
+    def missing(self, rows: IntArray, least: int = 1) -> NDArray[Any]:
+        """Labels of the classes that some rows hold less often than `least`, among those with weight."""
+        counts = np.bincount(self.codes[rows[self.held[rows]]], minlength=len(self.classes))
+        return self.classes[counts < least]
+
+
+def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
+    """
+    The numbers of rows that train, calibrate and test.
+
+    Parameters
+    ----------
+    sizes : sequence of three numbers
+        Shares that sum to at most one, or numbers of rows.
+    n : int
+        Rows there are.
+
+    Returns
+    -------
+    tuple of int
+        Numbers of rows, each at least one.
+
+    Examples
+    --------
+    >>> parse_sizes((0.6, 0.2, 0.2), 1000), parse_sizes((50, 20, 20), 100)
+    ((600, 200, 200), (50, 20, 20))
+    """
+    rule = "sizes must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
+    remedy = "For example (0.6, 0.2, 0.2)."
+    given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
+    number = (int, float, np.integer, np.floating)
+    if len(given) != 3 or any(isinstance(v, bool) or not isinstance(v, number) or not v > 0 for v in given):
+        refuse(rule, plain(sizes), remedy)
+    if all(isinstance(v, (int, np.integer)) for v in given):
+        counts = [int(v) for v in given]
+    else:
+        if not sum(given) <= 1.0 + 1e-9:
+            refuse(rule, f"shares that sum to {plain(float(sum(given)))}", remedy)
+        ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(given, dtype=np.float64)))]
+        counts = np.diff(ends).tolist()
+    if min(counts) < 1 or sum(counts) > n:
+        refuse("sizes must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
+    train, calibration, test = counts
+    return train, calibration, test
+
+
+def draw_split(rows: Rows, sizes: tuple[int, int, int], *, stratify: bool, halves: bool, seed: Sequence[int]) -> Split:
+    """
+    One random split with every class in every part.
+
+    Parameters
+    ----------
+    rows : Rows
+        What it must respect.
+    sizes : tuple of int
+        Numbers of rows.
+    stratify : bool
+        Whether the classes have the same shares in all parts, up to rounding.
+    halves : bool
+        Whether combiner and calibrator get rows of their own.
+    seed : sequence of int
+        Of this split.
+
+    Returns
+    -------
+    Split
+        With the number of draws that were thrown away.
+    """
+    rng = np.random.default_rng([*seed, ROWS])
+    for redraws in range(_DRAWS):
+        train, calibration, test = _cut(rows, np.arange(rows.n), sizes, rng, stratify=stratify)
+        lacks = rows.missing(train).size + rows.missing(calibration, PAIR).size + rows.missing(test).size
+        halved = (calibration, calibration)
+        if halves and not lacks:
+            halved = halve(rows, calibration, seed, stratify=stratify) or halved
+            lacks = halved[0] is calibration
+        split = Split(train, *halved, test, redraws)
+        if not lacks:
+            break
+    else:
+        refuse(*_too_rare(rows, rows.classes[:0], f"{_DRAWS} random draws without such a split"))
+    return split
+
+
+def halve(
+    rows: Rows, calibration: IntArray, seed: Sequence[int], *, stratify: bool
+) -> tuple[IntArray, IntArray] | None:
+    """The calibration rows in two random halves that hold every class: for the combiner, and for the calibrator."""
+    rng = np.random.default_rng([*seed, HALVES])
+    half = calibration.size // 2
+    for _ in range(_DRAWS):
+        first, second = _cut(rows, calibration, (half, calibration.size - half), rng, stratify=stratify)
+        if not rows.missing(first).size and not rows.missing(second, PAIR).size:
+            return first, second
+    return None
+
+
+def _cut(
+    rows: Rows, among: IntArray, sizes: Sequence[int], rng: np.random.Generator, *, stratify: bool
+) -> list[IntArray]:
+    """Parts of about these sizes; exactly these where there are no groups."""
+    ends = np.cumsum(sizes)
+    if rows.groups is not None:
+        present, inverse = np.unique(rows.groups[among], return_inverse=True)
+        order = rng.permutation(present.size)
+        counts = np.bincount(inverse, minlength=present.size)[order]
+        part = np.empty(present.size, dtype=np.intp)
+        part[order] = np.searchsorted(ends, np.cumsum(counts) - 0.5 * counts)
+        return [among[part[inverse] == number] for number in range(len(sizes))]
+    order = among[rng.permutation(among.size)]
+    if stratify:
+        order = order[np.argsort(_ranks(rows.codes[order], rng), kind="stable")]
+    return [order[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Where each row stands in its class, from 0 to 1: a cut at any height takes the same share of every class."""
+    rank = np.empty(codes.size)
+    for code in np.unique(codes):
+        mine = np.flatnonzero(codes == code)
+        rank[mine] = (np.arange(mine.size) + rng.random()) / mine.size
+    return rank
+
+
+def parse_splits(splits: object, rows: Rows) -> list[tuple[IntArray, IntArray, IntArray]]:
+    """
+    Splits of one's own.
+
+    Parameters
+    ----------
+    splits : iterable of triples
+        Row numbers, or masks, of the three parts.
+    rows : Rows
+        What they must respect.
+
+    Returns
+    -------
+    list of triples
+        Row numbers.
+    """
+    rule = "splits must hold (train, calibration, test) triples of row numbers"
+    if not isinstance(splits, Iterable) or isinstance(splits, str):
+        refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
+    found = []
+    for number, triple in enumerate(splits):
+        if not isinstance(triple, (tuple, list)) or len(triple) != 3:
+            refuse(rule, f"{type(triple).__name__} as split {number}", "Pass three arrays for each split.")
+        parts = [_row_numbers(part, rows.n, f"{PARTS[i]} of split {number}") for i, part in enumerate(triple)]
+        _require_apart(parts, number, rows.groups)
+        for name, part, least in zip(PARTS, parts, (1, PAIR, 1), strict=True):
+            if rows.missing(part, least).size:
+                refuse(*_too_rare(rows, rows.missing(part, least), f"fewer than {least} in {name} of split {number}"))
+        found.append((parts[0], parts[1], parts[2]))
+    if not found:
+        refuse(rule, "no split", "Pass at least one.")
+    return found
+
+
+def given_split(rows: Rows, parts: tuple[IntArray, IntArray, IntArray], seed: Sequence[int], *, halves: bool) -> Split:
+    """A split of one's own, its calibration part halved if asked for."""
+    train, calibration, test = parts
+    halved = halve(rows, calibration, seed, stratify=False) if halves else (calibration, calibration)
+    if halved is None:
+        refuse(
+            *_too_rare(rows, rows.classes[:0], f"{_DRAWS} random halves of {calibration.size} calibration rows without")
+        )
+    return Split(train, *halved, test, 0)
+
+
+def _row_numbers(value: object, n: int, name: str) -> IntArray:
+    part = np.asarray(value)
+    if part.dtype == bool and part.shape == (n,):
+        part = np.flatnonzero(part)
+    if part.ndim != 1 or part.size == 0 or part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= n:
+        what = f"dtype {part.dtype}, shape {part.shape}"
+        if part.dtype.kind in "iu" and part.size:
+            what = f"numbers from {part.min()} to {part.max()}"
+        refuse(f"{name} must hold row numbers from 0 to {n - 1}, at least one", what, "Pass whole numbers or a mask.")
+    return part.astype(np.intp)
+
+
+def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | None) -> None:
+    """No row, and no group, in two parts."""
+    for what, keys in (("rows", None), ("groups", groups)):
+        if what == "groups" and keys is None:
+            continue
+        inside = [np.unique(part if keys is None else keys[part]) for part in parts]
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            both = np.intersect1d(inside[i], inside[j])
+            if both.size:
+                refuse(
+                    f"the parts of a split must have no {what} in common",
+                    f"{both.size} {what} in {PARTS[i]} and {PARTS[j]} of split {number} ({listed(both)})",
+                    "Correct the splits.",
+                )
+
+
+def _too_rare(rows: Rows, lacking: NDArray[Any], what: str) -> tuple[str, str, str]:
+    """Which class is too rare to be everywhere: rule, what arrived, remedy."""
+    counts = np.bincount(rows.codes[rows.held], minlength=len(rows.classes))
+    label = lacking[0] if lacking.size else rows.classes[int(np.argmin(counts))]
+    has = int(counts[rows.classes.tolist().index(label)])
+    return (
+        "every class must be in the training and test rows of every split, and twice in those of the calibrator",
+        f"{what}, with {has} rows of class {plain(label)}",
+        "Pass more rows, larger parts, stratify=True, or fewer classes.",
+    )
