@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import listed, parse_choice, parse_law, plain, refuse
+from scoreprism.ensembles import BetaTransformedPool, Combiner, LinearPool, Stacking, average, log_pool
 from scoreprism.estimation._learners import fit_foreign
-from scoreprism.exceptions import ScoreprismError
+from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.simplex import FloatArray, IntArray
 
-#: Ensembles with a name.
-ENSEMBLES = ("average", "stacking")
+#: Ensembles with a name: pools by a fixed rule, and what makes a combiner; stacking is the paper's, on probabilities.
+ENSEMBLES: dict[str, Callable[..., Any]] = {
+    "average": average,
+    "log-pool": log_pool,
+    "linear-pool": LinearPool,
+    "beta-transformed-pool": BetaTransformedPool,
+    "stacking": partial(Stacking, on="probability"),
+}
+_FIXED = ("average", "log-pool")
+
 #: From the scores of the members, (n, M) or (n, M, K), to a law.
 Pool = Callable[[FloatArray], FloatArray]
 
@@ -24,7 +35,7 @@ _ENCODE = "Encode categories and missing values in a pipeline, or use another mo
 
 
 @dataclass(frozen=True)
-class Combiner:
+class Combining:
     """How an ensemble is made: a pool that learns nothing, or a classifier that learns from the members' scores."""
 
     name: str
@@ -40,8 +51,11 @@ class Combiner:
         """The pool, after it has learned from the rows set aside for it."""
         if self.pool is not None:
             return self._checked(self.pool, k)
-        member = fit_foreign(self.learner, as_features(scores), codes, weight, (seed, key_of(self.name)), _ENCODE)
-        return lambda new: read_law(member, as_features(new), np.arange(k), self.name)
+        columns = partial(as_features, self.learner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split
+            member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, key_of(self.name)), _ENCODE)
+        return lambda new: read_law(member, columns(new), np.arange(k), self.name)
 
     def _checked(self, pool: Pool, k: int) -> Pool:
         def law_of(scores: FloatArray) -> FloatArray:
@@ -58,21 +72,15 @@ class Combiner:
         return law_of
 
 
-def average(scores: FloatArray) -> FloatArray:
-    """The mean of the members' probabilities."""
-    return np.asarray(scores.mean(axis=1))
+def pooled(rule: Callable[..., FloatArray], scores: FloatArray) -> FloatArray:
+    """A pool of scikit-learn-like columns: members come second."""
+    return rule(list(np.moveaxis(scores, 1, 0)))
 
 
-def stacker() -> Any:
-    """The paper's stacking: a logistic regression on the members' probabilities, without a penalty."""
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000)
-
-
-def as_features(scores: FloatArray) -> FloatArray:
-    """Members' scores as columns; of several classes all but the first, which the others imply."""
-    return scores if scores.ndim == 2 else scores[:, :, 1:].reshape(scores.shape[0], -1)
+def as_features(learner: Any, scores: FloatArray) -> FloatArray:
+    """Members' scores as columns: all classes for our own combiners, else all but the first, which the others imply."""
+    first = 0 if isinstance(learner, Combiner) else 1
+    return scores if scores.ndim == 2 else scores[:, :, first:].reshape(scores.shape[0], -1)
 
 
 def key_of(name: str) -> int:
@@ -108,20 +116,20 @@ def parse_estimators(models: object) -> dict[str, Any]:
     return dict(models)
 
 
-def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combiner]:
+def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combining]:
     """
     Ensembles by name.
 
     Parameters
     ----------
     ensembles : sequence of str, or mapping of str to str, callable or classifier
-        "average", "stacking", a pool of one's own, or a classifier on the members' scores.
+        Names in `ENSEMBLES`, a pool of one's own, or a classifier on the members' scores.
     models : sequence of str
         Names of the members.
 
     Returns
     -------
-    dict of str to Combiner
+    dict of str to Combining
         None where there is only one member.
     """
     if isinstance(ensembles, str):
@@ -133,24 +141,25 @@ def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combi
     taken = [name for name in asked if name in models]
     if taken:
         refuse("ensembles and models must have different names", listed(map(repr, taken)), "Rename the model.")
-    return {name: _combiner(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
+    return {name: _combining(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
 
 
 def _named(ensemble: object) -> str:
     return parse_choice(ensemble, ENSEMBLES, "each of ensembles")
 
 
-def _combiner(name: object, kind: Any) -> Combiner:
+def _combining(name: object, kind: Any) -> Combining:
     if not isinstance(name, str) or not name:
         refuse("the name of an ensemble must be a word", plain(name), "For example {'mean': 'average'}.")
     if isinstance(kind, str):
-        return Combiner(name, average) if _named(kind) == "average" else Combiner(name, None, stacker())
+        made = ENSEMBLES[_named(kind)]
+        return Combining(name, partial(pooled, made)) if kind in _FIXED else Combining(name, None, made())
     if all(hasattr(kind, method) for method in ("fit", "predict_proba", "get_params")):
-        return Combiner(name, None, kind)
+        return Combining(name, None, kind)
     if not callable(kind) or isinstance(kind, type):
         rule = f"ensemble {name!r} must be one of {', '.join(ENSEMBLES)}, a function of scores, or a classifier"
         refuse(rule, f"{kind!r}"[:80], "For example 'stacking'.")
-    return Combiner(name, kind)
+    return Combining(name, kind)
 
 
 def fit_model(model: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, seed: Sequence[int]) -> Any:

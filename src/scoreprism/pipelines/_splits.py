@@ -34,7 +34,7 @@ from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWar
 from scoreprism.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._split_methods import (
-    Combiner,
+    Combining,
     fit_model,
     key_of,
     parse_ensembles,
@@ -113,9 +113,10 @@ def repeated_splits(
     losses : sequence of str or ProperLoss, default=("log", "brier")
         Losses; they share all that is fitted.
     ensembles : sequence of str, or mapping, default=("average", "stacking")
-        "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty. In a
-        mapping from names also functions from scores of shape (n, M) or (n, M, K) to a law, and classifiers that
-        learn from the scores. Left out where there is one model.
+        "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
+        "log-pool", "linear-pool", "beta-transformed-pool" of `scoreprism.ensembles`. In a mapping from names also
+        functions from scores of shape (n, M) or (n, M, K) to a law, and classifiers that learn from the scores. Left
+        out where there is one model.
     independent_halves : bool, default=False
         Whether ensembles that learn do so on one random half of the calibration rows, and the calibrator of *every*
         method on the other one. Otherwise both learn from the same rows, which flatters these ensembles.
@@ -214,7 +215,7 @@ class Study:
     rows: Rows
     weight: FloatArray | None
     models: dict[str, Any]
-    ensembles: dict[str, Combiner]
+    ensembles: dict[str, Combining]
     judge: Judge
     halves: bool
     seed: int
