@@ -144,7 +144,7 @@ def score_test(ensemble: Ensemble) -> TestResult:
     most = max(held.size // _ROWS_PER_DIRECTION // (ensemble.k - 1), 1)
     right, _ = freed(directions(ensemble, held, most), basis, weight)
     products = np.concatenate([left[:, [j]] * right for j in range(left.shape[1])], axis=1) * weight[:, None]
-    robust = products / np.maximum(1.0 - reach, 0.1)[:, None]  # HC3: residuals are too small
+    robust = products / np.sqrt(np.maximum(1.0 - reach, 0.1))[:, None]  # HC2: residuals of outcomes are too small
     if ensemble.groups is not None:
         codes = np.unique(ensemble.groups[held], return_inverse=True)[1]
         robust = np.stack([np.bincount(codes, column) for column in robust.T], axis=1)
