@@ -54,6 +54,13 @@ class Problem:
     seed: int
     n_jobs: int | None
     notes: tuple[str, ...] = ()
+    calibration_groups: IntArray | None = None  # clusters of the calibration split, which share a block
+
+    @property
+    def blocks(self) -> list[IntArray]:
+        """Rows of the calibration split that each of its delete-block refits keeps."""
+        assert self.calibration is not None  # noqa: S101 - only asked of a split
+        return split_blocks(self.calibration, self.seed, self.calibration_groups)
 
     @cached_property
     def cells(self) -> Cells | None:
@@ -186,7 +193,7 @@ def _split_hits(problem: Problem, rows: Data) -> FloatArray:
     lines = []
     for learner in problem.maps:
         shared, law = learner.shared(rows), np.empty(rows.score.shape)
-        for train in split_blocks(rows, problem.seed):
+        for train in problem.blocks:
             test = np.setdiff1d(everyone, train)
             law[test] = shared.fitted(rows.part(train))(rows.score[test])
         lines.append(hit_rows([law], rows.codes)[0])
@@ -236,7 +243,7 @@ def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
             laws[model] = shared.fitted(part(train))(data.score)
         return Calibrated(learner.name, laws, problem.plan.gather(laws))
     shared = learner.shared(rows)
-    refits = [shared.fitted(rows.part(kept))(data.score) for kept in split_blocks(rows, problem.seed)]
+    refits = [shared.fitted(rows.part(kept))(data.score) for kept in problem.blocks]
     law = shared.fitted(rows)(data.score)
     models = np.broadcast_to(law, (len(problem.plan.trains), *law.shape))  # every model above starts from it
     return Calibrated(learner.name, models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))

@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from scoreprism.pipelines._bootstrap import pipeline_bootstrap
+from scoreprism.pipelines._bootstrap_result import PipelineBootstrap
+
+__all__ = ["PipelineBootstrap", "pipeline_bootstrap"]
