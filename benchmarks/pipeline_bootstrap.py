@@ -127,7 +127,9 @@ def covered(results, name, method, targets):
 
 
 def table(title, rows):
-    print(f"\n{title}\n\n| scenario, calibrator, loss, term | {' | '.join(METHODS)} | shift |\n|---|{'---|' * (len(METHODS) + 1)}")
+    print(
+        f"\n{title}\n\n| scenario, calibrator, loss, term | {' | '.join(METHODS)} | shift |\n|---|{'---|' * (len(METHODS) + 1)}"
+    )
     for name, cells in rows:
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
@@ -180,14 +182,18 @@ def copies(count):
         drawn = []
         for _ in range(50):
             rows = rng.integers(0, N, N)
-            again = decompose(test.y, t, loss="brier", calibrator="isotonic", calibration=(s[rows], calibration.y[rows]))
+            again = decompose(
+                test.y, t, loss="brier", calibrator="isotonic", calibration=(s[rows], calibration.y[rows])
+            )
             drawn.append((again.terms["reliability"], again.level_spreads[:, 1].mean()))
         naive.append(np.mean([d[0] for d in drawn]) - fixed.terms["reliability"])
         spreads.append((result._original[2], fixed._values[:, 0, 2].mean(), np.mean([d[1] for d in drawn])))
     error = [np.std(v) / np.sqrt(count) for v in (ours, naive)]
     print(f"shift of the replicates, Brier, 1e-4: copies together {1e4 * np.mean(ours):+.1f} ± {1e4 * error[0]:.1f}, ")
     print(f"spread over blocks {1e4 * np.mean(naive):+.1f} ± {1e4 * error[1]:.1f}")
-    print("spread V, 1e-4: sample, replicates, replicates with copies in several blocks:", 1e4 * np.mean(spreads, axis=0))
+    print(
+        "spread V, 1e-4: sample, replicates, replicates with copies in several blocks:", 1e4 * np.mean(spreads, axis=0)
+    )
 
 
 def leak(count):
@@ -200,14 +206,20 @@ def leak(count):
         held = np.flatnonzero(counts)
         search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3, 4, 6, 8, 12, 16]})
         found = []
-        for X, y, w in ((train.X, train.y, None), (train.X[rows], train.y[rows], None), (train.X[held], train.y[held], counts[held])):
+        for X, y, w in (
+            (train.X, train.y, None),
+            (train.X[rows], train.y[rows], None),
+            (train.X[held], train.y[held], counts[held]),
+        ):
             fitted = search.fit(X, y, **({} if w is None else {"sample_weight": w}))
             brier = ((fitted.predict_proba(test.X)[:, 1] - test.y) ** 2).mean()
             found.append((fitted.best_params_["max_depth"], brier))
         depths.append([f[0] for f in found])
         losses.append([f[1] for f in found])
     print("sample, repeated rows, counts as weights")
-    print("depth chosen", np.mean(depths, axis=0).round(2), "Brier of the chosen tree", np.mean(losses, axis=0).round(4))
+    print(
+        "depth chosen", np.mean(depths, axis=0).round(2), "Brier of the chosen tree", np.mean(losses, axis=0).round(4)
+    )
 
 
 def speed(_):

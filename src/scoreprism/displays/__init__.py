@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from scoreprism.displays import _pipeline  # noqa: F401 - it enters itself; made by a result, not from predictions
 from scoreprism.displays._base import Display
 from scoreprism.displays._decomposition import DecompositionDisplay
 from scoreprism.displays._grouping import GroupingDisplay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import combinations
@@ -232,7 +232,7 @@ def conclude(
     PipelineBootstrap
         With its notes.
     """
-    return PipelineBootstrap(
+    result = PipelineBootstrap(
         names=(*found.names, LOSS, RECALIBRATED, GAIN),
         _backend=asked.test.backend,
         loss=found.loss,
@@ -246,3 +246,19 @@ def conclude(
         _original=values,
         _values=drawn,
     )
+    return replace(result, notes=(*result.notes, *_cautions(result)))
+
+
+def _cautions(result: PipelineBootstrap) -> Iterator[str]:
+    """What a reader must know about the replicates."""
+    if result.n_redrawn:
+        yield f"{result.n_redrawn} draws held too few rows of a class and were drawn again"
+    if result.n_resamples < _FEW:
+        yield f"only {result.n_resamples} replicates: standard errors and intervals are rough"
+    shift = result.shift["reliability"]
+    if result.refit == "all" and abs(shift) > _SHIFTED:
+        yield (
+            f"the reliability of resampled pipelines lies {abs(shift):.1f} standard errors "
+            f"{'above' if shift > 0 else 'below'} that of this one: classifiers trained on copies of rows are other "
+            "classifiers, and the interval describes them only roughly"
+        )

@@ -58,7 +58,8 @@ def combination(name: str, terms: tuple[str, ...]) -> dict[int, float]:
 def combined(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArray:
     """A quantity of every replicate; an infinite loss is never multiplied by zero."""
     parts = [coefficient * columns[..., i] for i, coefficient in combination(name, terms).items()]
-    return np.asarray(sum(parts))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sum(parts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,12 +166,13 @@ class PipelineBootstrap(Drawable, TermTable):
         """
         found: dict[str, dict[str, float]] = {}
         for name in self.names:
-            before, parts = np.zeros(self.n_resamples), {}
+            before: FloatArray = np.zeros(self.n_resamples)
+            found[name] = {}
             for stage in self._stages:
                 now = self._draws(name, stage)
-                parts[stage] = _deviation(now - before if stage != self._stages[0] else now) ** 2
+                with np.errstate(invalid="ignore"):  # infinite losses
+                    found[name][stage] = _deviation(now - before) ** 2
                 before = now
-            found[name] = parts
         return found
 
     # ── intervals ───────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,13 @@ def _feed(state: Any, value: Any) -> None:
     elif isinstance(value, (list, tuple)):
         for item in value:
             _feed(state, item)
-    elif callable(getattr(value, "tocoo", None)):  # a sparse matrix
+    else:
+        _feed_object(state, value)
+
+
+def _feed_object(state: Any, value: Any) -> None:
+    """Tables, estimators by their parameters, functions by their names, other objects by what they hold."""
+    if callable(getattr(value, "tocoo", None)):  # a sparse matrix
         entries = value.tocoo()
         _feed(state, [entries.shape, *(np.asarray(c) for c in entries.coords), entries.data])
     elif callable(getattr(value, "get_params", None)) and not isinstance(value, type):

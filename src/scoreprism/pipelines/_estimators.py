@@ -81,7 +81,9 @@ def inner_validation(estimator: Any, n: int) -> str | None:
             (last == "cv" and not (isinstance(value, str) and value == "prefit"))
             or (last == "early_stopping" and (value is True or (value == "auto" and n > _STOPS_EARLY)))
             or (last == "n_iter_no_change" and value is not None and stops is None)
-            or (last == "probability" and value is True)  # the cross-validated Platt scaling of a support vector machine
+            or (
+                last == "probability" and value is True
+            )  # the cross-validated Platt scaling of a support vector machine
         )
         if held_out:
             return name

@@ -56,7 +56,7 @@ class Part:
         """Some of the rows, clusters numbered anew."""
         weight = None if self.weight is None else self.weight[rows]
         units = np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
-        X = None if self.X is None else some_rows(self.X, rows)  # type: ignore[arg-type]
+        X = None if self.X is None else some_rows(self.X, rows)
         return replace(self, X=X, y=self.y[rows], weight=weight, units=units)
 
 
@@ -147,12 +147,14 @@ def draw(part: Part, rng: np.random.Generator, accepts: Accepts, needs: str) -> 
     >>> draw(part, np.random.default_rng(0), lambda counts: counts[1] > 0, "a one")
     (array([1., 1., 1.]), 0)
     """
-    for thrown in range(_DRAWS):
-        counts = np.bincount(rng.integers(0, part.n_units, part.n_units), minlength=part.n_units)
-        rows = counts[part.units].astype(np.float64)
-        if accepts(rows):
-            return rows, thrown
-    refuse(f"a resample of {part.name} must hold {needs}", f"none in {_DRAWS} draws", "Pass more rows of each class.")
+    rows, thrown = np.zeros(part.n), -1
+    while thrown < _DRAWS and (thrown < 0 or not accepts(rows)):
+        drawn = np.bincount(rng.integers(0, part.n_units, part.n_units), minlength=part.n_units)
+        rows, thrown = drawn[part.units].astype(np.float64), thrown + 1
+    if thrown == _DRAWS:
+        remedy = "Pass more rows of each class."
+        refuse(f"a resample of {part.name} must hold {needs}", f"none in {_DRAWS} draws", remedy)
+    return rows, thrown
 
 
 def every_class(part: Part) -> Accepts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from functools import cache
@@ -70,7 +70,7 @@ def as_finished(
             _dismiss()
 
 
-def _results(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None) -> Iterator[Any]:
+def _results(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None) -> Generator[Any, None, None]:
     """One by one where the backend can do that; else in portions, so that a checkpoint sees them early."""
     from joblib import Parallel, delayed, effective_n_jobs
 

@@ -37,7 +37,7 @@ class Chosen:
 
     calibrator: object
     reference: object
-    q: object
+    q: Any
     classes: NDArray[Any]
 
     def problem(self, calibration: Part, test: Part, scores: tuple[FloatArray, FloatArray], seed: int) -> Problem:
@@ -48,7 +48,7 @@ class Chosen:
             scores[1],
             calibrator=self.calibrator,
             calibration=(scores[0], calibration.y, calibration.weight),
-            q=self.q,  # type: ignore[arg-type]
+            q=self.q,
             sample_weight=test.weight,
             groups=test.units if test.clustered else None,
             classes=self.classes,
@@ -145,7 +145,7 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 @cache
 def _threads() -> Any:
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # scikit-learn depends on it
 
     return ThreadpoolController()
 
@@ -274,4 +274,3 @@ def original(setup: Setup) -> FloatArray:
     """
     with quiet():
         return _means(setup.problem, setup, _fit(setup.problem))
-
