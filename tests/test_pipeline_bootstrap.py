@@ -93,7 +93,9 @@ def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(splits):
     s, t = model.predict_proba(X)[:, 1], model.predict_proba(test[0])[:, 1]
     again = decompose(test[1], t, loss="brier", calibrator="platt", calibration=(s[drawn], y[drawn]), random_state=0)
     names = list(result.names)
-    assert result.replicates[3, names.index("gain")] == pytest.approx(again.level_losses.mean(axis=0) @ [1, -1], abs=1e-7)
+    assert result.replicates[3, names.index("gain")] == pytest.approx(
+        again.level_losses.mean(axis=0) @ [1, -1], abs=1e-7
+    )
 
 
 def test_terms_add_up_to_the_loss_in_every_replicate(splits):
@@ -109,7 +111,9 @@ def test_copies_of_a_row_share_a_block(splits):
     from scoreprism.pipelines._asked import Asked
     from scoreprism.pipelines._replicates import _calibrated_on, _fit
 
-    asked = Asked.of(GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None)
+    asked = Asked.of(
+        GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None
+    )
     setup, _ = asked.setup(0)
     n = setup.calibration.n
     spreads = []
@@ -124,7 +128,9 @@ def test_counts_carry_the_number_of_rows(splits):
     from scoreprism.pipelines._asked import Asked
     from scoreprism.pipelines._replicates import _calibrated_on
 
-    asked = Asked.of(GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None)
+    asked = Asked.of(
+        GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None
+    )
     setup, _ = asked.setup(0)
     counts = np.bincount(np.random.default_rng(0).integers(0, 140, 140), minlength=140).astype(float)
     assert _calibrated_on(setup.problem, counts, setup.calibration, 0).calibration.total == 140
@@ -168,6 +174,7 @@ def test_fitted_reference_gives_three_terms(splits):
     result = boot(splits, reference="logistic", n_resamples=3, refit="all")
     assert result.names[:3] == ("reliability", "grouping", "irreducible")
     assert np.allclose(result.replicates[:, :3].sum(axis=1), result.replicates[:, 3])
+    assert any("a better one would find more grouping" in note for note in result.notes)
     short = boot(splits, reference="logistic", n_resamples=2, resample_test=False)
     assert short._stages == ("calibration",)
     assert np.isfinite(short.replicates).all()
@@ -184,6 +191,12 @@ def test_intervals_hold_their_estimate_and_stay_nonnegative(splits, method):
         wider = result.interval(name, 0.99, method)
         assert wider.low <= known.low
         assert wider.high >= known.high
+
+
+def test_over_given_test_rows_reliability_may_be_negative(splits):
+    result = boot(splits, LogisticRegression(), n_resamples=20, resample_test=False)
+    assert result.interval("reliability").low < 0.0  # a loss difference of these rows, not a divergence
+    assert replace(result, resample_test=True).interval("reliability").low >= 0.0
 
 
 def test_intervals_by_hand(splits):
@@ -595,7 +608,9 @@ def test_a_killed_worker_is_told_and_leaves_nothing_behind(script, tmp_path):
     assert "LostWorkerError a worker process died" in out
     kept = finished(script.checkpoint)
     assert f"{kept} of 12 replicates were finished and are kept in the checkpoint" in out
-    assert [line for line in out.splitlines() if line.startswith("child")] == ["child tracker"] * out.count("child tracker")
+    assert [line for line in out.splitlines() if line.startswith("child")] == ["child tracker"] * out.count(
+        "child tracker"
+    )
     assert "folders []" in out
     assert wait_for(lambda: not of_folder(script.folder))
 

@@ -246,15 +246,20 @@ def conclude(
         _original=values,
         _values=drawn,
     )
-    return replace(result, notes=(*result.notes, *_cautions(result)))
+    return replace(result, notes=(*result.notes, *_cautions(result, reference=asked.reference is not None)))
 
 
-def _cautions(result: PipelineBootstrap) -> Iterator[str]:
+def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[str]:
     """What a reader must know about the replicates."""
     if result.n_redrawn:
         yield f"{result.n_redrawn} draws held too few rows of a class and were drawn again"
     if result.n_resamples < _FEW:
         yield f"only {result.n_resamples} replicates: standard errors and intervals are rough"
+    if reference:
+        yield (
+            "grouping and irreducible loss, with their intervals, are those that the reference can see: a better one "
+            "would find more grouping, and no interval allows for that"
+        )
     shift = result.shift["reliability"]
     if result.refit == "all" and abs(shift) > _SHIFTED:
         yield (

@@ -17,11 +17,11 @@ from scoreprism.intervals import Interval, quantile
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import FloatArray
 
-#: How replicates become an interval.
-METHODS = ("bracket", "normal", "corrected", "percentile", "basic")
+#: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
+METHODS = ("normal", "percentile", "corrected", "basic")
 #: Quantities beside the terms.
 LOSS, RECALIBRATED, GAIN = "loss", "recalibrated loss", "gain"
-#: Terms that cannot be negative in the population.
+#: Quantities that cannot be negative in the population; over given test rows they can.
 _NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible", LOSS, RECALIBRATED})
 
 
@@ -177,7 +177,7 @@ class PipelineBootstrap(Drawable, TermTable):
 
     # ── intervals ───────────────────────────────────────────────────────────────────────────────────
 
-    def interval(self, term: str, level: float = 0.95, method: str | None = None) -> Interval:
+    def interval(self, term: str, level: float = 0.95, method: str = "normal") -> Interval:
         """
         Confidence interval of a quantity.
 
@@ -187,24 +187,24 @@ class PipelineBootstrap(Drawable, TermTable):
             One of `names`.
         level : float, default=0.95
             Confidence level.
-        method : {"bracket", "normal", "corrected", "percentile", "basic"}, optional
-            "bracket" for the reliability (the interval of `Decomposition`, with the standard error of the replicates)
-            and "normal", the estimate ± z standard errors, for everything else. docs/pipelines.md says how often each
-            covers.
+        method : {"normal", "percentile", "corrected", "basic"}, default="normal"
+            "normal" is the estimate ± z standard errors; "corrected" the same after subtracting the shift of the
+            replicates; "percentile" takes quantiles of the replicates, "basic" mirrors them at the estimate.
+            docs/pipelines.md says how often each covers: the last two methods too rarely.
 
         Returns
         -------
         Interval
-            Cut at 0 for quantities that cannot be negative; NaN where a loss is infinite.
+            Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as they
+            are; NaN where a loss is infinite.
         """
         name, confidence = parse_choice(term, self.names, "term"), parse_confidence(level)
-        usual = "bracket" if name == "reliability" else "normal"
-        chosen = parse_choice(method or usual, METHODS, "method")
+        chosen = parse_choice(method, METHODS, "method")
         draws = self._draws(name, self._last)
         if not np.isfinite(draws).all() or not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, confidence, chosen)
         low, high = self._ends(name, draws, confidence, chosen)
-        floor = 0.0 if name in _NONNEGATIVE else -math.inf
+        floor = 0.0 if name in _NONNEGATIVE and self.resample_test else -math.inf
         return Interval(max(low, floor), max(high, floor), confidence, chosen)
 
     def _ends(self, name: str, draws: FloatArray, level: float, method: str) -> tuple[float, float]:
@@ -213,16 +213,8 @@ class PipelineBootstrap(Drawable, TermTable):
             low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2]).tolist()
             return (low, high) if method == "percentile" else (2 * estimate - high, 2 * estimate - low)
         margin = quantile(level, two_sided=True) * self.std_error[name]
-        if method == "bracket":
-            return self._bracket(name, estimate, margin)
         centre = estimate - (self._shift(name) if method == "corrected" else 0.0)
         return centre - margin, centre + margin
-
-    def _bracket(self, name: str, estimate: float, margin: float) -> tuple[float, float]:
-        """From the loss difference to as far above the estimate: the spread says how large their difference may be."""
-        levels = len(self._terms)
-        spread = float(self._original[levels]) if name == "reliability" else 0.0
-        return estimate - spread - margin, estimate + spread + margin
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
