@@ -32,7 +32,7 @@ from scoreprism import decompose
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
 from scoreprism.pipelines._bootstrap_result import METHODS
-from scoreprism.pipelines._checkpoint import digest
+from scoreprism.pipelines._digest import digest
 from scoreprism.pipelines._estimators import inner_validation, weight_key
 from scoreprism.pipelines._material import draw, parse_part, two_of_each
 
@@ -513,6 +513,12 @@ def test_digests_see_contents_not_containers():
     assert digest(np.arange(4).reshape(2, 2)) != digest(np.arange(4))
     assert digest(scipy.sparse.eye(3).tocsr()) != digest(2 * scipy.sparse.eye(3).tocsr())
     assert digest(LogisticRegression(C=1)) != digest(LogisticRegression(C=2))
+    assert digest(np.random.RandomState(1)) == digest(np.random.RandomState(1)) != digest(np.random.RandomState(2))
+    assert digest({"a", "b"}) == digest({"b", "a"})
+    assert digest(lambda x: x + 1) != digest(lambda x: x * 2)
+    held = [1]
+    held.append(held)
+    assert digest(held)
     assert digest(pl.DataFrame({"a": [1, 2]})) != digest(pl.DataFrame({"b": [1, 2]}))
 
 

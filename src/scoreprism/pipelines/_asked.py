@@ -21,7 +21,7 @@ from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._bootstrap_result import GAIN, LOSS, RECALIBRATED, PipelineBootstrap
-from scoreprism.pipelines._checkpoint import digest
+from scoreprism.pipelines._digest import digest
 from scoreprism.pipelines._estimators import fit_estimator, inner_validation, reseeded, weight_key
 from scoreprism.pipelines._material import Part, parse_parts, two_of_each
 from scoreprism.pipelines._replicates import Chosen, Setup, quiet

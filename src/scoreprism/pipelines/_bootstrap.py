@@ -141,7 +141,7 @@ def pipeline_bootstrap(
     >>> X = rng.normal(size=(1500, 1)) @ np.ones((1, 4)) + rng.normal(size=(1500, 4))  # naive Bayes is overconfident
     >>> y = (X[:, 0] + rng.logistic(size=1500) > 0).astype(int)
     >>> parts = [(X[i : i + 500], y[i : i + 500]) for i in (0, 500, 1000)]
-    >>> result = pipeline_bootstrap(GaussianNB(), "platt", *parts, refit="all", n_resamples=30, random_state=0)
+    >>> result = pipeline_bootstrap(GaussianNB(), "platt", *parts, n_resamples=30, random_state=0)
     >>> result.advice[:19]
     'Recalibration pays:'
     """

@@ -110,7 +110,7 @@ def reseeded(estimator: Any, rng: np.random.Generator) -> Any:
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> reseeded(DecisionTreeClassifier(), np.random.default_rng(0)).random_state
-    1826701614
+    1826701615
     """
     from sklearn.base import clone
 

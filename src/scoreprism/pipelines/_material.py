@@ -14,7 +14,7 @@ from scoreprism._validation import parse_groups, parse_labels, parse_weights, re
 from scoreprism.calibrators._recalibrated import _rows as some_rows
 from scoreprism.crossfit import REFITS
 from scoreprism.frames import backend_of, require_aligned
-from scoreprism.pipelines._checkpoint import digest
+from scoreprism.pipelines._digest import digest
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Draws of one resample before it is given up.
@@ -145,7 +145,7 @@ def draw(part: Part, rng: np.random.Generator, accepts: Accepts, needs: str) -> 
     --------
     >>> part = parse_part(([[1.0], [2.0], [3.0]], [0, 1, 0]), "test", None)
     >>> draw(part, np.random.default_rng(0), lambda counts: counts[1] > 0, "a one")
-    (array([1., 1., 1.]), 0)
+    (array([0., 2., 1.]), 0)
     """
     rows, thrown = np.zeros(part.n), -1
     while thrown < _DRAWS and (thrown < 0 or not accepts(rows)):
