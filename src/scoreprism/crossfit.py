@@ -365,7 +365,7 @@ def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -
     return bool(whole and all(train.size + np.isin(held, test).sum() == held.size for train, test in splits))
 
 
-def split_blocks(data: Data, random_state: object) -> list[IntArray]:
+def split_blocks(data: Data, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
     """
     Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own.
 
@@ -375,6 +375,8 @@ def split_blocks(data: Data, random_state: object) -> list[IntArray]:
         The rows it was fitted on.
     random_state : int, Generator or None
         Seed.
+    groups : integer array of shape (n,), optional
+        Rows of a group stay in one block.
 
     Returns
     -------
@@ -388,5 +390,5 @@ def split_blocks(data: Data, random_state: object) -> list[IntArray]:
     [16, 16, 16, 16, 16]
     """
     rows = np.arange(data.codes.shape[0])
-    block = _random_folds(data, REFITS, None, rows, parse_random_state(random_state))
+    block = _random_folds(data, REFITS, groups, rows, parse_random_state(random_state))
     return [np.flatnonzero(block != b) for b in range(REFITS)]

@@ -9,6 +9,7 @@ __all__ = [
     "InfiniteLossWarning",
     "InputError",
     "LabelError",
+    "LostWorkerError",
     "NestingError",
     "OverfitWarning",
     "RefutedShapeWarning",
@@ -109,6 +110,20 @@ class InfiniteLossError(ScoreprismError):
     scoreprism.exceptions.InfiniteLossError: level 'C' must have a finite log loss in every row; it is \
 infinite in 1 of 2 rows (0), where the law gives probability 0 to what happened. Pass clip=1e-6 (or \
 another distance from 0), or form='plugin'.
+    """
+
+
+class LostWorkerError(ScoreprismError):
+    """
+    A process that worked on a part of a long computation died.
+
+    Raised by `pipeline_bootstrap` when the system kills one of its workers, most often for want of memory. What was
+    finished is in the checkpoint, if there is one.
+
+    Examples
+    --------
+    >>> issubclass(LostWorkerError, ScoreprismError)
+    True
     """
 
 

@@ -54,6 +54,13 @@ class Problem:
     seed: int
     n_jobs: int | None
     notes: tuple[str, ...] = ()
+    calibration_groups: IntArray | None = None  # clusters of the calibration split, which share a block
+
+    @property
+    def blocks(self) -> list[IntArray]:
+        """Rows of the calibration split that each of its delete-block refits keeps."""
+        assert self.calibration is not None  # noqa: S101 - only asked of a split
+        return split_blocks(self.calibration, self.seed, self.calibration_groups)
 
     @cached_property
     def cells(self) -> Cells | None:
@@ -64,11 +71,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The laws of one candidate map: of every model on every row, and gathered."""
+    """The laws of one candidate map: of every model on every row, and gathered; on a split's own rows out of block."""
 
     name: str
     models: FloatArray
     fitted: FittedLaw
+    own: FloatArray | None = None
 
 
 def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss, clip: float | None) -> Alternative:
@@ -137,7 +145,8 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | Non
     sober = _sober(problem, candidates)
     if problem.calibration is not None:
         rows = problem.calibration
-        shares = _likelihood_shares(np.log(_split_hits(problem, rows)), rows.weight, sober)[None]
+        hits = [hit_rows([candidate.own], rows.codes)[0] for candidate in candidates if candidate.own is not None]
+        shares = _likelihood_shares(np.log(hits), rows.weight, sober)[None]
     else:
         shares = _fold_shares(problem, candidates, sober)
     return Choice(blended(problem, candidates, shares), shares, alternatives)
@@ -178,19 +187,6 @@ def _likelihood_shares(logs: FloatArray, weight: FloatArray | None, sober: NDArr
     totals[~sober] = -np.inf
     share = np.exp(totals - totals.max())
     return np.asarray(share / share.sum())
-
-
-def _split_hits(problem: Problem, rows: Data) -> FloatArray:
-    """What each map says of the calibration split itself, block by block out of sample."""
-    everyone = np.arange(rows.codes.shape[0])
-    lines = []
-    for learner in problem.maps:
-        shared, law = learner.shared(rows), np.empty(rows.score.shape)
-        for train in split_blocks(rows, problem.seed):
-            test = np.setdiff1d(everyone, train)
-            law[test] = shared.fitted(rows.part(train))(rows.score[test])
-        lines.append(hit_rows([law], rows.codes)[0])
-    return np.stack(lines)
 
 
 def blended(problem: Problem, candidates: Sequence[Calibrated], shares: FloatArray) -> Calibrated:
@@ -235,11 +231,14 @@ def calibrated_by(problem: Problem, learner: MapLearner) -> Calibrated:
         for model, train in enumerate(problem.plan.trains):
             laws[model] = shared.fitted(part(train))(data.score)
         return Calibrated(learner.name, laws, problem.plan.gather(laws))
-    shared = learner.shared(rows)
-    refits = [shared.fitted(rows.part(kept))(data.score) for kept in split_blocks(rows, problem.seed)]
+    shared, refits, own = learner.shared(rows), [], np.empty(rows.score.shape)
+    for kept in problem.blocks:
+        refit, block = shared.fitted(rows.part(kept)), np.setdiff1d(np.arange(rows.codes.shape[0]), kept)
+        refits.append(refit(data.score))
+        own[block] = refit(rows.score[block])
     law = shared.fitted(rows)(data.score)
     models = np.broadcast_to(law, (len(problem.plan.trains), *law.shape))  # every model above starts from it
-    return Calibrated(learner.name, models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))
+    return Calibrated(learner.name, models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS), own)
 
 
 #: A level of the finished chain: its name, its law, and how it was fitted (None for a law that was given).

@@ -49,7 +49,7 @@ class Resampler:
         """
         from scoreprism.estimation._decompose import decomposed
 
-        again = self._resampled(counts)
+        again = resampled(self.problem, counts)
         used = np.flatnonzero((self.shares >= _SMALL).any(axis=0)).tolist()
         shares = self.shares[:, used] / self.shares[:, used].sum(axis=1, keepdims=True)
         with warnings.catch_warnings():
@@ -59,16 +59,30 @@ class Resampler:
             result = decomposed(again, laws, lines, self.loss, self.form, self.clip)
         return float(list(result.terms.values())[index])
 
-    def _resampled(self, counts: FloatArray) -> Problem:
-        """The problem with counts for weights; rows that were not drawn are absent."""
-        problem = self.problem
-        weight = counts if problem.data.weight is None else counts * problem.data.weight
-        tested = counts if problem.sheet.weight is None else counts * problem.sheet.weight
-        held = np.flatnonzero(weight)
-        plan = replace(
-            problem.plan,
-            trains=tuple(np.intersect1d(train, held, assume_unique=True) for train in problem.plan.trains),
-            mixing=tuple((rows[weight[rows] > 0], models[weight[rows] > 0]) for rows, models in problem.plan.mixing),
-        )
-        data, sheet = replace(problem.data, weight=weight), replace(problem.sheet, weight=tested)
-        return replace(problem, data=data, sheet=sheet, plan=plan)
+
+def resampled(problem: Problem, counts: FloatArray) -> Problem:
+    """
+    The problem with counts for weights; rows that were not drawn are absent, the others stay in their folds.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was parsed.
+    counts : array of shape (n,)
+        How often each row was drawn.
+
+    Returns
+    -------
+    Problem
+        To be fitted again.
+    """
+    weight = counts if problem.data.weight is None else counts * problem.data.weight
+    tested = counts if problem.sheet.weight is None else counts * problem.sheet.weight
+    held = np.flatnonzero(weight)
+    plan = replace(
+        problem.plan,
+        trains=tuple(np.intersect1d(train, held, assume_unique=True) for train in problem.plan.trains),
+        mixing=tuple((rows[weight[rows] > 0], models[weight[rows] > 0]) for rows, models in problem.plan.mixing),
+    )
+    data, sheet = replace(problem.data, weight=weight), replace(problem.sheet, weight=tested)
+    return replace(problem, data=data, sheet=sheet, plan=plan)

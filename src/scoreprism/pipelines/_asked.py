@@ -1,0 +1,269 @@
+"""What pipeline_bootstrap was asked for, parsed; and how its numbers become results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import outside, parse_choice, parse_clip, plain, refuse
+from scoreprism.decomposition import Decomposition
+from scoreprism.estimation._decompose import _parse_losses as parse_losses
+from scoreprism.estimation._decompose import estimate
+from scoreprism.estimation._models import predicted
+from scoreprism.exceptions import DoubleUseWarning
+from scoreprism.losses import ProperLoss
+from scoreprism.pipelines._bootstrap_result import GAIN, LOSS, RECALIBRATED, PipelineBootstrap
+from scoreprism.pipelines._digest import digest
+from scoreprism.pipelines._estimators import fit_estimator, inner_validation, reseeded, weight_key
+from scoreprism.pipelines._material import Part, parse_parts, two_of_each
+from scoreprism.pipelines._replicates import Chosen, Setup, quiet
+from scoreprism.simplex import FloatArray
+
+#: What is refitted.
+REFIT = ("calibrator", "all")
+#: Mean shift of replicates, in standard errors, from which on a note tells of it.
+_SHIFTED = 0.5
+#: Replicates below which quantiles and standard errors are rough.
+_FEW = 50
+
+Scores = tuple[FloatArray, FloatArray, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `pipeline_bootstrap`, parsed."""
+
+    estimator: Any
+    calibrator: object
+    train: Part | None
+    calibration: Part
+    test: Part
+    refit: str
+    losses: dict[str, ProperLoss]
+    reference: object
+    q: Any
+    counts: str
+    resample_test: bool
+    clip: float | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        calibrator: object,
+        splits: tuple[Any, Any, Any],
+        refit: str,
+        losses: Any,
+        reference: object,
+        q: Any,
+        groups: object,
+        resample: str,
+        resample_test: object,
+        clip: float | None,
+    ) -> Asked:
+        """Parse."""
+        parse_choice(refit, REFIT, "refit")
+        parse_choice(resample, ("auto", "rows", "weights"), "resample")
+        if not isinstance(resample_test, bool):
+            refuse("resample_test must be True or False", plain(resample_test), "Pass one of these.")
+        if q is not None and reference is not None:
+            refuse("pass reference, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+        _require_classifier(estimator)
+        parts = _parse_splits(splits, refit, groups)
+        counts, notes = _resampling(estimator, parts[0], resample, refit)
+        return cls(
+            estimator, calibrator, *parts, refit, parse_losses(losses), reference, q, counts, resample_test, clip,
+            (*_double_use([part for part in parts if part is not None]), *notes),
+        )  # fmt: skip
+
+    @cached_property
+    def _given(self) -> Scores | None:
+        """Scores of a classifier that came fitted."""
+        return None if self.train is not None else self._scores(self.estimator)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What makes a checkpoint one of this very problem, part by part."""
+        packages = ("scoreprism", "numpy", "scipy", "scikit-learn")
+        found = {part.name: part.digest for part in (self.train, self.calibration, self.test) if part is not None}
+        return found | {
+            "estimator": digest([self.estimator, self._given]),
+            "calibrator": digest(self.calibrator),
+            "loss": digest([[name, loss] for name, loss in self.losses.items()]),
+            "refit": self.refit,
+            "reference": digest([self.reference, self.q, self.reference is not None and self.resample_test]),
+            "resample": self.counts,
+            "clip": repr(self.clip),
+            "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+        }
+
+    def _scores(self, model: Any) -> Scores:
+        """Scores of the calibration and the test rows, and the labels of their columns."""
+        calibration, labels, _ = predicted(model, self.calibration.X)
+        test, _, _ = predicted(model, self.test.X)
+        if labels is None:
+            rule = "a classifier must tell the labels of its probabilities in classes_"
+            refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")
+        present = {*np.unique(self.calibration.y).tolist(), *np.unique(self.test.y).tolist()}
+        if not present <= set(labels):
+            found = f"{sorted(map(str, present))} beside the classes {list(map(str, labels))} of the classifier"
+            refuse("calibration and test must hold labels the classifier was trained on", found, "Mend the labels.")
+        return calibration, test, np.asarray(labels)
+
+    def setup(self, seed: int) -> tuple[Setup, dict[str, Decomposition]]:
+        """The pipeline as it is, fitted, with its decompositions."""
+        scores = self._given or self._scores(self._trained(seed))
+        chosen = Chosen(self.calibrator, self.reference, self.q, scores[2])
+        problem = chosen.problem(self.calibration, self.test, scores[:2], seed)
+        parse_clip(self.clip, problem.data.k)
+        if not two_of_each(self.calibration)(np.ones(self.calibration.n)):
+            rule = "calibration must hold at least two rows of each class, and five rows or clusters"
+            refuse(rule, f"{self.calibration.n} rows", "Use a larger split.")
+        decompositions = estimate(problem, self.losses, "debiased", self.clip)
+        again = self.refit == "all"
+        setup = Setup(
+            estimator=self.estimator if again else None,
+            train=self.train if again else None,
+            calibration=self.calibration if again else self.calibration.without_features(),
+            test=self.test if again else self.test.without_features(),
+            chosen=chosen,
+            problem=problem,
+            losses=self.losses,
+            clip=self.clip,
+            counts=self.counts,
+            judged=self.reference is None or self.resample_test,
+            seed=seed,
+        )
+        return setup, decompositions
+
+    def _trained(self, seed: int) -> Any:
+        assert self.train is not None  # noqa: S101 - otherwise scores are given
+        copy = reseeded(self.estimator, np.random.default_rng(seed))
+        with quiet(warn=True):
+            return fit_estimator(copy, self.train.X, self.train.y, self.train.weight, "")
+
+
+def _require_classifier(estimator: Any) -> None:
+    rule = "estimator must be a classifier with fit and predict_proba"
+    if isinstance(estimator, type):
+        refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
+    missing = [word for word in ("fit", "predict_proba", "get_params") if not hasattr(estimator, word)]
+    if missing:
+        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV."
+        refuse(rule, f"{type(estimator).__name__} without {missing[0]}", remedy)
+
+
+def _parse_splits(splits: tuple[Any, Any, Any], refit: str, groups: object) -> tuple[Part | None, Part, Part]:
+    train, calibration, test = splits
+    if train is None and refit == "all":
+        refuse("refit='all' must have training rows", "train=None", "Pass train=(X, y), or refit='calibrator'.")
+    if train is not None:
+        first, second, third = parse_parts(groups, (train, "train"), (calibration, "calibration"), (test, "test"))
+        return first, second, third
+    if isinstance(groups, (tuple, list)) and len(groups) == 3:
+        groups = tuple(groups[1:])
+    second, third = parse_parts(groups, (calibration, "calibration"), (test, "test"))
+    return None, second, third
+
+
+def _resampling(estimator: Any, train: Part | None, resample: str, refit: str) -> tuple[str, tuple[str, ...]]:
+    """Whether the classifier gets repeated rows or counts as weights, and what there is to say of it."""
+    if train is None:
+        return "rows", ()
+    key, name = weight_key(estimator), type(estimator).__name__
+    if train.weight is not None and key is None:
+        rule = "a classifier must take sample_weight in fit, where there are weights"
+        refuse(rule, f"{name}, which does not", "Use another one, or leave the weights out.")
+    if refit != "all":
+        return "rows", ()
+    if resample == "weights" and key is None:
+        refuse("resample='weights' must have a classifier that takes sample_weight", name, "Use resample='rows'.")
+    inner = inner_validation(estimator, train.n)
+    chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
+    if inner is None or chosen == "weights":
+        return chosen, ()
+    return chosen, (
+        f"{name} validates itself on a part of its rows ({inner}); copies of a row stand on both sides there, and "
+        "resampled classifiers overfit" + (": resample='weights' avoids it" if key is not None else ""),
+    )
+
+
+def _double_use(parts: Sequence[Part]) -> Iterator[str]:
+    """Splits that are the same rows."""
+    for one, other in combinations(parts, 2):
+        if one.n == other.n and one.digest == other.digest:
+            note = f"{one.name} and {other.name} are the same rows: the terms are too good, or describe nothing"
+            warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+            yield note
+
+
+def conclude(
+    asked: Asked, setup: Setup, found: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
+) -> PipelineBootstrap:
+    """
+    The result for one loss.
+
+    Parameters
+    ----------
+    asked : Asked
+        What was asked.
+    setup : Setup
+        The pipeline.
+    found : Decomposition
+        Of the pipeline as it is.
+    values : array of shape (columns,)
+        Of the pipeline as it is.
+    drawn : array of shape (B, stages, columns)
+        Of the replicates.
+    redrawn : int
+        Draws thrown away.
+
+    Returns
+    -------
+    PipelineBootstrap
+        With its notes.
+    """
+    result = PipelineBootstrap(
+        names=(*found.names, LOSS, RECALIBRATED, GAIN),
+        _backend=asked.test.backend,
+        loss=found.loss,
+        refit=asked.refit,
+        resample_test=asked.resample_test,
+        decomposition=found,
+        n_redrawn=redrawn,
+        seed=setup.seed,
+        notes=(*asked.notes, *found.notes),
+        _stages=setup.stages,
+        _original=values,
+        _values=drawn,
+    )
+    return replace(result, notes=(*result.notes, *_cautions(result, reference=asked.reference is not None)))
+
+
+def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[str]:
+    """What a reader must know about the replicates."""
+    if result.n_redrawn:
+        yield f"{result.n_redrawn} draws held too few rows of a class and were drawn again"
+    if result.n_resamples < _FEW:
+        yield f"only {result.n_resamples} replicates: standard errors and intervals are rough"
+    if reference:
+        yield (
+            "grouping and irreducible loss, with their intervals, are those that the reference can see: a better one "
+            "would find more grouping, and no interval allows for that"
+        )
+    shift = result.shift["reliability"]
+    if result.refit == "all" and abs(shift) > _SHIFTED:
+        yield (
+            f"the reliability of resampled pipelines lies {abs(shift):.1f} standard errors "
+            f"{'above' if shift > 0 else 'below'} that of this one: classifiers trained on copies of rows are other "
+            "classifiers, and the interval describes them only roughly"
+        )

@@ -1,0 +1,325 @@
+"""PipelineBootstrap: estimates, replicates, intervals, and where the variance comes from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism.frames import make_frame
+from scoreprism.intervals import Interval, quantile
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import FloatArray
+
+#: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
+METHODS = ("normal", "percentile", "corrected", "basic")
+#: Quantities beside the terms.
+LOSS, RECALIBRATED, GAIN = "loss", "recalibrated loss", "gain"
+#: Quantities that cannot be negative in the population; over given test rows they can.
+_NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible", LOSS, RECALIBRATED})
+
+
+def combination(name: str, terms: tuple[str, ...]) -> dict[int, float]:
+    """
+    A quantity as a linear function of the columns: losses of the levels, then spreads of all but the first.
+
+    Parameters
+    ----------
+    name : str
+        A term, or the loss, the loss after recalibration, or the gain.
+    terms : tuple of str
+        All terms; there are as many levels.
+
+    Returns
+    -------
+    dict of int to float
+        Coefficients.
+
+    Examples
+    --------
+    >>> combination("reliability", ("reliability", "refinement"))
+    {0: 1.0, 1: -1.0, 2: 1.0}
+    """
+    if name not in terms:
+        return {LOSS: {0: 1.0}, RECALIBRATED: {1: 1.0}, GAIN: {0: 1.0, 1: -1.0}}[name]
+    levels, t = len(terms), terms.index(name)
+    found = {t: 1.0} if t == levels - 1 else {t: 1.0, t + 1: -1.0, levels + t: 1.0}
+    if t > 0:
+        found[levels + t - 1] = -1.0
+    return found
+
+
+def combined(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArray:
+    """A quantity of every replicate; an infinite loss is never multiplied by zero."""
+    parts = [coefficient * columns[..., i] for i, coefficient in combination(name, terms).items()]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sum(parts))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PipelineBootstrap(Drawable, TermTable):
+    """
+    A pipeline's terms under resampling: made by `pipeline_bootstrap`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The terms, then "loss" of the classifier as it is, "recalibrated loss", and "gain", their difference.
+    loss : ProperLoss
+        The loss.
+    refit : str
+        "calibrator" or "all".
+    resample_test : bool
+        Whether standard errors and intervals count the sampling of the test rows.
+    decomposition : Decomposition
+        Of the pipeline as it is.
+    n_redrawn : int
+        Draws that held too few rows of a class and were drawn again.
+    seed : int
+        What ``random_state`` gave: passing it on gives other numbers, the same ``random_state`` the same.
+    notes : tuple of str
+        What a reader must know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from scoreprism.pipelines import pipeline_bootstrap
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(900, 2))
+    >>> y = (X[:, 0] + rng.logistic(size=900) > 0).astype(int)
+    >>> parts = [(X[i : i + 300], y[i : i + 300]) for i in (0, 300, 600)]
+    >>> result = pipeline_bootstrap(LogisticRegression(), "platt", *parts, n_resamples=20, random_state=0)
+    >>> result.names
+    ('reliability', 'refinement', 'loss', 'recalibrated loss', 'gain')
+    >>> result.replicates.shape
+    (20, 5)
+    """
+
+    loss: ProperLoss
+    refit: str
+    resample_test: bool
+    decomposition: Decomposition
+    n_redrawn: int
+    seed: int
+    notes: tuple[str, ...]
+    _stages: tuple[str, ...]
+    _original: FloatArray  # (columns,)
+    _values: FloatArray  # (B, stages, columns)
+
+    # ── estimates ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _terms(self) -> tuple[str, ...]:
+        return self.names[:-3]
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of replicates."""
+        return int(self._values.shape[0])
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Estimate of each quantity for the pipeline as it is."""
+        return {name: float(combined(self._original, name, self._terms)) for name in self.names}
+
+    def _draws(self, name: str, stage: str) -> FloatArray:
+        """A quantity in all replicates, with everything up to a stage resampled."""
+        return combined(self._values[:, self._stages.index(stage)], name, self._terms)
+
+    @property
+    def _last(self) -> str:
+        return self._stages[-1] if self.resample_test else [s for s in self._stages if s != "test"][-1]
+
+    @property
+    def replicates(self) -> FloatArray:
+        """Every quantity in every replicate, shape (n_resamples, names)."""
+        return np.stack([self._draws(name, self._last) for name in self.names], axis=1)
+
+    @cached_property
+    def std_error(self) -> dict[str, float]:
+        """Standard deviation of the replicates of each quantity; NaN where a loss is infinite."""
+        return {name: _deviation(self._draws(name, self._last)) for name in self.names}
+
+    @property
+    def shift(self) -> dict[str, float]:
+        """Mean of the replicates minus the estimate, in standard errors: resampled pipelines may be other pipelines."""
+        return {name: self._shift(name) / self.std_error[name] if self.std_error[name] else 0.0 for name in self.names}
+
+    def _shift(self, name: str) -> float:
+        draws = self._draws(name, self._last)
+        return float(draws.mean()) - self.terms[name] if np.isfinite(draws).all() else math.nan
+
+    @property
+    def variance(self) -> dict[str, dict[str, float]]:
+        """
+        Variance of each quantity by source: calibration rows, training rows (if refitted), test rows.
+
+        Each replicate is measured with the calibration rows resampled, then the training rows too, then the test rows
+        too; the parts are the variances of the steps. They add up to the whole but for a chance covariance.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for name in self.names:
+            before: FloatArray = np.zeros(self.n_resamples)
+            found[name] = {}
+            for stage in self._stages:
+                now = self._draws(name, stage)
+                with np.errstate(invalid="ignore"):  # infinite losses
+                    found[name][stage] = _deviation(now - before) ** 2
+                before = now
+        return found
+
+    # ── intervals ───────────────────────────────────────────────────────────────────────────────────
+
+    def interval(self, term: str, level: float = 0.95, method: str = "normal") -> Interval:
+        """
+        Confidence interval of a quantity.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+        method : {"normal", "percentile", "corrected", "basic"}, default="normal"
+            "normal" is the estimate ± z standard errors; "corrected" the same after subtracting the shift of the
+            replicates; "percentile" takes quantiles of the replicates, "basic" mirrors them at the estimate.
+            docs/pipelines.md says how often each covers: the last two methods too rarely.
+
+        Returns
+        -------
+        Interval
+            Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as they
+            are; NaN where a loss is infinite.
+        """
+        name, confidence = parse_choice(term, self.names, "term"), parse_confidence(level)
+        chosen = parse_choice(method, METHODS, "method")
+        draws = self._draws(name, self._last)
+        if not np.isfinite(draws).all() or not math.isfinite(self.terms[name]):
+            return Interval(math.nan, math.nan, confidence, chosen)
+        low, high = self._ends(name, draws, confidence, chosen)
+        floor = 0.0 if name in _NONNEGATIVE and self.resample_test else -math.inf
+        return Interval(max(low, floor), max(high, floor), confidence, chosen)
+
+    def _ends(self, name: str, draws: FloatArray, level: float, method: str) -> tuple[float, float]:
+        estimate = self.terms[name]
+        if method in ("percentile", "basic"):
+            low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2]).tolist()
+            return (low, high) if method == "percentile" else (2 * estimate - high, 2 * estimate - low)
+        margin = quantile(level, two_sided=True) * self.std_error[name]
+        centre = estimate - (self._shift(name) if method == "corrected" else 0.0)
+        return centre - margin, centre + margin
+
+    # ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def advice(self) -> str:
+        """Whether recalibration pays, by the interval of the gain."""
+        gain, known = self.terms[GAIN], self.interval(GAIN)
+        said = f"{gain:.5f} of the {self.loss!s} loss, between {known.low:.5f} and {known.high:.5f} at 95 %"
+        if not math.isfinite(known.low):
+            return "Whether recalibration pays cannot be said: the loss is infinite."
+        if known.low > 0.0:
+            return f"Recalibration pays: {said}."
+        if known.high < 0.0:
+            return f"Recalibration costs: {said}."
+        return f"Whether recalibration pays cannot be said with these rows: {said}."
+
+    def replicates_frame(self, backend: str | None = None) -> Any:
+        """
+        All replicates, one row per replicate, what was resampled, and quantity.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            Columns replicate, loss, resampled, term, value.
+        """
+        columns: dict[str, list[Any]] = {key: [] for key in ("replicate", "loss", "resampled", "term", "value")}
+        for number, stage in enumerate(self._stages):
+            for name in self.names:
+                columns["replicate"] += range(self.n_resamples)
+                columns["loss"] += [str(self.loss)] * self.n_resamples
+                columns["resampled"] += [", ".join(self._stages[: number + 1])] * self.n_resamples
+                columns["term"] += [name] * self.n_resamples
+                columns["value"] += self._draws(name, stage).tolist()
+        return make_frame(columns, backend or self._backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The result as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Estimates, standard errors, intervals, variances, notes, and the replicates.
+        """
+        intervals = {name: self.interval(name) for name in self.names}
+        return {
+            "loss": str(self.loss),
+            "refit": self.refit,
+            "resample_test": self.resample_test,
+            "n_resamples": self.n_resamples,
+            "n_redrawn": self.n_redrawn,
+            "seed": self.seed,
+            "terms": self.terms,
+            "std_error": self.std_error,
+            "intervals": {name: [one.low, one.high] for name, one in intervals.items()},
+            "level": 0.95,
+            "variance": self.variance,
+            "advice": self.advice,
+            "notes": list(self.notes),
+            "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
+        }
+
+    def _columns(self) -> dict[str, list[Any]]:
+        known = [self.interval(name) for name in self.names]
+        columns: dict[str, list[Any]] = {
+            "term": list(self.names),
+            "estimate": [self.terms[name] for name in self.names],
+            "std_error": [self.std_error[name] for name in self.names],
+            "low": [one.low for one in known],
+            "high": [one.high for one in known],
+        }
+        variance = self.variance
+        for stage in self._stages:
+            shares = [_share(variance[name], stage) for name in self.names]
+            columns[f"from_{stage}"] = shares
+        return columns
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        heads, lines = super()._cells()
+        first = heads.index(f"from {self._stages[0]}")
+        for line in lines:
+            line[first:] = [cell if cell == "–" else f"{100 * float(cell):.0f} %" for cell in line[first:]]
+        return heads, lines
+
+    def _title(self) -> str:
+        what = "calibrator refitted" if self.refit == "calibrator" else "classifier and calibrator refitted"
+        test = "test rows resampled" if self.resample_test else "test rows as they are"
+        return (
+            f"Pipeline bootstrap of the {self.loss!s} loss: {self.n_resamples} replicates, {what}, {test}\n"
+            f"  intervals at 95 %; shares of the variance by what was resampled"
+        )
+
+    def _footer(self) -> list[str]:
+        return [self.advice, *self.notes]
+
+
+def _deviation(values: FloatArray) -> float:
+    return float(values.std(ddof=1)) if values.size > 1 and np.isfinite(values).all() else math.nan
+
+
+def _share(parts: dict[str, float], stage: str) -> float:
+    total = sum(parts.values())
+    return parts[stage] / total if total > 0.0 else math.nan

@@ -1,0 +1,188 @@
+"""Replicates on disk: one line each, with a hash, appended as they finish; never pickled, never overwritten.
+
+The first line says what problem the file belongs to. A line that a crash left unfinished at the end is recognised by
+its hash and dropped; everything else that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism._validation import refuse
+from scoreprism.simplex import FloatArray
+
+_MAGIC = "scoreprism pipeline bootstrap 1"
+#: Seconds between two times that the disk itself is made to write; a killed process loses nothing in between.
+_SYNC = 1.0
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True)
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
+
+
+def _content(line: bytes) -> dict[str, Any] | None:
+    """What a line says, or None if it is not whole."""
+    mark, _, text = line.partition(b" ")
+    if not line.endswith(b"\n") or hashlib.sha256(text[:-1]).hexdigest()[:16].encode() != mark:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+class Store:
+    """
+    Finished replicates, in memory.
+
+    Parameters
+    ----------
+    seed : int or None
+        Seed of the replicates; None draws one.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the replicates.
+    done : dict of int to (array, int)
+        Values of each replicate, and draws thrown away.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        self.done: dict[int, tuple[FloatArray, int]] = {}
+        self.seed = int(np.random.default_rng().integers(2**62)) if seed is None else seed
+
+    def add(self, replicate: int, values: FloatArray, redrawn: int) -> None:
+        """Keep a replicate."""
+        self.done[replicate] = (values, redrawn)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+def opened(path: str | os.PathLike[str] | None, identity: Mapping[str, str], seed: int | None) -> Store:
+    """Where replicates are kept: in a file, or nowhere."""
+    return Store(seed) if path is None else Checkpoint(path, identity, seed)
+
+
+class Checkpoint(Store):
+    """
+    A file of finished replicates, locked while it is open.
+
+    Parameters
+    ----------
+    path : path
+        A file that does not exist yet, or one of the same problem.
+    identity : mapping of str to str
+        What the problem is, part by part.
+    seed : int or None
+        Seed of the replicates; None takes that of the file, or a new one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, str], seed: int | None) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            refuse("checkpoint must be the path of a file", type(path).__name__, "For example 'run.checkpoint'.")
+        self.path = Path(path)
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            what = "a folder" if self.path.is_dir() else f"{str(self.path)!r} in a folder that does not exist"
+            refuse("checkpoint must be the path of a file in an existing folder", what, "Make the folder first.")
+        super().__init__(seed)
+        self._file = self.path.open("a+b")
+        try:
+            self._lock()
+            self.seed = self._read(dict(identity), seed)
+        except BaseException:
+            self._file.close()
+            raise
+        self._synced = time.monotonic()
+
+    def _lock(self) -> None:
+        """One run at a time; the lock goes with the process, whatever ends it."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            rule = "a checkpoint must be used by one run at a time"
+            refuse(rule, f"{str(self.path)!r}, in use by another process", "Wait for it, or use another path.")
+        except OSError:  # a file system without locks
+            return
+
+    def _read(self, identity: dict[str, str], seed: int | None) -> int:
+        self._file.seek(0)
+        lines = self._file.read().splitlines(keepends=True)
+        if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n") and _begun(lines[0])):
+            return self._begin(identity)
+        header = _content(lines[0])
+        if header is None or header.get("format") != _MAGIC:
+            rule = "checkpoint must be a new file, or one that pipeline_bootstrap wrote"
+            refuse(rule, f"{str(self.path)!r}, which is something else", "Use another path; it is left as it is.")
+        self._compare(header, identity, seed)
+        contents = [_content(line) for line in lines[1:]]
+        whole = next((i for i, content in enumerate(contents) if content is None), len(contents))
+        if any(content is not None for content in contents[whole:]):
+            rule = "a checkpoint must be whole up to its last line"
+            refuse(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", "Use another path; it is left as it is.")
+        for content in contents[:whole]:
+            assert content is not None  # noqa: S101 - the first that is None ends the slice
+            values = np.array([float.fromhex(v) for v in content["values"]]).reshape(content["shape"])
+            self.done[int(content["replicate"])] = (values, int(content["redrawn"]))
+        self._file.truncate(sum(map(len, lines[: 1 + whole])))
+        return int(header["seed"])
+
+    def _begin(self, identity: dict[str, str]) -> int:
+        self._file.truncate(0)
+        self._file.write(_line({"format": _MAGIC, "identity": identity, "seed": self.seed}))
+        self._sync()
+        return self.seed
+
+    def _compare(self, header: dict[str, Any], identity: dict[str, str], seed: int | None) -> None:
+        stored = dict(header["identity"])
+        other = [key for key in {**identity, **stored} if identity.get(key) != stored.get(key)]
+        if seed is not None and seed != header["seed"]:
+            other.append("random_state")
+        if other:
+            refuse(
+                "a checkpoint must belong to this very problem",
+                f"{str(self.path)!r} of another one: {', '.join(other)} differ",
+                "Use another path; the file is left as it is.",
+            )
+
+    def add(self, replicate: int, values: FloatArray, redrawn: int) -> None:
+        """Keep a replicate, and write it."""
+        numbers = [float(v).hex() for v in values.ravel()]  # exact
+        content = {"replicate": replicate, "redrawn": redrawn, "shape": list(values.shape), "values": numbers}
+        self._file.write(_line(content))
+        self._file.flush()
+        super().add(replicate, values, redrawn)
+        if time.monotonic() - self._synced > _SYNC:
+            self._sync()
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._sync()
+        self._file.close()
+
+
+def _begun(line: bytes) -> bool:
+    """Whether a line without an end is a first line that a crash cut off."""
+    mark, space, text = line.partition(b" ")
+    start = json.dumps({"format": _MAGIC}).encode()[:-1]
+    hexadecimal = len(mark) <= 16 and all(c in b"0123456789abcdef" for c in mark)
+    return hexadecimal and (not space or text.startswith(start[: len(text)]))
