@@ -2,4 +2,17 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from scoreprism.ensembles._select import SelectionTable, StageSelection, refinement_loss, select_stage
+from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
+from scoreprism.ensembles._stagewise import stagewise_decomposition
+
+__all__ = [
+    "Amount",
+    "SelectionTable",
+    "StageSelection",
+    "StageTable",
+    "StagewiseDecomposition",
+    "refinement_loss",
+    "select_stage",
+    "stagewise_decomposition",
+]
