@@ -10,6 +10,7 @@ from scoreprism.displays._murphy import MurphyDecompositionDisplay, MurphyDispla
 from scoreprism.displays._plane import ResolutionPlaneDisplay
 from scoreprism.displays._reliability import ReliabilityDisplay
 from scoreprism.displays._simple import NetBenefitDisplay, RocDisplay, ScoreDistributionDisplay
+from scoreprism.displays._stages import StageSelectionDisplay, StagewiseDecompositionDisplay
 from scoreprism.displays._stagewise import StagewiseDisplay
 from scoreprism.displays._style import house_style
 from scoreprism.displays._triptych import TriptychDisplay
@@ -27,6 +28,8 @@ __all__ = [
     "ResolutionPlaneDisplay",
     "RocDisplay",
     "ScoreDistributionDisplay",
+    "StageSelectionDisplay",
+    "StagewiseDecompositionDisplay",
     "StagewiseDisplay",
     "TriptychDisplay",
     "house_style",

@@ -195,7 +195,7 @@ def _of_model(model: Any, X: ArrayLike | None, some: Collection[int] | None) -> 
 
     def read() -> list[tuple[int, FloatArray]]:
         laws = enumerate(reader.laws(inside), start=1)
-        return [(t, _slim(np.asarray(law))) for t, law in laws if keep is None or t in keep]
+        return [(t, slim(np.asarray(law))) for t, law in laws if keep is None or t in keep]
 
     found = in_our_words(reader.model, read)
     if not found:
@@ -206,7 +206,7 @@ def _of_model(model: Any, X: ArrayLike | None, some: Collection[int] | None) -> 
     return Stages(numbers, laws, labels, (), _double_use(model, X), backend_of(X))
 
 
-def _slim(law: FloatArray) -> FloatArray:
+def slim(law: FloatArray) -> FloatArray:
     """One column for two classes: hundreds of stages are kept at once."""
     return law[:, 1].copy() if law.ndim == 2 and law.shape[1] == 2 else law
 

@@ -20,7 +20,7 @@ from scoreprism.losses import ProperLoss
 from scoreprism.simplex import FloatArray, IntArray
 
 #: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
-_FAST = {True: "platt", False: "temperature"}
+FAST = {True: "platt", False: "temperature"}
 
 
 def parse_map(calibrator: object, k: int) -> MapLearner:
@@ -45,7 +45,7 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
     'platt'
     """
     if isinstance(calibrator, str) and calibrator == "fast":
-        calibrator = _FAST[k == 2]
+        calibrator = FAST[k == 2]
     if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
         calibrator = SelectedCalibrator()
     if isinstance(calibrator, (str, Calibrator)):

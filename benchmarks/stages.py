@@ -1,0 +1,241 @@
+"""Stages: gains along a filtration with known laws, speed, and stage selection on fresh test rows.
+
+`python -m benchmarks.stages` prints the tables of docs/stages.md; `gains`, `selection` or `speed` one of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from scoreprism.ensembles import select_stage, stagewise_decomposition
+from scoreprism.ensembles._stage_inputs import follow, read_stages
+from scoreprism.ensembles._stage_maps import parse_map
+from scoreprism.losses import get_loss
+
+# ── a filtration whose laws are known ───────────────────────────────────────────────────────────────────
+
+#: Variances of the increments Z_t and of the noise in Y = 1{Z_1 + … + Z_T + noise > 0}.
+VARIANCES, NOISE = np.array([0.3, 0.25, 0.2, 0.15, 0.1, 0.08]), 0.4
+
+
+def gaussian_filtration(n: int, seed: int, bold: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Stages S_t = σ(bold · logit Q_t) with Q_t = Φ(Σ_{s≤t} Z_s / √(remaining variance)), and outcomes."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, VARIANCES.size)) * np.sqrt(VARIANCES)
+    y = z.sum(axis=1) + rng.normal(size=n) * np.sqrt(NOISE) > 0
+    known = np.cumsum(VARIANCES)
+    u = np.cumsum(z, axis=1) / np.sqrt(VARIANCES.sum() + NOISE - known)
+    logit = np.log(ndtr(u)) - np.log(ndtr(-u))
+    return expit(bold * logit), y.astype(int)
+
+
+def exact_terms(loss: str) -> np.ndarray:
+    """Gains E d(Q_t, Q_{t+1}) and the remaining loss, by Gauss–Hermite quadrature of the entropies."""
+    x, w = np.polynomial.hermite_e.hermegauss(200)
+    known = np.cumsum(VARIANCES)
+    q = ndtr(x * np.sqrt(known / (VARIANCES.sum() + NOISE - known))[:, None])
+    left = get_loss(loss).entropy(q.ravel()).reshape(q.shape) @ (w / w.sum())
+    return np.append(left[:-1] - left[1:], left[-1])
+
+
+def gains(seeds: int = 50, n: int = 2000) -> None:
+    """Bias and RMSE of every increment, over seeds."""
+    print(f"gains along the Gaussian filtration, n={n}, {seeds} seeds, units 1e-4")
+    for loss in ("log", "brier"):
+        truth, found, errors, inside = exact_terms(loss), [], [], []
+        for seed in range(seeds):
+            scores, y = gaussian_filtration(n, seed)
+            result = stagewise_decomposition(list(scores.T), y, loss=loss, random_state=seed)
+            d = result.decomposition
+            found.append(list(d.terms.values())[1:])
+            errors.append(list(d.std_error.values())[1:])
+            ends = [d.interval(name) for name in d.names[1:]]
+            inside.append([end.low <= t <= end.high for end, t in zip(ends, truth, strict=True)])
+        off = np.array(found) - truth
+        table = {
+            "truth": truth, "bias": off.mean(axis=0), "its se": off.std(axis=0) / np.sqrt(seeds),
+            "rmse": np.sqrt((off**2).mean(axis=0)), "mean se": np.mean(errors, axis=0),
+        }  # fmt: skip
+        for name, line in table.items():
+            print(f"  {loss:5} {name:8}", " ".join(f"{1e4 * v:8.1f}" for v in line))
+        within = (np.abs(off) < 3 * np.array(errors)).mean(axis=0)
+        print(f"  {loss:5} within 3 se", " ".join(f"{v:.2f}" for v in within))
+        print(f"  {loss:5} covered   ", " ".join(f"{v:.2f}" for v in np.mean(inside, axis=0)))
+
+
+# ── selection ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Split(NamedTuple):
+    """Training, validation and test rows."""
+
+    train: tuple[np.ndarray, np.ndarray]
+    valid: tuple[np.ndarray, np.ndarray]
+    test: tuple[np.ndarray, np.ndarray]
+
+
+def _cut(X: Any, y: np.ndarray, sizes: tuple[int, int], seed: int) -> Split:
+    order = np.random.default_rng(seed).permutation(len(y))
+    parts = np.split(order, np.cumsum(sizes))
+    return Split(*((X[rows], y[rows]) for rows in parts))
+
+
+def _german(seed: int) -> Split:
+    from scoreprism.datasets import load_german_credit
+
+    X, y, _ = load_german_credit()
+    return _cut(np.column_stack([_numbers(X[name]) for name in X.columns]), y, (500, 250), seed)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    values = np.asarray(column)
+    if values.dtype.kind in "OUS":
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(float)
+    return values.astype(float)
+
+
+def _hastie(seed: int) -> Split:
+    from sklearn.datasets import make_hastie_10_2
+
+    X, y = make_hastie_10_2(12_000, random_state=seed)
+    return _cut(X, (y > 0).astype(int), (2000, 1000), seed)
+
+
+def _clusters(seed: int) -> Split:
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(12_000, 20, n_informative=8, n_clusters_per_class=4, flip_y=0.1, random_state=seed)
+    return _cut(X, y, (1500, 750), seed)
+
+
+def _copula(seed: int) -> Split:
+    from scoreprism.datasets import CopulaLaw
+
+    X, y, _ = CopulaLaw().sample(12_000, random_state=seed)
+    return _cut(np.asarray(X), np.asarray(y), (1500, 750), seed)
+
+
+def _digits(seed: int) -> Split:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return _cut(X, y, (900, 450), seed)
+
+
+def _xgboost(seed: int) -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(n_estimators=150, learning_rate=0.5, max_depth=6, random_state=seed, n_jobs=1)
+
+
+def _lightgbm(seed: int) -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=150, learning_rate=0.3, num_leaves=31, random_state=seed, n_jobs=1, verbose=-1)
+
+
+def _scikit(seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(max_iter=150, learning_rate=0.5, early_stopping=False, random_state=seed)
+
+
+DATA: dict[str, Callable[[int], Split]] = {
+    "german credit": _german, "hastie": _hastie, "clusters": _clusters, "copula law": _copula, "digits": _digits,
+}  # fmt: skip
+LEARNERS: dict[str, Callable[[int], Any]] = {"xgboost": _xgboost, "lightgbm": _lightgbm, "scikit-learn": _scikit}
+
+#: Which rule and map chooses the stage.
+CRITERIA: dict[str, dict[str, Any]] = {"best": {"rule": "best"}, "one-se": {"rule": "one-se"}}
+
+
+def one_split(model: Any, split: Split, seed: int, criteria: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Test losses: of each choice recalibrated, of the raw choice recalibrated and as it is; and the stages."""
+    fitted = model.fit(*split.train)
+    valid = follow(read_stages(fitted, split.valid[0]), split.valid[1])
+    test = follow(read_stages(fitted, split.test[0]), split.test[1])
+    loss, learner = get_loss("log"), parse_map("fast", valid.k)
+
+    def judged(stage: float) -> float:
+        t = int(stage) - 1
+        law = learner.fitted(_data(valid.laws[t], valid.codes, valid.k))(test.laws[t])
+        return float(loss.loss(law, test.codes).mean())
+
+    out: dict[str, float] = {}
+    scores = dict(zip(valid.numbers.tolist(), valid.laws, strict=True))
+    for name, options in criteria.items():
+        found = select_stage(scores, valid.codes, random_state=seed, classes=np.arange(valid.k), **options)
+        out[f"{name} stage"], out[name] = found.stage, judged(found.stage)
+        out["raw stage"], out["raw, recalibrated"] = found.raw_stage, judged(found.raw_stage)
+    law = test.laws[int(out["raw stage"]) - 1]
+    out["raw"] = float(loss.loss(np.clip(law, 1e-15, 1 - 1e-15) if law.ndim == 1 else law, test.codes).mean())
+    return out
+
+
+def _data(score: np.ndarray, codes: np.ndarray, k: int) -> Any:
+    from scoreprism.calibrators._data import Data
+
+    return Data(score, codes, None, k, "probability")
+
+
+def _splits(data: str, seeds: int) -> Iterator[tuple[int, Split]]:
+    for seed in range(seeds):
+        yield seed, DATA[data](seed)
+
+
+def selection(seeds: int = 20, only: str | None = None) -> None:
+    """Mean test log loss by choice of the stage, and paired differences."""
+    print(f"test log loss, mean over {seeds} splits; differences (raw choice minus ours, both recalibrated) ± se")
+    for data in DATA:
+        if only not in (None, data):
+            continue
+        for learner, make in LEARNERS.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                lines = [one_split(make(seed), split, seed, CRITERIA) for seed, split in _splits(data, seeds)]
+            mean = {key: np.mean([line[key] for line in lines]) for key in lines[0]}
+            text = " ".join(f"{key} {value:.4f}" if "stage" not in key else f"{key} {value:.0f}" for key, value in mean.items())
+            print(f"  {data:14} {learner:12} {text}")
+            for name in CRITERIA:
+                for rival in ("raw, recalibrated", "raw"):
+                    gap = np.array([line[rival] - line[name] for line in lines])
+                    print(f"      {rival} − {name}: {gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(seeds):.5f}", flush=True)
+
+
+# ── speed ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def speed() -> None:
+    """Seconds for 500 stages on 10 000 rows."""
+    from sklearn.datasets import make_hastie_10_2
+
+    X, y = make_hastie_10_2(14_000, random_state=0)
+    y = (y > 0).astype(int)
+    for name, make in LEARNERS.items():
+        key = "max_iter" if name == "scikit-learn" else "n_estimators"
+        model = make(0).set_params(**{key: 500}).fit(X[:4000], y[:4000])
+        start = time.perf_counter()
+        stages = read_stages(model, X[4000:])
+        print(f"  {name}: reading 500 stages of 10 000 rows {time.perf_counter() - start:.2f} s")
+    scores = {t: law.values for t, law in zip(stages.numbers.tolist(), stages.laws, strict=True)}
+    for what, call in {"select_stage": select_stage, "stagewise_decomposition": stagewise_decomposition}.items():
+        start = time.perf_counter()
+        call(scores, y[4000:], random_state=0)
+        print(f"  {what}: {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    asked = sys.argv[1:2] or ["all"]
+    if asked[0] in ("gains", "all"):
+        gains()
+    if asked[0] in ("selection", "all"):
+        selection(*(int(v) for v in sys.argv[2:3]), *sys.argv[3:4])
+    if asked[0] in ("speed", "all"):
+        speed()
