@@ -69,7 +69,6 @@ def _options(**options: Any) -> dict[str, Any]:
 @cache
 def _xgboost_class() -> Any:
     """The callback class, made when xgboost is there."""
-    from xgboost import DMatrix
     from xgboost.callback import TrainingCallback
 
     class RefinementStopping(TrainingCallback):  # type: ignore[misc]
@@ -101,26 +100,31 @@ def _xgboost_class() -> Any:
             return model
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-            if not hasattr(model, "num_boosted_rounds"):
+            if type(model).__name__ != "Booster":
                 refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
             done = int(model.num_boosted_rounds())
             if self._reader is None:
                 self._reader = XgboostStages(model)
-                self._table = self._reader._table(self.X_val)
+                self._table = self._reader.table(self.X_val)
                 self._adds = '"dart"' not in model.save_config()
                 self._first = done - 1
             if self._margin is None or not self._adds:
-                self._margin = self._reader._whole(self._table, done)
+                self._margin = self._reader.whole(self._table, done)
             else:
-                self._margin = self._reader._next(self._table, done, self._margin)
-            stop = self._monitor.see(self._reader._link(np.asarray(self._margin, dtype=np.float64)))
+                self._margin = self._reader.next(self._table, done, self._margin)
+            stop = self._monitor.see(self._reader.linked(self._margin))
             value = self._monitor.history[self._monitor.best]
             model.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
             return stop
 
         def after_training(self, model: Any) -> Any:
             self._reader = self._margin = self._table = None
-            return model[: self.best_iteration + 1] if self.options["save_best"] else model
+            if not self.options["save_best"]:
+                return model
+            kept = model[: self.best_iteration + 1]  # which forgets what was noted on it
+            value = self._monitor.history[self._monitor.best]
+            kept.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
+            return kept
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _restored, (self.X_val, self.y_val, self.options)
@@ -128,7 +132,6 @@ def _xgboost_class() -> Any:
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
             return type(self)(self.X_val, self.y_val, self.options)
 
-    assert DMatrix is not None
     return RefinementStopping
 
 
@@ -267,7 +270,7 @@ class LightgbmRefinementStopping:
         """
         from lightgbm.callback import EarlyStopException
 
-        if not hasattr(env.model, "current_iteration"):
+        if type(env.model).__name__ == "CVBooster":
             refuse("refinement stopping must be used with lightgbm.train or fit", "lightgbm.cv", "Use train.")
         if env.iteration == env.begin_iteration:
             self._monitor, self._margin = Monitor(self.y_val, self.options), None
@@ -282,12 +285,11 @@ class LightgbmRefinementStopping:
     def _law(self, reader: LightgbmStages, done: int, params: dict[str, Any]) -> FloatArray:
         """What the model says after so many rounds; dropped and averaged trees are predicted anew."""
         adds = params.get("boosting", params.get("boosting_type", "gbdt")) == "gbdt"
-        table = reader._table(self.X_val)
-        if self._margin is None or not adds:
-            self._margin = reader._whole(table, done)
-        else:
-            self._margin = reader._next(table, done, self._margin)
-        return reader._link(np.asarray(self._margin, dtype=np.float64))
+        table = reader.table(self.X_val)
+        if not adds:
+            return reader.law(table, done)
+        self._margin = reader.whole(table, done) if self._margin is None else reader.next(table, done, self._margin)
+        return reader.linked(self._margin)
 
 
 def lightgbm_refinement_stopping(

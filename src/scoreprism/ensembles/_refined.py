@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +32,6 @@ from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
 from scoreprism.ensembles._stage_maps import FAST
 from scoreprism.ensembles._staged_models import staged_model, transformed
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import take_rows
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray
 
@@ -58,7 +57,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         temperature scaling for more.
     loss : str or ProperLoss, default="log"
         The loss.
-    rule : {"best", "one-se"}, default="best"
+    rule : {"best", "one-se", "guarded"}, default="best"
         How the stage is taken, as in `select_stage`.
     validation_fraction : float, default=0.2
         Share of the rows that are held out; not used with ``eval_set``.
@@ -226,15 +225,16 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
         rule = "a share between 0 and 1"
         share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
-        counts = np.bincount(codes)
-        rows, n = np.arange(codes.size), codes.size
-        if counts.min() < 2 or n * share < 2 * counts.size or n * (1.0 - share) < counts.size:
+        counts, rows = np.bincount(codes), np.arange(codes.size)
+        least = 2 if counts.size == 2 else 1
+        if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
             rare = plain(self.classes_[int(counts.argmin())])
-            found = f"{n} samples, {counts.min()} of them of class {rare}"
-            refuse("held-out rows must hold several rows of each class", found, "Pass more rows, or eval_set=(X, y).")
+            found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
+            rule = f"held-out rows must hold at least {least} of each class"
+            refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
         train, held = train_test_split(rows, test_size=share, stratify=codes, random_state=int(rng.integers(2**31)))
         parts = [np.sort(part) for part in (train, held)]
-        first, second = ((take_rows(X, p), codes[p], None if weight is None else weight[p]) for p in parts)
+        first, second = ((_safe_indexing(X, p), codes[p], None if weight is None else weight[p]) for p in parts)
         return first, second
 
     def _given(self, eval_set: Any) -> tuple[Any, Any, Any]:

@@ -20,8 +20,11 @@ from scoreprism.estimation._learners import MapLearner
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
-#: How a stage is taken from the curve: the least, or the first that is not told apart from it by one standard error.
-RULES = ("best", "one-se")
+#: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
+#: the least, unless the stage with the least raw loss is within half a standard error of it.
+RULES = ("best", "one-se", "guarded")
+#: Standard errors that "guarded" asks for before it leaves the raw choice.
+_AHEAD = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,9 +163,10 @@ class StageSelection(Drawable, TermTable):
         }
 
     def _title(self) -> str:
-        how = "the first within one standard error" if self.rule == "one-se" else "the least"
+        how = {"one-se": "within one standard error of the least", "guarded": "the least clearly below the raw choice's"}
+        words = f"{how.get(self.rule, 'the least')} {self.loss!s} loss after recalibration"
         return (
-            f"Stage {self.stage:g} of {self.stages.numbers.size}: {how} {self.loss!s} loss after recalibration\n"
+            f"Stage {self.stage:g} of {self.stages.numbers.size}: {words}\n"
             f"  [{self.calibrator}, cross-fitted on {self.n} rows; stage {self.raw_stage:g} has the least loss as it is]"
         )
 
@@ -209,9 +213,9 @@ def select_stage(
         The loss.
     calibrator : str, Calibrator or classifier, default="fast"
         The map. "fast" is Platt's for two classes, temperature scaling for more; any other of `CALIBRATORS`.
-    rule : {"best", "one-se"}, default="best"
-        The stage with the least loss after recalibration, or the first that is not more than one (paired) standard
-        error behind it.
+    rule : {"best", "one-se", "guarded"}, default="best"
+        The stage with the least loss after recalibration; the first that is not more than one (paired) standard
+        error behind it; or the least, unless the stage with the least raw loss is within half a standard error of it.
     cv : int or splitter, default=5
         Folds of the maps, and of the nested choice that the gain is judged by.
     level : float, default=0.95
@@ -260,7 +264,7 @@ def selected(
 ) -> StageSelection:
     """The selection of a parsed path."""
     folds, learner = Folds.of(path, cv, seed), parse_map(calibrator, path.k)
-    one = partial(_judged, folds=folds, learner=learner, loss=loss, keep=rule == "one-se")
+    one = partial(_judged, folds=folds, learner=learner, loss=loss, keep=rule != "best")
     found = list(run_all(one, path.laws, n_jobs, "stages"))
     raw, after = np.stack([line[0] for line in found]), np.stack([line[1] for line in found])
     nested = np.stack([line[2] for line in found])
@@ -328,6 +332,10 @@ class Curves:
         best = self.least(lines, mask)
         if rule == "best":
             return best
+        if rule == "guarded":
+            raw = self.least(self.raw, mask)
+            lead = self.amount(lines[raw] - lines[best], 0.95, mask)
+            return best if lead.value > _AHEAD * lead.std_error else raw
         for t in range(best):
             gap = self.amount(lines[t] - lines[best], 0.95, mask)
             if gap.value <= gap.std_error:

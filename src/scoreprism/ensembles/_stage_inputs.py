@@ -337,5 +337,6 @@ def geometric(count: int, most: int) -> IntArray:
     >>> geometric(100, 5)
     array([ 0,  2,  9, 31, 99])
     """
-    found = np.geomspace(1, count, min(most, count)).round().astype(np.intp)
-    return np.unique(found) - 1
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.geomspace(1, count, most).round().astype(np.intp)) - 1

@@ -17,7 +17,7 @@ from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.estimation._learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 #: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
 FAST = {True: "platt", False: "temperature"}
@@ -104,12 +104,16 @@ class Folds:
         Losses for choices that must not see a fold: line f holds, for the rows of every other fold j, the loss of
         a map that saw neither f nor j; NaN in fold f itself. A map without f and j serves both lines.
         """
+        if self.count < 3:
+            refuse("cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5.")
         data = self.data(score)
         shared = learner.shared(data)
         lines = np.full((self.count, score.shape[0]), np.nan)
         for f in range(self.count):
             for j in range(f):
-                fitted = shared.fitted(data.part(self._rows((self.fold != f) & (self.fold != j))))
+                rows = self._rows((self.fold != f) & (self.fold != j))
+                two = np.unique(self.codes[rows]).size > 1
+                fitted = shared.fitted(data.part(rows)) if two else _as_it_is(data.distance)
                 for line, tested in ((f, j), (j, f)):
                     rows = np.flatnonzero(self.fold == tested)
                     lines[line, rows] = loss.loss(fitted(score[rows]), self.codes[rows])
@@ -124,3 +128,8 @@ class Folds:
         if mask is None:
             return mean_loss(rows, self.weight)
         return mean_loss(rows[mask], None if self.weight is None else self.weight[mask])
+
+
+def _as_it_is(distance: float) -> Any:
+    """No map, where two folds less leave one class only: the score, off the boundary."""
+    return lambda score: clip_law(score, distance)

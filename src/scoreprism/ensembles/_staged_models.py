@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from scoreprism._validation import plain, refuse
+from scoreprism._validation import refuse
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.frames import backend_of, column_names
 from scoreprism.simplex import FloatArray
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.
-_ROUNDING = 1e-3
+_ROUNDING = 1e-4
 
 
 class StagedModel(ABC):
@@ -55,42 +55,41 @@ class Additive(StagedModel):
     _link: Callable[[FloatArray], FloatArray]
 
     @abstractmethod
-    def _whole(self, X: Any, stage: int) -> FloatArray:
+    def whole(self, X: Any, stage: int) -> FloatArray:
         """The margin after a stage, predicted at once."""
 
     @abstractmethod
-    def _next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
+    def next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
         """The margin after a stage, from that of the stage before (None before the first)."""
 
-    def _table(self, X: Any) -> Any:
+    def table(self, X: Any) -> Any:
         """The features as the library takes them, made once."""
         return X
 
-    def margins(self, X: Any) -> Iterator[FloatArray]:
+    def linked(self, margin: FloatArray) -> FloatArray:
+        """The law of a margin."""
+        return self._link(np.asarray(margin, dtype=np.float64))
+
+    def law(self, X: Any, stage: int) -> FloatArray:
+        return self.linked(self.whole(self.table(X), stage))
+
+    def laws(self, X: Any) -> Iterator[FloatArray]:
         """
-        The margin after every stage.
+        The law after every stage.
 
         One round at a time where the sum of rounds is what the model predicts, which the last stage shows; else (trees
-        that are dropped, averaged or weighted) a prediction for each stage.
+        that are dropped or averaged) a prediction for each stage.
         """
-        table = self._table(X)
-        whole = self._whole(table, self.count)
+        table = self.table(X)
         found: list[FloatArray] = []
         margin = None
         for stage in range(1, self.count + 1):
-            margin = self._next(table, stage, margin)
-            found.append(margin)
-        if np.allclose(found[-1], whole, rtol=_ROUNDING, atol=_ROUNDING):
+            margin = self.next(table, stage, margin)
+            found.append(self.linked(margin))
+        if np.allclose(found[-1], self.law(table, self.count), rtol=0.0, atol=_ROUNDING):
             yield from found
         else:
-            yield from (self._whole(table, stage) for stage in range(1, self.count + 1))
-
-    def laws(self, X: Any) -> Iterator[FloatArray]:
-        for margin in self.margins(X):
-            yield self._link(np.asarray(margin, dtype=np.float64))
-
-    def law(self, X: Any, stage: int) -> FloatArray:
-        return self._link(np.asarray(self._whole(X, stage), dtype=np.float64))
+            yield from (self.law(table, stage) for stage in range(1, self.count + 1))
 
     def _require_rounds(self) -> None:
         if self.count < 1:
@@ -126,7 +125,7 @@ class XgboostStages(Additive):
         self.count = int(self._booster.num_boosted_rounds())
         self._require_rounds()
 
-    def _table(self, X: Any) -> Any:
+    def table(self, X: Any) -> Any:
         import xgboost
 
         if self._booster is not self.model or isinstance(X, xgboost.DMatrix):
@@ -134,15 +133,13 @@ class XgboostStages(Additive):
         names = None if column_names(X) is not None else self._booster.feature_names
         return xgboost.DMatrix(X, feature_names=names, enable_categorical=True)
 
-    def _whole(self, X: Any, stage: int) -> FloatArray:
-        table = self._table(X)
-        found: FloatArray = self._model_predict(table, (0, stage), None)
-        return found
+    def whole(self, X: Any, stage: int) -> FloatArray:
+        return self._predict(X, (0, stage), None)
 
-    def _next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
-        return self._model_predict(X, (stage - 1, stage), margin)
+    def next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
+        return self._predict(X, (stage - 1, stage), margin)
 
-    def _model_predict(self, table: Any, rounds: tuple[int, int], margin: FloatArray | None) -> FloatArray:
+    def _predict(self, table: Any, rounds: tuple[int, int], margin: FloatArray | None) -> FloatArray:
         if self._booster is not self.model:  # the classifier knows how it reads missing values and categories
             law = self.model.predict(table, output_margin=True, iteration_range=rounds, base_margin=margin)
             return np.asarray(law)
@@ -175,15 +172,18 @@ class LightgbmStages(Additive):
             rule = "the objective of lightgbm must be binary, cross_entropy or multiclass"
             refuse(rule, words[0], "Pass probabilities.")
 
-    def _table(self, X: Any) -> Any:
+    def table(self, X: Any) -> Any:
         return X.to_numpy() if backend_of(X) == "polars" else X
 
-    def _whole(self, X: Any, stage: int) -> FloatArray:
-        return np.asarray(self._booster.predict(self._table(X), num_iteration=stage, raw_score=True))
+    def whole(self, X: Any, stage: int) -> FloatArray:
+        return np.asarray(self._booster.predict(X, num_iteration=stage, raw_score=True))
 
-    def _next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
+    def next(self, X: Any, stage: int, margin: FloatArray | None) -> FloatArray:
         more = np.asarray(self._booster.predict(X, start_iteration=stage - 1, num_iteration=1, raw_score=True))
         return more if margin is None else margin + more
+
+    def law(self, X: Any, stage: int) -> FloatArray:  # lightgbm's own: raw scores of a random forest are not averaged
+        return np.asarray(self._booster.predict(self.table(X), num_iteration=stage))
 
 
 def _made_by(model: Any, maker: str) -> bool:
@@ -288,5 +288,7 @@ def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
-        first = str(error).strip().partition("\n")[0].rstrip(".")
-        refuse(f"{name} must be able to score X", f"its own error: {plain(first)}", "Pass what it was fitted on.")
+        said = str(error).strip().partition("\n")[0].rstrip(".")
+        if isinstance(error, TypeError):
+            raise TypeError(f"{name} must be able to score X; {said}. Pass what it was fitted on.") from None
+        refuse(f"{name} must be able to score X", f"its own error: {said}", "Pass what it was fitted on.")
