@@ -49,13 +49,14 @@ def gains(seeds: int = 50, n: int = 2000) -> None:
     """Bias and RMSE of every increment, over seeds."""
     print(f"gains along the Gaussian filtration, n={n}, {seeds} seeds, units 1e-4")
     for loss in ("log", "brier"):
-        truth, found, errors, inside = exact_terms(loss), [], [], []
+        truth, found, errors, inside, gaps = exact_terms(loss), [], [], [], []
         for seed in range(seeds):
             scores, y = gaussian_filtration(n, seed)
             result = stagewise_decomposition(list(scores.T), y, loss=loss, random_state=seed)
             d = result.decomposition
             found.append(list(d.terms.values())[1:])
             errors.append(list(d.std_error.values())[1:])
+            gaps.append([one.value / one.std_error for one in result.checks.get("gap", ())])
             ends = [d.interval(name) for name in d.names[1:]]
             inside.append([end.low <= t <= end.high for end, t in zip(ends, truth, strict=True)])
         off = np.array(found) - truth
@@ -68,6 +69,9 @@ def gains(seeds: int = 50, n: int = 2000) -> None:
         within = (np.abs(off) < 3 * np.array(errors)).mean(axis=0)
         print(f"  {loss:5} within 3 se", " ".join(f"{v:.2f}" for v in within))
         print(f"  {loss:5} covered   ", " ".join(f"{v:.2f}" for v in np.mean(inside, axis=0)))
+        if loss == "brier":
+            z = np.array(gaps)
+            print(f"  {loss:5} Doob gap in se: mean", z.mean(axis=0).round(2), "sd", z.std(axis=0).round(2))
 
 
 # ── selection ───────────────────────────────────────────────────────────────────────────────────────────
@@ -153,7 +157,7 @@ DATA: dict[str, Callable[[int], Split]] = {
 LEARNERS: dict[str, Callable[[int], Any]] = {"xgboost": _xgboost, "lightgbm": _lightgbm, "scikit-learn": _scikit}
 
 #: Which rule and map chooses the stage.
-CRITERIA: dict[str, dict[str, Any]] = {"best": {"rule": "best"}, "one-se": {"rule": "one-se"}}
+CRITERIA: dict[str, dict[str, Any]] = {name: {"rule": name} for name in ("best", "one-se", "guarded")}
 
 
 def one_split(model: Any, split: Split, seed: int, criteria: dict[str, dict[str, Any]]) -> dict[str, float]:
@@ -201,12 +205,17 @@ def selection(seeds: int = 20, only: str | None = None) -> None:
                 warnings.simplefilter("ignore")
                 lines = [one_split(make(seed), split, seed, CRITERIA) for seed, split in _splits(data, seeds)]
             mean = {key: np.mean([line[key] for line in lines]) for key in lines[0]}
-            text = " ".join(f"{key} {value:.4f}" if "stage" not in key else f"{key} {value:.0f}" for key, value in mean.items())
+            text = " ".join(
+                f"{key} {value:.4f}" if "stage" not in key else f"{key} {value:.0f}" for key, value in mean.items()
+            )
             print(f"  {data:14} {learner:12} {text}")
             for name in CRITERIA:
                 for rival in ("raw, recalibrated", "raw"):
                     gap = np.array([line[rival] - line[name] for line in lines])
-                    print(f"      {rival} − {name}: {gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(seeds):.5f}", flush=True)
+                    print(
+                        f"      {rival} − {name}: {gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(seeds):.5f}",
+                        flush=True,
+                    )
 
 
 # ── speed ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -85,7 +85,9 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         self._kind = chosen
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             self.axes_ = split_axes(axes, 2)[0] if chosen == "both" else [axes]
-            self.band_, self.bar_, self.interval_ = [], [], []
+            self.band_ = []
+            self.bar_: list[Any] = []
+            self.interval_: list[Any] = []
             if chosen != "gains":
                 self._stages(self.axes_[0], inks, styles[0] if curve_kwargs else {})
             if chosen != "stages":
@@ -196,9 +198,7 @@ class StageSelectionDisplay(Display[Any]):
             finite = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
             half = table.recalibrated_std_error
             band = {"color": colour, "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(
-                table.numbers, table.recalibrated_loss - half, table.recalibrated_loss + half, **band
-            )
+            axes.fill_between(table.numbers, table.recalibrated_loss - half, table.recalibrated_loss + half, **band)
             self.line_ = axes.plot(table.numbers, finite, **({"color": inks.ink} | own))
             self.line_ += axes.plot(table.numbers, table.recalibrated_loss, color=colour, linewidth=1.4)
             self._marks(axes, inks, finite)

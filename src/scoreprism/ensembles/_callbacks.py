@@ -66,73 +66,95 @@ def _options(**options: Any) -> dict[str, Any]:
     return options
 
 
+class Watching:
+    """What callbacks of both libraries have: validation rows, options, a monitor, the margin so far."""
+
+    def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.X_val, self.y_val, self.options = X_val, y_val, options
+        self._begin()
+
+    def _begin(self, first: int = 0) -> None:
+        """Forget whatever was trained before."""
+        self._monitor = Monitor(self.y_val, self.options)
+        self._reader: Any = None
+        self._table: Any = None
+        self._margin: FloatArray | None = None
+        self._first, self._done = first, 0
+
+    def _end(self) -> None:
+        """Keep the history, not the model."""
+        self._reader = self._table = self._margin = None
+
+    @property
+    def history(self) -> list[float]:
+        """The criterion after every round."""
+        return self._monitor.history
+
+    @property
+    def best_iteration(self) -> int:
+        """The best round, counted from 0."""
+        return self._first + self._monitor.best
+
+    def _see(self, done: int, *, adds: bool) -> bool:
+        """Judge the model after so many rounds; dropped and averaged trees are predicted anew."""
+        reader = self._reader
+        if not adds:
+            return self._monitor.see(reader.law(self._table, done))
+        if self._margin is None:
+            self._margin = reader.whole(self._table, done)
+        elif done > self._done:  # lightgbm goes on counting rounds when no tree can be grown any more
+            self._margin = reader.next(self._table, done, self._margin)
+        self._done = done
+        return self._monitor.see(reader.linked(self._margin))
+
+
+class XgboostWatching(Watching):
+    """The hooks of xgboost's TrainingCallback, which the callback class derives from once xgboost is there."""
+
+    def before_training(self, model: Any) -> Any:
+        self._begin()
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        if type(model).__name__ != "Booster":
+            refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
+        done = int(model.num_boosted_rounds())
+        if self._reader is None:
+            self._reader = XgboostStages(model)
+            self._table = self._reader.table(self.X_val)
+            self._adds = self._reader.grower != "dart"
+            self._first = done - 1
+        stop = self._see(done, adds=self._adds)
+        self._note(model)
+        return stop
+
+    def _note(self, model: Any) -> None:
+        """What xgboost's own early stopping writes on the booster."""
+        value = self._monitor.history[self._monitor.best]
+        model.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
+
+    def after_training(self, model: Any) -> Any:
+        self._end()
+        if not self.options["save_best"]:
+            return model
+        kept = model[: self.best_iteration + 1]  # which forgets what was noted on it
+        self._note(kept)
+        return kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.X_val, self.y_val, self.options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return _restored(self.X_val, self.y_val, self.options)
+
+
 @cache
 def _xgboost_class() -> Any:
     """The callback class, made when xgboost is there."""
     from xgboost.callback import TrainingCallback
 
-    class RefinementStopping(TrainingCallback):  # type: ignore[misc]
-        """Stops training of xgboost when the loss after recalibration has not improved for some rounds."""
-
-        def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
-            super().__init__()
-            self.X_val, self.y_val, self.options = X_val, y_val, options
-            self._begin()
-
-        def _begin(self) -> None:
-            self._monitor = Monitor(self.y_val, self.options)
-            self._reader: Any = None
-            self._margin: Any = None
-            self._first = 0
-
-        @property
-        def history(self) -> list[float]:
-            """The criterion after every round."""
-            return self._monitor.history
-
-        @property
-        def best_iteration(self) -> int:
-            """The best round, counted from 0."""
-            return self._first + self._monitor.best
-
-        def before_training(self, model: Any) -> Any:
-            self._begin()
-            return model
-
-        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-            if type(model).__name__ != "Booster":
-                refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
-            done = int(model.num_boosted_rounds())
-            if self._reader is None:
-                self._reader = XgboostStages(model)
-                self._table = self._reader.table(self.X_val)
-                self._adds = '"dart"' not in model.save_config()
-                self._first = done - 1
-            if self._margin is None or not self._adds:
-                self._margin = self._reader.whole(self._table, done)
-            else:
-                self._margin = self._reader.next(self._table, done, self._margin)
-            stop = self._monitor.see(self._reader.linked(self._margin))
-            value = self._monitor.history[self._monitor.best]
-            model.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
-            return stop
-
-        def after_training(self, model: Any) -> Any:
-            self._reader = self._margin = self._table = None
-            if not self.options["save_best"]:
-                return model
-            kept = model[: self.best_iteration + 1]  # which forgets what was noted on it
-            value = self._monitor.history[self._monitor.best]
-            kept.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
-            return kept
-
-        def __reduce__(self) -> tuple[Any, ...]:
-            return _restored, (self.X_val, self.y_val, self.options)
-
-        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-            return type(self)(self.X_val, self.y_val, self.options)
-
-    return RefinementStopping
+    return type("XgboostRefinementStopping", (XgboostWatching, TrainingCallback), {"__module__": __name__})
 
 
 def _restored(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
@@ -211,7 +233,7 @@ def xgboost_refinement_stopping(
     return _xgboost_class()(X_val, y_val, options)
 
 
-class LightgbmRefinementStopping:
+class LightgbmRefinementStopping(Watching):
     """
     Stops training of lightgbm when the loss after recalibration has not improved for some rounds.
 
@@ -242,23 +264,6 @@ class LightgbmRefinementStopping:
     order = 30
     before_iteration = False
 
-    def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
-        self.X_val, self.y_val, self.options = X_val, y_val, options
-        self._monitor = Monitor(y_val, options)
-        self._reader: LightgbmStages | None = None
-        self._margin: FloatArray | None = None
-        self._first = 0
-
-    @property
-    def history(self) -> list[float]:
-        """The criterion after every round."""
-        return self._monitor.history
-
-    @property
-    def best_iteration(self) -> int:
-        """The best round, counted from 0."""
-        return self._first + self._monitor.best
-
     def __call__(self, env: Any) -> None:
         """
         Look at the model after a round.
@@ -273,23 +278,14 @@ class LightgbmRefinementStopping:
         if type(env.model).__name__ == "CVBooster":
             refuse("refinement stopping must be used with lightgbm.train or fit", "lightgbm.cv", "Use train.")
         if env.iteration == env.begin_iteration:
-            self._monitor, self._margin = Monitor(self.y_val, self.options), None
+            self._begin(env.iteration)
             self._reader = LightgbmStages(env.model)
-            self._first = env.iteration
-        assert self._reader is not None
-        stop = self._monitor.see(self._law(self._reader, int(env.model.current_iteration()), env.params))
+            self._table = self._reader.table(self.X_val)
+        kind = env.params.get("boosting", env.params.get("boosting_type", "gbdt"))
+        stop = self._see(int(env.model.current_iteration()), adds=kind == "gbdt")
         if stop or env.iteration == env.end_iteration - 1:
-            self._reader = self._margin = None
+            self._end()
             raise EarlyStopException(self.best_iteration, env.evaluation_result_list or [])
-
-    def _law(self, reader: LightgbmStages, done: int, params: dict[str, Any]) -> FloatArray:
-        """What the model says after so many rounds; dropped and averaged trees are predicted anew."""
-        adds = params.get("boosting", params.get("boosting_type", "gbdt")) == "gbdt"
-        table = reader.table(self.X_val)
-        if not adds:
-            return reader.law(table, done)
-        self._margin = reader.whole(table, done) if self._margin is None else reader.next(table, done, self._margin)
-        return reader.linked(self._margin)
 
 
 def lightgbm_refinement_stopping(

@@ -12,8 +12,8 @@ import numpy as np
 from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
 from scoreprism.crossfit import run_all
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
-from scoreprism.ensembles._stage_results import Amount, StageColumns
-from scoreprism.ensembles._stagewise import repeat_warnings
+from scoreprism.ensembles._stage_results import Amount, StageColumns, named_columns
+from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
 from scoreprism.estimation._chain import calibrate
 from scoreprism.estimation._decompose import decompose, decomposed_by
 from scoreprism.estimation._parse import Request, parse
@@ -165,7 +165,7 @@ def recalibrate_stages(
         return _warned(_exact(read, y_true, chosen))
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
     seed = int(parse_random_state(random_state).integers(2**62))
-    options = {"cv": list(cv) if hasattr(cv, "__next__") else cv, "random_state": seed, **path.options()}
+    options = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
     one = partial(
         _stage, codes=path.codes, calibrator=calibrator, loss=chosen, level=confidence, clip=clip, options=options
     )
@@ -175,11 +175,12 @@ def recalibrate_stages(
 
 
 def _table(path: Path, found: list[Any], calibrator: object) -> StageRecalibration:
-    columns = [frozen(np.array(column)) for column in zip(*(line for line, _, _ in found), strict=True)]
+    columns = named_columns(StageRecalibration, [line for line, _, _ in found])
     name = calibrator if isinstance(calibrator, str) else getattr(calibrator, "name", type(calibrator).__name__)
-    unknown = np.full(path.numbers.size, np.nan)
-    laws = [law for _, law, _ in found]
-    return StageRecalibration(frozen(path.numbers), *columns, unknown, laws, str(name), path.backend)
+    return StageRecalibration(
+        numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
+        laws=[law for _, law, _ in found], calibrator=str(name), _backend=path.backend, **columns,
+    )  # fmt: skip
 
 
 def _stage(
@@ -243,10 +244,8 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibra
     wide = [law if law.ndim == 2 else law[:, None] for law in after]
     paths = [_left(model, columns[: t + 1], loss) for t in range(len(laws))]
     merged_paths = [_left(model, wide[: t + 1], loss) for t in range(len(laws))]
-    risk, divergence, left = (
-        np.array([value(d) for d in each])
-        for value in (lambda d: d.risk, lambda d: d.terms["reliability"], lambda d: d.terms["refinement"])
-    )
+    risk = np.array([d.risk for d in each])
+    divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
     merged = np.array([merged_pairs(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
     own = np.array([_left(model, [column], loss) for column in wide])
     cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
@@ -272,8 +271,8 @@ def _warned(found: StageRecalibration) -> StageRecalibration:
         cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
         warnings.warn(
             f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
-            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which costs "
-            f"{cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last stage "
+            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which "
+            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last stage "
             "only, or by a strictly increasing map such as 'platt' or 'beta'.",
             LostResolutionWarning,
             stacklevel=outside(),

@@ -274,7 +274,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         two = self.classes_.size == 2
         made = get_calibrator(FAST[two] if self.calibrator == "fast" else self.calibrator)
         made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
-        return made.fit(score, codes, sample_weight=weight)
+        fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
+        return fitted
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
 

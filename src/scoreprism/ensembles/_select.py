@@ -15,7 +15,7 @@ from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._stage_inputs import Path, follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map
-from scoreprism.ensembles._stage_results import Amount, StageColumns
+from scoreprism.ensembles._stage_results import Amount, StageColumns, named_columns
 from scoreprism.estimation._learners import MapLearner
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
@@ -163,11 +163,14 @@ class StageSelection(Drawable, TermTable):
         }
 
     def _title(self) -> str:
-        how = {"one-se": "within one standard error of the least", "guarded": "the least clearly below the raw choice's"}
+        how = {
+            "one-se": "within one standard error of the least",
+            "guarded": "the least clearly below the raw choice's",
+        }
         words = f"{how.get(self.rule, 'the least')} {self.loss!s} loss after recalibration"
         return (
             f"Stage {self.stage:g} of {self.stages.numbers.size}: {words}\n"
-            f"  [{self.calibrator}, cross-fitted on {self.n} rows; stage {self.raw_stage:g} has the least loss as it is]"
+            f"  [{self.calibrator}, cross-fitted on {self.n} rows; stage {self.raw_stage:g} has the least raw loss]"
         )
 
     def _footer(self) -> list[str]:
@@ -357,12 +360,12 @@ class Curves:
 
     def table(self, path: Path, best: int, level: float) -> SelectionTable:
         """Both curves with their standard errors."""
-        lines: list[Amount] = []
-        columns: list[FloatArray] = []
-        for rows in (self.raw, self.after, self.after - self.after[best]):
-            lines = [self.amount(line, level) for line in rows]
-            columns += [frozen(np.array([getattr(v, key) for v in lines])) for key in ("value", "std_error")]
-        return SelectionTable(frozen(path.numbers), *columns, path.backend)
+        lines: list[list[float]] = []
+        for raw, after in zip(self.raw, self.after, strict=True):
+            amounts = [self.amount(rows, level) for rows in (raw, after, after - self.after[best])]
+            lines.append([number for amount in amounts for number in (amount.value, amount.std_error)])
+        columns = named_columns(SelectionTable, lines)
+        return SelectionTable(numbers=frozen(path.numbers), _backend=path.backend, **columns)
 
 
 def refinement_loss(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,9 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
     numbers, found = numbered(stages)
     if all(isinstance(one, Level) for one in found):
         laws = [one.given for one in found]
-        return _alike(Stages(numbers, laws, None, tuple(found), (), next((v.backend for v in found if v.backend), None)))
+        return _alike(
+            Stages(numbers, laws, None, tuple(found), (), next((v.backend for v in found if v.backend), None))
+        )
     if any(isinstance(one, Level) for one in found):
         refuse("stages must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none.")
     if any(_is_checkpoint(one) for one in found):
@@ -229,7 +232,7 @@ def _double_use(model: Any, X: Any) -> tuple[str, ...]:
 
 
 def _counted_leaves(model: Any, X: Any) -> str | None:
-    """lightgbm keeps how many rows each leaf of a tree had in training."""
+    """Lightgbm keeps how many rows each leaf of a tree had in training."""
     booster = getattr(model, "booster_", model)
     if type(booster).__module__.partition(".")[0] != "lightgbm" or not hasattr(booster, "dump_model"):
         return None
@@ -262,7 +265,7 @@ def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None) 
             law, labels, said = predicted(one, X)
             notes += tuple(note for note in said if note not in notes)
         elif callable(one):
-            law = parse_law(_host(in_our_words(one, lambda call=one: call(X))), name)
+            law = parse_law(_host(in_our_words(one, partial(one, X))), name)
         else:
             law = parse_law(one, name)
         laws.append(GivenLaw(name, law, None, None))

@@ -105,7 +105,9 @@ class Folds:
         a map that saw neither f nor j; NaN in fold f itself. A map without f and j serves both lines.
         """
         if self.count < 3:
-            refuse("cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5.")
+            refuse(
+                "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
+            )
         data = self.data(score)
         shared = learner.shared(data)
         lines = np.full((self.count, score.shape[0]), np.nan)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.frames import make_frame
 from scoreprism.intervals import Moments, quantile
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism.simplex import FloatArray, IntArray, frozen
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,31 @@ class Amount:
             Estimate, standard error, ends and level.
         """
         return dict(vars(self))
+
+
+def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """
+    Numbers of each stage as the columns of a table, in the order of its fields after the stage itself.
+
+    Parameters
+    ----------
+    table : type
+        A dataclass of columns.
+    lines : sequence of sequences of float
+        One line per stage.
+
+    Returns
+    -------
+    dict of str to array
+        Arguments of the table.
+
+    Examples
+    --------
+    >>> list(named_columns(StageTable, [[0.7, 0.1]]))
+    ['loss', 'std_error']
+    """
+    names = [field.name for field in fields(table)][1:]
+    return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
 
 
 class StageColumns:
@@ -319,7 +346,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         symbol = {"log": "I(Y; {b} | {a}) in nats", "brier": "E(η{b} − η{a})²"}.get(self.loss.name, "E d(Q{a}, Q{b})")
         words = ["E d(S, Q), recalibration of the first stage"]
         labels = [f"{number:g}" for number in self.grid]
-        pairs = list(zip(labels[:-1], labels[1:], strict=True))
+        pairs = list(pairwise(labels))
         if len(self.names) - 2 > len(pairs):
             pairs.append((labels[-1], "X"))
         for a, b in pairs:
@@ -331,14 +358,12 @@ class StagewiseDecomposition(Drawable, TermTable):
 
     def _title(self) -> str:
         t, chain = self.stages, self.decomposition
-        first = f"{self.loss!s} loss {chain.risk:.5f} of stage {self.grid[0]:g}, along {len(self.grid)} stages"
-        lines = [
-            first,
+        return (
+            f"{self.loss!s} loss {chain.risk:.5f} of stage {self.grid[0]:g}, along {len(self.grid)} stages\n"
             f"  [{t.numbers.size} stages on {self.n} rows; least loss {t.loss[t.least_loss]:.5f} at stage "
             f"{t.numbers[t.least_loss]:g}, least after recalibration {t.refinement[t.least_refinement]:.5f} at stage "
-            f"{t.numbers[t.least_refinement]:g}]",
-        ]
-        return "\n".join(lines)
+            f"{t.numbers[t.least_refinement]:g}]"
+        )
 
     def _footer(self) -> list[str]:
         notes = list(self.decomposition.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -116,7 +117,8 @@ class XgboostStages(Additive):
         super().__init__(model)
         self._booster = model.get_booster() if hasattr(model, "get_booster") else model
         config = json.loads(self._booster.save_config())["learner"]
-        if config["gradient_booster"]["name"] == "gblinear":
+        self.grower = str(config["gradient_booster"]["name"])
+        if self.grower == "gblinear":
             refuse("stages of xgboost must be trees", "booster='gblinear'", "Pass checkpoints as a list of models.")
         name = config["objective"]["name"]
         if name not in self._links:
@@ -220,20 +222,18 @@ def staged_model(model: Any, rule: str = "a model with stages must be a booster"
     """
     before: list[Any] = []
     inner = model
-    for _ in range(8):
-        for recognises, reader in READERS:
-            if recognises(inner):
-                return in_our_words(inner, lambda kind=reader, one=inner: kind(one)), before
+    while (reader := next((kind for recognises, kind in READERS if recognises(inner)), None)) is None:
         if getattr(inner, "steps", None):
             before.append(inner[:-1])
             inner = inner.steps[-1][1]
             continue
-        wrapped = next((getattr(inner, a) for a in _WRAPPERS if getattr(inner, a, None) is not None), None)
-        if wrapped is None:
-            break
-        inner = wrapped
-    remedy = "It needs staged_predict_proba, or to be of xgboost or lightgbm; or pass the stages' probabilities."
-    refuse(rule, f"{type(model).__name__}", remedy)
+        inner = next((getattr(inner, name) for name in _WRAPPERS if getattr(inner, name, None) is not None), None)
+        if inner is None:
+            remedy = (
+                "It needs staged_predict_proba, or to be of xgboost or lightgbm; or pass the stages' probabilities."
+            )
+            refuse(rule, f"{type(model).__name__}", remedy)
+    return in_our_words(inner, partial(reader, inner)), before
 
 
 def transformed(before: list[Any], X: Any) -> Any:

@@ -16,7 +16,7 @@ from scoreprism.crossfit import run_all
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, geometric, has_stages, read_stages
-from scoreprism.ensembles._stage_results import Amount, StagewiseDecomposition, StageTable
+from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition, named_columns
 from scoreprism.estimation._chain import Block, calibrate, fit_levels
 from scoreprism.estimation._decompose import chain_of, decompose, decomposed_by
 from scoreprism.estimation._parse import Request, parse
@@ -24,7 +24,7 @@ from scoreprism.finite import FiniteModel
 from scoreprism.levels import Chain, Level
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, frozen
 
 #: Stages of the chain unless others are asked for.
 GRID = 12
@@ -136,10 +136,11 @@ def stagewise_decomposition(
         refuse("prediction must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
     path = follow(read, y_true, **rows)
     seed = int(parse_random_state(random_state).integers(2**62))
-    common = {"cv": _splits(cv, path), "random_state": seed, **path.options()}
+    common = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
     beside = X if (features if features is not None else not _needs(stages)) else None
-    chain, sheet = _chain(path, positions, beside, reference, chosen, clip, common | {"calibrator": calibrator, "n_jobs": n_jobs})
-    table, last = _every_stage(path, chosen, confidence, clip, common | {"calibrator": calibrator}, n_jobs)
+    common["calibrator"] = calibrator
+    chain, sheet = _chain(path, positions, beside, reference, chosen, clip, common | {"n_jobs": n_jobs})
+    table, last = _every_stage(path, chosen, confidence, clip, common, n_jobs)
     compression = None
     if beside is None:
         compression = Amount.of(last - chain.rows[:, -1], chain.sample_weight, chain._groups, confidence)
@@ -153,10 +154,10 @@ def _needs(stages: Any) -> bool:
     return has_stages(stages) or hasattr(first, "predict_proba") or callable(first)
 
 
-def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> FloatArray:
+def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
     """Positions of the stages of the chain."""
     if grid is None:
-        return np.arange(numbers.size) if given else geometric(numbers.size, GRID)
+        return np.arange(numbers.size, dtype=np.intp) if given else geometric(numbers.size, GRID)
     if given:
         refuse("grid must be left out for levels", repr(grid), "Pass only the levels that are meant.")
     if isinstance(grid, (int, np.integer)) and not isinstance(grid, bool):
@@ -170,8 +171,22 @@ def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> FloatArray:
     return np.array(sorted(known[number] for number in wanted), dtype=np.intp)
 
 
-def _splits(cv: Any, path: Path) -> Any:
-    """Splits, drawn once for all stages."""
+def parse_splits(cv: Any, path: Path) -> Any:
+    """
+    Splits, drawn once for all stages.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        Folds.
+    path : Path
+        The rows.
+
+    Returns
+    -------
+    int or list of splits
+        What `decompose` takes.
+    """
     if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
         return cv
     from sklearn.model_selection import check_cv
@@ -211,9 +226,9 @@ def _every_stage(
     one = partial(_stage, codes=path.codes, loss=loss, level=level, options=options | {"clip": clip})
     found: list[_Line] = list(run_all(one, jobs, n_jobs, "stages"))
     repeat_warnings(path, [said for _, _, said in found])
-    columns = [frozen(np.array(column)) for column in zip(*(line for line, _, _ in found), strict=True)]
-    rows = found[-1][1]
-    return StageTable(frozen(path.numbers), *columns, path.backend), rows  # type: ignore[return-value]
+    columns = named_columns(StageTable, [line for line, _, _ in found])
+    rows = [line for _, line, _ in found if line is not None]
+    return StageTable(numbers=frozen(path.numbers), _backend=path.backend, **columns), rows[0]
 
 
 def repeat_warnings(path: Path, said: Sequence[Sequence[tuple[type[Warning], str]]]) -> None:
@@ -266,7 +281,9 @@ def _chain(
     names = [f"stage {path.numbers[i]:g}" for i in positions]
     levels = dict(zip(names[1:], _increments(path, positions), strict=True))
     lean = StackedReference(_MEMBERS) if isinstance(reference, str) and reference == "auto" else None
-    fitted = {} if not levels and X is None else {"reference": lean if lean and X is None else reference}
+    fitted: dict[str, Any] = {}
+    if levels or X is not None:
+        fitted["reference"] = lean if lean is not None and X is None else reference
     request = Request(path.codes, path.laws[positions[0]], X, levels=levels or None, **fitted, **options)
     problem = parse(request)
     if lean is not None and X is not None:
@@ -313,11 +330,13 @@ def _result(
 ) -> StagewiseDecomposition:
     checks, increments = _doob(chain, sheet, len(positions), level)
     numbers = tuple(path.numbers[positions].tolist())
-    return StagewiseDecomposition(chain.names, path.backend, chain, table, numbers, compression, checks, increments, level)
+    return StagewiseDecomposition(
+        chain.names, path.backend, chain, table, numbers, compression, checks, increments, level
+    )
 
 
 def _doob(chain: Decomposition, sheet: Sheet, steps: int, level: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Doob–Pythagoras and the martingale: for the Brier loss, from the laws Q_t and the scatter of their fold models."""
+    """Doob–Pythagoras and the martingale, for the Brier loss: from the laws Q_t and the scatter of fold models."""
     if chain.loss.name != "brier":
         return {}, {}
     mean = partial(
@@ -358,9 +377,14 @@ def _noise(sheet: Sheet, t: int) -> tuple[FloatArray | float, FloatArray | float
 
 
 def _known(
-    read: Stages, y_true: Any, prediction: Any, loss: ProperLoss, level: float, clip: float | None, rows: dict[str, Any],
-    *, population: bool = False,
-) -> StagewiseDecomposition:  # fmt: skip
+    read: Stages,
+    y_true: Any,
+    prediction: Any,
+    loss: ProperLoss,
+    level: float,
+    clip: float | None,
+    rows: dict[str, Any],
+) -> StagewiseDecomposition:
     """The chain of laws that were given."""
     numbers = read.numbers.tolist()
     terms, known = chain_names(numbers, features=False)
@@ -368,14 +392,11 @@ def _known(
     law = first.law if isinstance(first, Level) else parse_law(first, "prediction")
     weight, groups = rows["sample_weight"], rows["groups"]
     levels = [Level(known[0], law), *(Level(n, v.law, v.folds) for n, v in zip(known[1:], read.levels, strict=True))]
-    chain = Chain(
-        y_true, levels, weight, groups, names=terms, pos_label=rows["pos_label"], classes=rows["classes"],
-        population=population,
-    )  # fmt: skip
+    chain = Chain(y_true, levels, weight, groups, names=terms, pos_label=rows["pos_label"], classes=rows["classes"])
     found = chain.decompose(loss, clip=clip)
     path = Path(read.numbers, [v.law for v in read.levels], chain._sheet, (), chain._sheet.backend)
     losses = found.level_losses[:, 1:]
-    amounts = [Amount.of(line, found.sample_weight, found._groups, level, population=population) for line in losses.T]
+    amounts = [Amount.of(line, found.sample_weight, found._groups, level) for line in losses.T]
     value, error = (np.array([getattr(a, key) for a in amounts]) for key in ("value", "std_error"))
     low, high = (np.array([getattr(a, key) for a in amounts]) for key in ("low", "high"))
     nothing = np.zeros(value.size)
