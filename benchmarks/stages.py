@@ -1,6 +1,7 @@
 """Stages: gains along a filtration with known laws, speed, and stage selection on fresh test rows.
 
-`python -m benchmarks.stages` prints the tables of docs/stages.md; `gains`, `selection` or `speed` one of them.
+`python -m benchmarks.stages` prints the tables of docs/stages.md; `gains`, `selection` or `speed`
+one of them, `figures` the figures.
 """
 
 from __future__ import annotations
@@ -8,16 +9,18 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from scoreprism.ensembles import select_stage, stagewise_decomposition
+from scoreprism.ensembles._select import RULES, Curves
 from scoreprism.ensembles._stage_inputs import follow, read_stages
-from scoreprism.ensembles._stage_maps import parse_map
+from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.losses import get_loss
+from scoreprism.simplex import clip_law
 
 # ── a filtration whose laws are known ───────────────────────────────────────────────────────────────────
 
@@ -88,6 +91,7 @@ class Split(NamedTuple):
 def _cut(X: Any, y: np.ndarray, sizes: tuple[int, int], seed: int) -> Split:
     order = np.random.default_rng(seed).permutation(len(y))
     parts = np.split(order, np.cumsum(sizes))
+    parts[2] = parts[2][:4000]
     return Split(*((X[rows], y[rows]) for rows in parts))
 
 
@@ -156,66 +160,51 @@ DATA: dict[str, Callable[[int], Split]] = {
 }  # fmt: skip
 LEARNERS: dict[str, Callable[[int], Any]] = {"xgboost": _xgboost, "lightgbm": _lightgbm, "scikit-learn": _scikit}
 
-#: Which rule and map chooses the stage.
-CRITERIA: dict[str, dict[str, Any]] = {name: {"rule": name} for name in ("best", "one-se", "guarded")}
 
-
-def one_split(model: Any, split: Split, seed: int, criteria: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Test losses: of each choice recalibrated, of the raw choice recalibrated and as it is; and the stages."""
+def one_split(model: Any, split: Split, seed: int) -> dict[str, float]:
+    """Test losses: of each rule's choice recalibrated, of the raw choice recalibrated and as it is; and the stages."""
     fitted = model.fit(*split.train)
     valid = follow(read_stages(fitted, split.valid[0]), split.valid[1])
-    test = follow(read_stages(fitted, split.test[0]), split.test[1])
-    loss, learner = get_loss("log"), parse_map("fast", valid.k)
+    test = follow(read_stages(fitted, split.test[0]), split.test[1], classes=np.arange(valid.k))
+    loss, learner, folds = get_loss("log"), parse_map("fast", valid.k), Folds.of(valid, 5, seed)
+    raw = np.stack([loss.loss(law, valid.codes) for law in valid.laws])
+    after = np.stack([loss.loss(folds.law(law, learner), valid.codes) for law in valid.laws])
+    curves = Curves(folds, raw, after)  # what select_stage chooses by
 
-    def judged(stage: float) -> float:
-        t = int(stage) - 1
-        law = learner.fitted(_data(valid.laws[t], valid.codes, valid.k))(test.laws[t])
+    def judged(t: int) -> float:
+        law = learner.fitted(folds.data(valid.laws[t]))(test.laws[t])
         return float(loss.loss(law, test.codes).mean())
 
-    out: dict[str, float] = {}
-    scores = dict(zip(valid.numbers.tolist(), valid.laws, strict=True))
-    for name, options in criteria.items():
-        found = select_stage(scores, valid.codes, random_state=seed, classes=np.arange(valid.k), **options)
-        out[f"{name} stage"], out[name] = found.stage, judged(found.stage)
-        out["raw stage"], out["raw, recalibrated"] = found.raw_stage, judged(found.raw_stage)
-    law = test.laws[int(out["raw stage"]) - 1]
-    out["raw"] = float(loss.loss(np.clip(law, 1e-15, 1 - 1e-15) if law.ndim == 1 else law, test.codes).mean())
+    least = curves.least(raw)
+    plain = clip_law(test.laws[least], 1e-15)
+    out = {
+        "raw": float(loss.loss(plain, test.codes).mean()),
+        "raw, recalibrated": judged(least),
+        "raw stage": least + 1.0,
+    }
+    for rule in RULES:
+        t = curves.choice(after, rule)
+        out |= {rule: judged(t), f"{rule} stage": t + 1.0}
     return out
-
-
-def _data(score: np.ndarray, codes: np.ndarray, k: int) -> Any:
-    from scoreprism.calibrators._data import Data
-
-    return Data(score, codes, None, k, "probability")
-
-
-def _splits(data: str, seeds: int) -> Iterator[tuple[int, Split]]:
-    for seed in range(seeds):
-        yield seed, DATA[data](seed)
 
 
 def selection(seeds: int = 20, only: str | None = None) -> None:
     """Mean test log loss by choice of the stage, and paired differences."""
-    print(f"test log loss, mean over {seeds} splits; differences (raw choice minus ours, both recalibrated) ± se")
-    for data in DATA:
-        if only not in (None, data):
-            continue
+    print(f"test log loss, mean over {seeds} splits; below: raw choice minus ours, both recalibrated, 1e-4 ± se")
+    for data, make_data in DATA.items():
         for learner, make in LEARNERS.items():
+            if only not in (None, data):
+                continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                lines = [one_split(make(seed), split, seed, CRITERIA) for seed, split in _splits(data, seeds)]
-            mean = {key: np.mean([line[key] for line in lines]) for key in lines[0]}
-            text = " ".join(
-                f"{key} {value:.4f}" if "stage" not in key else f"{key} {value:.0f}" for key, value in mean.items()
-            )
-            print(f"  {data:14} {learner:12} {text}")
-            for name in CRITERIA:
-                for rival in ("raw, recalibrated", "raw"):
-                    gap = np.array([line[rival] - line[name] for line in lines])
-                    print(
-                        f"      {rival} − {name}: {gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(seeds):.5f}",
-                        flush=True,
-                    )
+                lines = [one_split(make(seed), make_data(seed), seed) for seed in range(seeds)]
+            mean = {key: float(np.mean([line[key] for line in lines])) for key in lines[0]}
+            words = [f"{key} {value:.0f}" if "stage" in key else f"{key} {value:.4f}" for key, value in mean.items()]
+            print(f"  {data:14} {learner:12}", "; ".join(words))
+            for rival in ("raw, recalibrated", "raw"):
+                gaps = {rule: 1e4 * np.array([line[rival] - line[rule] for line in lines]) for rule in RULES}
+                found = [f"{k} {v.mean():+.1f} ± {v.std(ddof=1) / np.sqrt(seeds):.1f}" for k, v in gaps.items()]
+                print(f"      {rival} −", "; ".join(found), flush=True)
 
 
 # ── speed ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -240,6 +229,18 @@ def speed() -> None:
         print(f"  {what}: {time.perf_counter() - start:.1f} s")
 
 
+def figures(folder: str = "docs/figures") -> None:
+    """The figures of docs/stages.md."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    split = _hastie(0)
+    model = _scikit(0).fit(*split.train)
+    rows = {"X": split.test[0], "y_true": split.test[1], "random_state": 0}
+    stagewise_decomposition(model, **rows).plot().figure_.savefig(f"{folder}/stages.png", dpi=130)
+    select_stage(model, **rows).plot().figure_.savefig(f"{folder}/stage-selection.png", dpi=130)
+
+
 if __name__ == "__main__":
     asked = sys.argv[1:2] or ["all"]
     if asked[0] in ("gains", "all"):
@@ -248,3 +249,5 @@ if __name__ == "__main__":
         selection(*(int(v) for v in sys.argv[2:3]), *sys.argv[3:4])
     if asked[0] in ("speed", "all"):
         speed()
+    if asked[0] == "figures":
+        figures()

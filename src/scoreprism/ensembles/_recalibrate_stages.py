@@ -272,8 +272,8 @@ def _warned(found: StageRecalibration) -> StageRecalibration:
         warnings.warn(
             f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
             f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which "
-            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last stage "
-            "only, or by a strictly increasing map such as 'platt' or 'beta'.",
+            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
+            "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
             LostResolutionWarning,
             stacklevel=outside(),
         )
