@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from scoreprism.displays import _stages as _stages  # results of ensembles draw themselves with it
 from scoreprism.displays._base import Display
 from scoreprism.displays._decomposition import DecompositionDisplay
 from scoreprism.displays._grouping import GroupingDisplay
@@ -10,7 +11,6 @@ from scoreprism.displays._murphy import MurphyDecompositionDisplay, MurphyDispla
 from scoreprism.displays._plane import ResolutionPlaneDisplay
 from scoreprism.displays._reliability import ReliabilityDisplay
 from scoreprism.displays._simple import NetBenefitDisplay, RocDisplay, ScoreDistributionDisplay
-from scoreprism.displays._stages import StageSelectionDisplay, StagewiseDecompositionDisplay
 from scoreprism.displays._stagewise import StagewiseDisplay
 from scoreprism.displays._style import house_style
 from scoreprism.displays._triptych import TriptychDisplay
@@ -28,8 +28,6 @@ __all__ = [
     "ResolutionPlaneDisplay",
     "RocDisplay",
     "ScoreDistributionDisplay",
-    "StageSelectionDisplay",
-    "StagewiseDecompositionDisplay",
     "StagewiseDisplay",
     "TriptychDisplay",
     "house_style",

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -214,6 +213,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _estimator(self) -> Any:
         if self.estimator is not None:
             return self.estimator
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else None
         return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
 
