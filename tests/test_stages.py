@@ -732,6 +732,13 @@ def test_refusals_of_callbacks(hastie):
             with pytest.raises(InputError) as caught:
                 make(X_new, y_new, **options)
             assert text in str(caught.value)
+    for X_val, y_val, text in (
+        (X_new, y_new[:-1], "X_val and y_val must have the same number of rows; got 600 and 599."),
+        (X_new, np.zeros(600), "y_val must hold every class of the booster; got 1 of 2."),
+    ):
+        with pytest.raises(InputError) as caught:
+            xgboost.XGBClassifier(n_estimators=2, callbacks=[xgboost_refinement_stopping(X_val, y_val)]).fit(X, y)
+        assert text in str(caught.value)
     with pytest.raises(InputError, match=r"must be used with lightgbm\.train or fit; got lightgbm\.cv"):
         lightgbm.cv(
             {"objective": "binary", "verbose": -1}, lightgbm.Dataset(X, y), 2,

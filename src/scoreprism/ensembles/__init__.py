@@ -9,7 +9,8 @@ from scoreprism.ensembles._callbacks import (
 )
 from scoreprism.ensembles._recalibrate_stages import StageRecalibration, recalibrate_stages
 from scoreprism.ensembles._refined import RefinedBoostingClassifier
-from scoreprism.ensembles._select import SelectionTable, StageSelection, refinement_loss, select_stage
+from scoreprism.ensembles._select import refinement_loss, select_stage
+from scoreprism.ensembles._selection import SelectionTable, StageSelection
 from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
 from scoreprism.ensembles._stagewise import stagewise_decomposition
 

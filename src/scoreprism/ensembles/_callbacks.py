@@ -16,6 +16,7 @@ from scoreprism._validation import (
     parse_law,
     parse_number,
     refuse,
+    require_rows,
 )
 from scoreprism.ensembles._stage_inputs import Stages, follow
 from scoreprism.ensembles._stage_maps import Folds, parse_map
@@ -53,6 +54,10 @@ class Monitor:
     def _judged(self, law: FloatArray) -> float:
         k = law.shape[1] if law.ndim == 2 else 2
         if self._folds is None:
+            require_rows(law.shape[0], self.codes.size, "X_val", "y_val")
+            if self.labels.size != k:
+                remedy = "Validate on rows in which each class occurs."
+                refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
             stages = Stages(np.ones(1), [GivenLaw("y_val", law)])
             weight, columns = self.options["sample_weight"], np.arange(k)
             path = follow(stages, self.codes, sample_weight=weight, classes=columns)

@@ -26,7 +26,8 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator, class_labels
-from scoreprism.ensembles._select import RULES, StageSelection, selected
+from scoreprism.ensembles._select import RULES, selected
+from scoreprism.ensembles._selection import StageSelection
 from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
 from scoreprism.ensembles._stage_maps import FAST
 from scoreprism.ensembles._staged_models import staged_model, transformed
