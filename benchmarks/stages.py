@@ -77,6 +77,31 @@ def gains(seeds: int = 50, n: int = 2000) -> None:
             print(f"  {loss:5} Doob gap in se: mean", z.mean(axis=0).round(2), "sd", z.std(axis=0).round(2))
 
 
+def idle(seeds: int = 20, n: int = 2000, steps: int = 12) -> None:
+    """Twelve stages of which only the first says anything: gains should be 0, and so should their sum."""
+    found, errors = [], []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        z = 1.5 * rng.normal(size=n)
+        y = (rng.random(n) < expit(z)).astype(int)
+        noise = np.cumsum(0.3 * rng.normal(size=(n, steps - 1)), axis=1)
+        stages = [expit(z), *expit(z[:, None] + noise).T]
+        result = stagewise_decomposition(stages, y, calibrator="platt", random_state=seed)
+        found.append(list(result.gains.values()))
+        errors.append(list(result.std_error.values())[1:-1])
+    table = 1e4 * np.array(found)
+    print(f"gains of {steps - 1} idle stages, log loss, n={n}, {seeds} seeds, units 1e-4")
+    print(
+        "  mean",
+        table.mean(axis=0).round(1),
+        "sd",
+        table.std(axis=0).round(1),
+        "mean se",
+        (1e4 * np.mean(errors, axis=0)).round(1),
+    )
+    print(f"  their sum {table.sum(axis=1).mean():.1f} ± {table.sum(axis=1).std() / np.sqrt(seeds):.1f}")
+
+
 # ── selection ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -245,6 +270,7 @@ if __name__ == "__main__":
     asked = sys.argv[1:2] or ["all"]
     if asked[0] in ("gains", "all"):
         gains()
+        idle()
     if asked[0] in ("selection", "all"):
         selection(*(int(v) for v in sys.argv[2:3]), *sys.argv[3:4])
     if asked[0] in ("speed", "all"):
