@@ -9,6 +9,7 @@ __all__ = [
     "InfiniteLossWarning",
     "InputError",
     "LabelError",
+    "LostResolutionWarning",
     "LostWorkerError",
     "NestingError",
     "OverfitWarning",
@@ -187,6 +188,23 @@ class DoubleUseWarning(ScoreprismWarning):
     ...     d = scoreprism.decompose(y, p, calibration=(p, y))
     >>> caught[0].category.__name__
     'DoubleUseWarning'
+    """
+
+
+class LostResolutionWarning(ScoreprismWarning):
+    """
+    A recalibration map makes different scores equal: what they told apart is lost.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scoreprism import FiniteModel
+    >>> from scoreprism.ensembles import recalibrate_stages
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     found = recalibrate_stages([[0.1, 0.3, 0.9]], FiniteModel([0.25, 0.25, 0.5], [0.2, 0.2, 0.7]))
+    >>> caught[0].category.__name__
+    'LostResolutionWarning'
     """
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_confidence, refuse
+from scoreprism._validation import parse_confidence
 from scoreprism.curves._base import Curve, backend_among, require_known
+from scoreprism.ensembles._stage_inputs import numbered
 from scoreprism.estimation._compare import compare
 from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss
@@ -121,7 +122,7 @@ def stagewise_curve(
     ('reliability', 'refinement')
     """
     confidence = parse_confidence(level)
-    numbers, scores = _parse_stages(stages)
+    numbers, scores = numbered(stages)
     require_known(options, decompose, "a stagewise curve")
     models = {f"stage {number!r}": score for number, score in zip(numbers.tolist(), scores, strict=True)}
     found = list(compare(models, y_true, X, loss=loss, random_state=random_state, **options).decompositions.values())
@@ -134,23 +135,3 @@ def stagewise_curve(
         risk=frozen(np.array([d.risk for d in found])), values=frozen(values),
         low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), level=confidence, loss=found[0].loss,
     )  # fmt: skip
-
-
-def _parse_stages(stages: Any) -> tuple[FloatArray, list[Any]]:
-    """Numbers of stages, ascending, and their probabilities."""
-    remedy = "For example list(model.staged_predict_proba(X)), or {1: p1, 10: p10}."
-    if isinstance(stages, Mapping):
-        try:
-            numbers = np.array([float(number) for number in stages])
-        except (TypeError, ValueError):
-            refuse("stages must be numbered", f"{list(stages)[:3]}", remedy)
-        scores = list(stages.values())
-    elif isinstance(stages, Sequence) and not isinstance(stages, str) and len(stages) and np.ndim(stages[0]):
-        scores = list(stages)
-        numbers = np.arange(1.0, len(scores) + 1.0)
-    else:
-        refuse("stages must be a mapping or a sequence of probabilities", type(stages).__name__, remedy)
-    if not scores or not np.isfinite(numbers).all() or np.unique(numbers).size < numbers.size:
-        refuse("stages must have different finite numbers, at least one", f"{numbers[:5].tolist()}", remedy)
-    order = np.argsort(numbers)
-    return numbers[order], [scores[i] for i in order]

@@ -13,7 +13,8 @@ from scoreprism.displays._base import Display, enters
 from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.estimation._models import predicted
+from scoreprism.ensembles._stage_inputs import geometric, read_stages
+from scoreprism.simplex import FloatArray
 
 #: Stages that a boosted model is looked at, unless others are asked for.
 _STAGES = 20
@@ -72,20 +73,13 @@ class StagewiseDisplay(Display[StagewiseCurve]):
 
     @classmethod
     def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
-        """Probabilities of some stages of a boosted classifier."""
-        labels = predicted(estimator, X)[1]
-        model, inside = estimator, X
-        if getattr(estimator, "steps", None):
-            model, inside = estimator.steps[-1][1], estimator[:-1].transform(X)
-        if not hasattr(model, "staged_predict_proba"):
-            rule = "a stagewise display must have a classifier with staged_predict_proba"
-            refuse(rule, type(model).__name__, "Pass stages to from_predictions instead.")
-        found = list(model.staged_predict_proba(inside))
-        asked = options.get("stages")
-        some = _spaced(len(found)) if asked is None else np.asarray(asked, dtype=np.intp)
-        if some.size == 0 or some.min() < 1 or some.max() > len(found):
-            refuse(f"stages must be numbers from 1 to {len(found)}", f"{some.tolist()}", "Leave some out.")
-        return {int(stage): found[stage - 1] for stage in some}, labels
+        """Probabilities of some stages of a booster."""
+        found = read_stages(estimator, X)
+        count, asked = len(found.laws), options.get("stages")
+        some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
+        if some.size == 0 or some.min() < 1 or some.max() > count:
+            refuse(f"stages must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
+        return {int(stage): found.laws[stage - 1].values for stage in some}, found.labels
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         require_finite({name: float(c.risk.max()) for name, c in zip(self.names, self.curves, strict=True)})
@@ -96,12 +90,13 @@ class StagewiseDisplay(Display[StagewiseCurve]):
             else:
                 self._lines(axes, inks, styles)
             axes.set(xlabel="stage", ylabel=f"{self.curves[0].loss!s} loss")
-            stages = self.curves[0].stages
-            if stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
-                axes.set_xscale("log")
-            else:
-                axes.xaxis.get_major_locator().set_params(integer=True)
+            stage_scale(axes, self.curves[0].stages)
         return self
+
+    @staticmethod
+    def _heights(axes: Canvas, low: float, high: float) -> None:
+        room = high - low or 0.1
+        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
 
     def _areas(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """From the loss down: an area for each term but the last, which is everything below."""
@@ -116,9 +111,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         self.line_ = axes.plot(curve.stages, curve.risk, **({"color": inks.ink} | style))
         best = int(np.argmin(curve.risk))
         self.best_ = axes.plot(curve.stages[best], curve.risk[best], marker="o", markersize=5, color=inks.ink)[0]
-        low, high = float(top.min()), float(curve.risk.max())
-        room = high - low or 0.1
-        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
+        self._heights(axes, float(top.min()), float(curve.risk.max()))
         axes.set_title(wrapped(curve.name or "", 60), color=inks.ink)
         least = f"least, stage {curve.stages[best]:g}"
         legend(axes, inks, [*self.line_, *self.band_, *last, self.best_], ["loss", *curve.names, least])
@@ -134,9 +127,21 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         self._explain(axes, inks, {"recalibrated": Line2D([], [], color=inks.quiet, **thin)})
 
 
-def _spaced(count: int) -> Any:
-    """Stages from the first to the last, closer at the beginning where most happens."""
-    return np.unique(np.geomspace(1, count, min(_STAGES, count)).round().astype(np.intp))
+def stage_scale(axes: Canvas, stages: FloatArray) -> None:
+    """
+    Stages over several orders of magnitude on a log scale, others at whole numbers.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        Where stages are drawn.
+    stages : array of shape (T,)
+        Their numbers.
+    """
+    if stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 enters(StagewiseDisplay)

@@ -5,11 +5,22 @@ from __future__ import annotations
 from scoreprism.ensembles._actions import ACTIONS, Actions
 from scoreprism.ensembles._aggregate import AGGREGATES
 from scoreprism.ensembles._aggregation import AggregationDecomposition, aggregation_decomposition
+from scoreprism.ensembles._callbacks import (
+    LightgbmRefinementStopping,
+    lightgbm_refinement_stopping,
+    xgboost_refinement_stopping,
+)
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._gap import AveragingGap, averaging_gap
 from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
 from scoreprism.ensembles._pools import POOLS, average, beta_transformed_pool, log_pool, weighted_average
+from scoreprism.ensembles._recalibrate_stages import StageRecalibration, recalibrate_stages
+from scoreprism.ensembles._refined import RefinedBoostingClassifier
+from scoreprism.ensembles._select import refinement_loss, select_stage
+from scoreprism.ensembles._selection import SelectionTable, StageSelection
 from scoreprism.ensembles._stacking import Stacking
+from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
+from scoreprism.ensembles._stagewise import stagewise_decomposition
 from scoreprism.ensembles._sufficiency import SUFFICIENCY_TESTS, sufficiency_test
 
 __all__ = [
@@ -20,19 +31,33 @@ __all__ = [
     "SUFFICIENCY_TESTS",
     "Actions",
     "AggregationDecomposition",
+    "Amount",
     "AveragingGap",
     "BetaTransformedPool",
     "Combiner",
+    "LightgbmRefinementStopping",
     "LinearPool",
     "LogPool",
+    "RefinedBoostingClassifier",
+    "SelectionTable",
     "Stacking",
+    "StageRecalibration",
+    "StageSelection",
+    "StageTable",
+    "StagewiseDecomposition",
     "aggregation_decomposition",
     "average",
     "averaging_gap",
     "beta_transformed_pool",
+    "lightgbm_refinement_stopping",
     "log_pool",
+    "recalibrate_stages",
+    "refinement_loss",
+    "select_stage",
+    "stagewise_decomposition",
     "sufficiency_test",
     "weighted_average",
+    "xgboost_refinement_stopping",
 ]
 
 #: Every combiner that is fitted to outcomes.

@@ -20,7 +20,7 @@ from scoreprism.ensembles._stacking import Stacking
 from scoreprism.ensembles._sufficiency import score_test
 from scoreprism.estimation import Comparison
 from scoreprism.estimation._chain import Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._decompose import decomposed, finished
+from scoreprism.estimation._decompose import decomposed, decomposed_by
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
@@ -272,7 +272,7 @@ def aggregation_decomposition(
     losses = {str(chosen): chosen}
     choice = calibrate(problem, losses, clip)
     lines = fit_levels(problem, choice.winner)
-    found = finished(problem, choice, lines, losses, form, clip)[str(chosen)]
+    found = decomposed_by(problem, choice, lines, losses, form, clip)[str(chosen)]
     backend = ensemble.sheet.backend
     whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
     members = {

@@ -38,6 +38,7 @@ class Block:
 
     name: str
     known: Features | Table  # encoded for our own learners, in its container for classifiers of other makers
+    reference: Any = None  # a stack of its own for this level, where the one of the problem is not meant
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ def fit_levels(problem: Problem, calibrated: Calibrated, most: int | None = None
             fitted.append((level.name, level.law, given))
             continue
         if isinstance(level.known, Features):
-            base = _stacked(problem, level.name, level.known, base, number)
+            base = _stacked(problem, level, level.known, base, number)
         else:
             base = _foreign(problem, level.name, level.known, number)
         gathered = problem.plan.gather(base)
@@ -265,18 +266,19 @@ def fit_levels(problem: Problem, calibrated: Calibrated, most: int | None = None
     return fitted
 
 
-def _stacked(problem: Problem, level: str, features: Features, base: FloatArray, number: int) -> FloatArray:
+def _stacked(problem: Problem, level: Block, features: Features, base: FloatArray, number: int) -> FloatArray:
     """Members fitted by every model, then mixed by what they say out of sample of the rows the model may see."""
     data, plan = problem.data, problem.plan
+    reference = level.reference or problem.reference
 
     def fit(model: int) -> FloatArray:
         rows = plan.trains[model]
         weight = None if data.weight is None else data.weight[rows]
         task = Task(features.part(rows), base[model][rows], data.codes[rows], weight, data.k)
         rng = np.random.default_rng([problem.seed, number, model])
-        return np.stack(problem.reference.fit_members(task, rng)(features, base[model]))
+        return np.stack(reference.fit_members(task, rng)(features, base[model]))
 
-    laws = list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level}"))
+    laws = list(run_all(fit, range(len(plan.trains)), problem.n_jobs, f"level {level.name}"))
     hits = np.stack([hit_rows(list(members), data.codes) for members in laws])
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):

@@ -191,13 +191,13 @@ def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
 def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
     """Fit the laws once, and decompose each loss by them."""
     choice = calibrate(problem, losses, clip)
-    return finished(problem, choice, fit_levels(problem, choice.winner), losses, form, clip)
+    return decomposed_by(problem, choice, fit_levels(problem, choice.winner), losses, form, clip)
 
 
-def finished(
+def decomposed_by(
     problem: Problem, choice: Choice, lines: Sequence[Line], losses: Losses, form: str, clip: float | None
 ) -> dict[str, Decomposition]:
-    """Decompositions by fitted laws, with everything a user may ask of them."""
+    """Decompose each loss by laws that are fitted."""
     notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
     split = problem.calibration is not None
     results = {}
@@ -222,10 +222,10 @@ def decomposed(
     notes: tuple[str, ...] = (),
 ) -> Decomposition:
     """The chain S, C and the levels above, decomposed."""
-    return assemble(*_chain(problem, winner, lines, notes), loss, form, clip)
+    return assemble(*chain_of(problem, winner, lines, notes), loss, form, clip)
 
 
-def _chain(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes: tuple[str, ...]) -> tuple[Sheet, Plan]:
+def chain_of(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes: tuple[str, ...]) -> tuple[Sheet, Plan]:
     """The laws S, C and those above, and the names of what lies between them."""
     chain: list[Line] = [("C", winner.fitted.law, winner.fitted), *lines]
     levels = ("S", *(line[0] for line in chain))
@@ -256,7 +256,7 @@ def fitted_chain(
     problem = parse(Request(y_true, y_proba, X, **named))
     choice = calibrate(problem, {})
     lines = fit_levels(problem, choice.winner)
-    return _chain(problem, choice.winner, lines, (*problem.notes, *_notes(problem, choice)))
+    return chain_of(problem, choice.winner, lines, (*problem.notes, *_notes(problem, choice)))
 
 
 def _sheet(sheet: Sheet, chain: Sequence[Line]) -> Sheet:
@@ -306,11 +306,13 @@ def _notes(problem: Problem, choice: Choice) -> list[str]:
         notes = [f"C = P(Y | S) is {problem.maps[0].name}, {where}"]
     else:
         notes = [f"C = P(Y | S) mixes {choice.described} by their likelihood out of sample, {where}"]
-    fitted = [level.name for level in problem.levels if isinstance(level, Block)]
-    if fitted:
-        stack = isinstance(problem.reference, StackedReference)
-        by = f"a stack of {', '.join(problem.reference._names())}" if stack else type(problem.reference).__name__
-        what = "Q = P(Y | S, X)" if fitted == ["Q"] else ", ".join(fitted)
+    blocks = [level for level in problem.levels if isinstance(level, Block)]
+    for own in dict.fromkeys(level.reference for level in blocks):  # None, and stacks of some levels
+        fitted = [level.name for level in blocks if level.reference is own]
+        reference = own or problem.reference
+        stack = isinstance(reference, StackedReference)
+        by = f"a stack of {', '.join(reference._names())}" if stack else type(reference).__name__
+        what = "Q = P(Y | S, X)" if fitted == ["Q"] and len(blocks) == 1 else ", ".join(fitted)
         notes.append(f"{what} fitted by {by}, {_folded(problem)}")
     given = [level.name for level in problem.levels if not isinstance(level, Block)]
     if given:

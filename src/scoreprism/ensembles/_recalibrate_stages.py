@@ -1,0 +1,280 @@
+"""recalibrate_stages(): every stage recalibrated, what that takes off its loss, and what a map may lose (sec. 5.2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
+from scoreprism.crossfit import run_all
+from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
+from scoreprism.ensembles._stage_results import Amount, StageColumns, named_columns
+from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
+from scoreprism.estimation._chain import calibrate
+from scoreprism.estimation._decompose import decompose, decomposed_by
+from scoreprism.estimation._parse import Request, parse
+from scoreprism.exceptions import LostResolutionWarning
+from scoreprism.finite import FiniteModel
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray, frozen
+
+#: A map that merges more than this share of the pairs of different scores is said to lose resolution.
+_MERGED = 0.01
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StageRecalibration(StageColumns):
+    """
+    Stages before and after recalibration.
+
+    Made by `recalibrate_stages`.
+
+    Attributes
+    ----------
+    numbers : array of shape (T,)
+        Number of each stage.
+    loss : array of shape (T,)
+        Loss of the score S̃_t as it is.
+    divergence, divergence_low, divergence_high : array of shape (T,)
+        E d(S̃_t, S_t), what recalibration takes off, and its interval.
+    recalibrated_loss : array of shape (T,)
+        E ℓ(S_t), what it leaves; both add up to `loss`.
+    merged : array of shape (T,)
+        Share of the pairs of different scores that the map makes equal.
+    cost, cost_std_error : array of shape (T,)
+        Loss of this map's law minus that of the best law of the same score: what the map loses.
+    path_cost : array of shape (T,)
+        On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), what merged scores can
+        no longer tell together with other stages; NaN where it was not computed.
+    laws : list of arrays
+        The recalibrated scores; cross-fitted, or exact on a finite population.
+    calibrator : str
+        The map.
+
+    Examples
+    --------
+    >>> from scoreprism import FiniteModel
+    >>> model = FiniteModel([0.25] * 4, [0.2, 0.2, 0.6, 0.6])
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     found = recalibrate_stages([[0.1, 0.3, 0.5, 0.9]], model, loss="brier")
+    >>> found.merged.round(3), found.cost
+    (array([0.333]), array([0.]))
+    """
+
+    numbers: FloatArray
+    loss: FloatArray
+    divergence: FloatArray
+    divergence_low: FloatArray
+    divergence_high: FloatArray
+    recalibrated_loss: FloatArray
+    merged: FloatArray
+    cost: FloatArray
+    cost_std_error: FloatArray
+    path_cost: FloatArray
+    laws: list[FloatArray]
+    calibrator: str
+    _backend: str | None
+
+    def __repr__(self) -> str:
+        worst = int(np.argmax(self.merged))
+        return (
+            f"StageRecalibration: {self.numbers.size} stages by {self.calibrator}; takes off {self.divergence[-1]:.5f} "
+            f"at the last, merges up to {100 * self.merged[worst]:.1f} % of pairs (stage {self.numbers[worst]:g})"
+        )
+
+
+def recalibrate_stages(
+    stages: Any,
+    y_true: ArrayLike | FiniteModel,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    calibrator: object = "isotonic",
+    cv: object = 5,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    clip: float | None = None,
+    random_state: object = None,
+    n_jobs: int | None = None,
+) -> StageRecalibration:
+    """
+    Recalibrate every stage: what it takes off the loss, and whether the map loses resolution.
+
+    For S_t = P(Y | S̃_t), E ℓ(S̃_t) = E d(S̃_t, S_t) + E ℓ(S_t) at every stage. A map that makes different scores equal
+    can lose what they told apart, which is warned of.
+
+    Parameters
+    ----------
+    stages : mapping, sequence, generator or fitted model
+        As for `stagewise_decomposition`.
+    y_true : array-like of shape (n,), or FiniteModel
+        Outcomes; on a finite population, with scores per state, S_t is exact.
+    X : array-like or frame of shape (n, p), optional
+        Features, for models.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, default="isotonic"
+        The map.
+    cv : int, splitter or iterable, default=5
+        Folds.
+    level : float, default=0.95
+        Confidence level.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    clip : float, optional
+        Keep all laws at least this far from 0.
+    random_state : int, Generator or None, default=None
+        Seed of the folds.
+    n_jobs : int, optional
+        Processes.
+
+    Returns
+    -------
+    StageRecalibration
+        A line per stage, and the recalibrated scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(500)
+    >>> y = rng.random(500) < q
+    >>> found = recalibrate_stages([q, q**2 / (q**2 + (1 - q) ** 2)], y, calibrator="platt", random_state=0)
+    >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
+    True
+    """
+    confidence, chosen, read = parse_confidence(level), get_loss(loss), read_stages(stages, X)
+    if read.given:
+        refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
+    if isinstance(y_true, FiniteModel):
+        return _warned(_exact(read, y_true, chosen))
+    path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+    seed = int(parse_random_state(random_state).integers(2**62))
+    options = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
+    one = partial(
+        _stage, codes=path.codes, calibrator=calibrator, loss=chosen, level=confidence, clip=clip, options=options
+    )
+    found = list(run_all(one, path.laws, n_jobs, "stages"))
+    repeat_warnings(path, [said for _, _, said in found])
+    return _warned(_table(path, found, calibrator))
+
+
+def _table(path: Path, found: list[Any], calibrator: object) -> StageRecalibration:
+    columns = named_columns(StageRecalibration, [line for line, _, _ in found])
+    name = calibrator if isinstance(calibrator, str) else getattr(calibrator, "name", type(calibrator).__name__)
+    return StageRecalibration(
+        numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
+        laws=[law for _, law, _ in found], calibrator=str(name), _backend=path.backend, **columns,
+    )  # fmt: skip
+
+
+def _stage(
+    score: FloatArray, codes: Any, calibrator: Any, loss: ProperLoss, level: float, clip: Any, options: dict[str, Any]
+) -> tuple[list[float], FloatArray, list[Any]]:
+    """One stage: its numbers, its recalibrated law, its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        problem = parse(Request(codes, score, calibrator=calibrator, **options))
+        choice = calibrate(problem, {str(loss): loss}, clip)
+        d = decomposed_by(problem, choice, [], {str(loss): loss}, "debiased", clip)[str(loss)]
+        best = decompose(codes, score, loss=loss, clip=clip, **options)
+        ends = d.interval("reliability", level)
+        whole = problem.maps[0].shared(problem.data).fitted(problem.data)(problem.data.score)
+    cost = Amount.of(d.rows[:, 1] - best.rows[:, 1], d.sample_weight, d._groups, level)
+    merged = merged_pairs(problem.data.score, whole)
+    numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
+    said = [(one.category, str(one.message)) for one in caught]
+    return [*numbers, cost.value, cost.std_error], choice.winner.fitted.law, said
+
+
+def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
+    """
+    Share of the pairs of different scores that a map makes equal.
+
+    Parameters
+    ----------
+    score, law : array of shape (n,) or (n, K)
+        Scores before and after.
+    prob : array of shape (n,), optional
+        Probabilities of the rows; equal ones by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> round(merged_pairs(np.array([0.1, 0.2, 0.3]), np.array([0.2, 0.2, 0.5])), 4)
+    0.3333
+    """
+    mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
+    before, after = (_alike(values, mass) for values in (score, law))
+    return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
+
+
+def _alike(values: FloatArray, mass: FloatArray) -> float:
+    """Probability that two rows have the same value."""
+    code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+    share = np.bincount(code, mass)
+    return float(share @ share)
+
+
+def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibration:
+    """Stages on the states of a finite population."""
+    laws = [law.values for law in read.laws]
+    columns = [law if law.ndim == 2 else law[:, None] for law in laws]
+    after = [model.level(column).round(14) for column in columns]
+    each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
+    wide = [law if law.ndim == 2 else law[:, None] for law in after]
+    paths = [_left(model, columns[: t + 1], loss) for t in range(len(laws))]
+    merged_paths = [_left(model, wide[: t + 1], loss) for t in range(len(laws))]
+    risk = np.array([d.risk for d in each])
+    divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
+    merged = np.array([merged_pairs(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
+    own = np.array([_left(model, [column], loss) for column in wide])
+    cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
+    return StageRecalibration(
+        frozen(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
+        np.array(merged_paths) - np.array(paths), after, "P(Y | S)", None,
+    )  # fmt: skip
+
+
+def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
+    """Expected loss of P(Y | columns)."""
+    law = model.level(np.concatenate(columns, axis=1))
+    entropy = loss.entropy(law)
+    return float(model.prob @ entropy)
+
+
+def _warned(found: StageRecalibration) -> StageRecalibration:
+    """Say so if a map loses resolution."""
+    many = np.flatnonzero(found.merged > _MERGED)
+    if many.size:
+        worst = int(many[np.argmax(found.merged[many])])
+        error = found.cost_std_error[worst]
+        cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
+        warnings.warn(
+            f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
+            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which "
+            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
+            "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
+            LostResolutionWarning,
+            stacklevel=outside(),
+        )
+    return found

@@ -1,0 +1,327 @@
+"""A booster that stops where recalibration leaves least, and is recalibrated there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from scoreprism._validation import (
+    distinct,
+    parse_choice,
+    parse_labels,
+    parse_number,
+    parse_random_state,
+    parse_weights,
+    plain,
+    refuse,
+)
+from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
+from scoreprism.calibrators._base import Calibrator, class_labels
+from scoreprism.ensembles._select import RULES, selected
+from scoreprism.ensembles._selection import StageSelection
+from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
+from scoreprism.ensembles._stage_maps import FAST
+from scoreprism.ensembles._staged_models import staged_model, transformed
+from scoreprism.exceptions import LabelError
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray
+
+#: How boosters call their number of rounds.
+_ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
+
+
+class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    A booster stopped at the stage with the least loss after recalibration, and recalibrated there.
+
+    The booster is fitted on part of the rows. On the others its stages are compared by their loss after a cross-fitted
+    recalibration (`select_stage`); predictions are those of the chosen stage, mapped by a calibrator that is fitted
+    on the same held-out rows. The booster is trained on class codes 0, 1, …, whatever the labels are.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Anything whose stages can be read: scikit-learn's boosting, xgboost, lightgbm, alone or at the end of a
+        pipeline. By default `HistGradientBoostingClassifier` without early stopping of its own.
+    calibrator : str or Calibrator, default="fast"
+        The map that stages are compared by and that recalibrates the chosen one. "fast" is Platt's for two classes,
+        temperature scaling for more.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    rule : {"best", "one-se", "guarded"}, default="best"
+        How the stage is taken, as in `select_stage`.
+    validation_fraction : float, default=0.2
+        Share of the rows that are held out; not used with ``eval_set``.
+    refit : bool, default=False
+        Train the booster again on all rows, for as many rounds as were chosen; the map stays.
+    cv : int or splitter, default=5
+        Folds among the held-out rows.
+    random_state : int, Generator or None, default=None
+        Seed of the held-out rows and of the folds.
+    n_jobs : int, optional
+        Processes that stages are judged in.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted booster.
+    stage_ : int
+        The chosen stage.
+    selection_ : StageSelection
+        What it was chosen by.
+    calibrator_ : Calibrator
+        The fitted map.
+    classes_ : array
+        Labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_hastie_10_2
+    >>> from scoreprism.ensembles import RefinedBoostingClassifier
+    >>> X, y = make_hastie_10_2(1200, random_state=0)
+    >>> model = RefinedBoostingClassifier(random_state=0).fit(X[:800], y[:800])
+    >>> model.predict_proba(X[800:]).shape, model.stage_ == model.selection_.stage
+    ((400, 2), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: str | Calibrator = "fast",
+        *,
+        loss: str | ProperLoss = "log",
+        rule: str = "best",
+        validation_fraction: float = 0.2,
+        refit: bool = False,
+        cv: Any = 5,
+        random_state: object = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.loss = loss
+        self.rule = rule
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: Sequence[Any] | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """
+        Fit the booster, choose its stage and fit the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; whatever the booster accepts.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, for the booster, the choice and the map.
+        eval_set : (X, y) or (X, y, sample_weight), optional
+            Held-out rows of one's own; all of `X` is then trained on.
+        **fit_params : object
+            More for the booster's ``fit``.
+
+        Returns
+        -------
+        RefinedBoostingClassifier
+            The estimator itself.
+        """
+        loss, rule = get_loss(self.loss), parse_choice(self.rule, RULES, "rule")
+        given = class_labels(y, type(self).__name__)
+        X, given, sample_weight = indexable(X, given, sample_weight)
+        labels = parse_labels(given, "y")
+        weight = parse_weights(sample_weight, labels.shape[0], "X")
+        self.classes_, codes = distinct(labels, "y")
+        if self.classes_.size < 2:
+            found = f"one class, {plain(self.classes_[0])}"
+            refuse("y must hold at least two classes", found, "Pass rows of each class.", LabelError)
+        rng = parse_random_state(self.random_state)
+        train, held = self._parts(X, codes, weight, eval_set, rng)
+        fit_params = self._routed(fit_params)
+        self.estimator_ = self._fitted(self._estimator(), train, fit_params)
+        path = self._path(*held)
+        chosen = selected(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
+        self.selection_: StageSelection = chosen
+        self.stage_ = int(chosen.stage)
+        self.calibrator_ = self._map(path.laws[int(np.flatnonzero(path.numbers == chosen.stage)[0])], *held[1:])
+        if self.refit:
+            whole = _with_rounds(clone(self._estimator()), self.stage_)
+            self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """
+        Recalibrated probabilities of the chosen stage.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            One column per entry of ``classes_``.
+        """
+        check_is_fitted(self, "calibrator_")
+        reader, before = staged_model(self.estimator_)
+        law = slim(np.asarray(reader.law(transformed(before, X), self.stage_), dtype=np.float64))
+        return self.calibrator_.predict_proba(np.clip(law, 0.0, 1.0))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """
+        The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        law = self.predict_proba(X)
+        best: NDArray[Any] = self.classes_[law.argmax(axis=1)]
+        return best
+
+    # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else None
+        return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+
+    def _parts(self, X: Any, codes: Any, weight: Any, eval_set: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Rows that are trained on, and rows that are held out: features, codes, weights."""
+        if eval_set is not None:
+            return (X, codes, weight), self._given(eval_set)
+        from sklearn.model_selection import train_test_split
+
+        rule = "a share between 0 and 1"
+        share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
+        counts, rows = np.bincount(codes), np.arange(codes.size)
+        least = 2 if counts.size == 2 else 1
+        if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
+            rare = plain(self.classes_[int(counts.argmin())])
+            found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
+            rule = f"held-out rows must hold at least {least} of each class"
+            refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
+        train, held = train_test_split(rows, test_size=share, stratify=codes, random_state=int(rng.integers(2**31)))
+        parts = [np.sort(part) for part in (train, held)]
+        first, second = ((_safe_indexing(X, p), codes[p], None if weight is None else weight[p]) for p in parts)
+        return first, second
+
+    def _given(self, eval_set: Any) -> tuple[Any, Any, Any]:
+        """Held-out rows that came with the call."""
+        if self.refit:
+            refuse("refit must be False with eval_set", "True", "Fit on all rows, with validation_fraction.")
+        if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
+            refuse("eval_set must be (X, y) or (X, y, sample_weight)", type(eval_set).__name__, "Pass a tuple.")
+        X, y, *rest = eval_set
+        labels = parse_labels(y, "y of eval_set")
+        position = {label: code for code, label in enumerate(self.classes_.tolist())}
+        strange = [label for label in labels.tolist() if label not in position]
+        if strange:
+            rule = "eval_set must hold labels that were trained on"
+            refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
+        codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
+        return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set")
+
+    def _routed(self, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters for the booster's fit."""
+        if get_config()["enable_metadata_routing"] and fit_params:
+            return dict(process_routing(self, "fit", **fit_params).estimator.fit)
+        return fit_params
+
+    def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
+        """The booster trained on some rows."""
+        X, codes, weight = part
+        return clone(estimator).fit(X, codes, **_weighted(estimator, weight), **fit_params)
+
+    def _path(self, X: Any, codes: Any, weight: Any) -> Path:
+        """The stages of the booster on the held-out rows."""
+        read = read_stages(self.estimator_, X)
+        return follow(read, codes, sample_weight=weight, classes=np.arange(self.classes_.size))
+
+    def _map(self, score: FloatArray, codes: Any, weight: Any) -> Calibrator:
+        """The map of the chosen stage."""
+        two = self.classes_.size == 2
+        made = get_calibrator(FAST[two] if self.calibrator == "fast" else self.calibrator)
+        made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
+        fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
+        return fitted
+
+    # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """
+        Where metadata go: to the booster's fit.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._estimator(), method_mapping=to_fit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self._estimator())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+
+def _weighted(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
+    """Weights under the name that the booster's fit knows."""
+    if weight is None:
+        return {}
+    if getattr(estimator, "steps", None):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in _weighted(last, weight).items()}
+    if "sample_weight" not in signature(estimator.fit).parameters:
+        rule = "a booster must take sample_weight in fit, where there are weights"
+        refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
+    return {"sample_weight": weight}
+
+
+def _with_rounds(estimator: Any, stage: int) -> Any:
+    """A booster that trains for so many rounds."""
+    inner = estimator
+    while getattr(inner, "steps", None):
+        inner = inner.steps[-1][1]
+    known = inner.get_params(deep=False)
+    name = next((word for word in _ROUNDS if word in known), None)
+    if name is None:
+        rule = "refit needs a booster with a number of rounds"
+        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
+    inner.set_params(**{name: stage})
+    return estimator

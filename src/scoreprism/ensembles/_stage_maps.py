@@ -1,0 +1,137 @@
+"""Recalibration of many stages by one map: its cross-fitted losses, stage by stage, in the same folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_random_state, refuse
+from scoreprism.calibrators import OneVsRestCalibrator, SelectedCalibrator, get_calibrator
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import make_crossfit
+from scoreprism.decomposition._rows import mean_loss
+from scoreprism.ensembles._stage_inputs import Path
+from scoreprism.estimation._learners import MapLearner, OwnMap, parse_calibrator
+from scoreprism.estimation._parse import fitting_weights
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import FloatArray, IntArray, clip_law
+
+#: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
+FAST = {True: "platt", False: "temperature"}
+
+
+def parse_map(calibrator: object, k: int) -> MapLearner:
+    """
+    One map for all stages.
+
+    Parameters
+    ----------
+    calibrator : str, Calibrator or classifier
+        "fast" is Platt's map for two classes and temperature scaling for more; "auto" the selected calibrator.
+    k : int
+        Number of classes.
+
+    Returns
+    -------
+    MapLearner
+        What cross-fitting fits.
+
+    Examples
+    --------
+    >>> parse_map("fast", 2).name
+    'platt'
+    """
+    if isinstance(calibrator, str) and calibrator == "fast":
+        calibrator = FAST[k == 2]
+    if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
+        calibrator = SelectedCalibrator()
+    if isinstance(calibrator, (str, Calibrator)):
+        made = get_calibrator(calibrator)
+        made = made if k == 2 or made.multiclass else OneVsRestCalibrator(made)
+        if isinstance(made, SelectedCalibrator):  # one map that chooses inside, not several to be mixed
+            return OwnMap(made.name, made.set_params(kind="probability"))
+        calibrator = made
+    return parse_calibrator(calibrator, k)[0]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The rows of some stages in folds: which fold each row is in, and what maps are fitted with."""
+
+    codes: IntArray
+    fold: IntArray
+    weight: FloatArray | None
+    fitting: FloatArray | None
+    groups: IntArray | None
+    k: int
+
+    @property
+    def count(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+    @staticmethod
+    def of(path: Path, cv: object, random_state: object) -> Folds:
+        """Folds that every row is in once: nested choices need the others of each."""
+        weight = path.sheet.weight
+        data = Data(path.laws[0], path.codes, fitting_weights(weight), path.k, "probability")
+        if np.unique(path.codes if weight is None else path.codes[weight > 0]).size < 2:
+            refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
+        seed = int(parse_random_state(random_state).integers(2**62))
+        plan = make_crossfit(cv, data, path.sheet.groups, seed)
+        if plan.factor != 1.0 or not plan.whole:
+            refuse("cv must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
+        return Folds(path.codes, plan.home, weight, data.weight, path.sheet.groups, path.k)
+
+    def data(self, score: FloatArray) -> Data:
+        """What a map of this score is fitted on."""
+        return Data(score, self.codes, self.fitting, self.k, "probability")
+
+    def law(self, score: FloatArray, learner: MapLearner) -> FloatArray:
+        """The score recalibrated by maps that did not see the row."""
+        data = self.data(score)
+        shared, law = learner.shared(data), np.empty(score.shape)
+        for f in range(self.count):
+            test = np.flatnonzero(self.fold == f)
+            law[test] = shared.fitted(data.part(self._rows(self.fold != f)))(score[test])
+        return law
+
+    def nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
+        """
+        Losses for choices that must not see a fold: line f holds, for the rows of every other fold j, the loss of
+        a map that saw neither f nor j; NaN in fold f itself. A map without f and j serves both lines.
+        """
+        if self.count < 3:
+            refuse(
+                "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
+            )
+        data = self.data(score)
+        shared = learner.shared(data)
+        lines = np.full((self.count, score.shape[0]), np.nan)
+        for f in range(self.count):
+            for j in range(f):
+                rows = self._rows((self.fold != f) & (self.fold != j))
+                two = np.unique(self.codes[rows]).size > 1
+                fitted = shared.fitted(data.part(rows)) if two else _as_it_is(data.distance)
+                for line, tested in ((f, j), (j, f)):
+                    rows = np.flatnonzero(self.fold == tested)
+                    lines[line, rows] = loss.loss(fitted(score[rows]), self.codes[rows])
+        return lines
+
+    def _rows(self, mask: Any) -> IntArray:
+        """Rows that a map is fitted on: those with weight."""
+        return np.flatnonzero(mask if self.weight is None else mask & (self.weight > 0))
+
+    def mean(self, rows: FloatArray, mask: Any = None) -> float:
+        """The (weighted) mean of some rows."""
+        if mask is None:
+            return mean_loss(rows, self.weight)
+        return mean_loss(rows[mask], None if self.weight is None else self.weight[mask])
+
+
+def _as_it_is(distance: float) -> Any:
+    """No map, where two folds less leave one class only: the score, off the boundary."""
+    return lambda score: clip_law(score, distance)
