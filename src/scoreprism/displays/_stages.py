@@ -120,8 +120,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         self._heights(axes, float(low), float(high))
         axes.set(xlabel="stage", ylabel=f"{curve.loss!s} loss")
         stage_scale(axes, curve.stages)
-        least = [f"stage {mark.get_xdata()[0]:g}" for mark in marks]
-        words = ["loss", names[0], names[-1], f"least loss, {least[0]}", f"least refinement, {least[1]}"]
+        words = ["loss", names[0], names[-1], *(f"least at {mark.get_xdata()[0]:g}" for mark in marks)]
         legend(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words)
 
     def _gains(self, axes: Canvas, inks: Inks) -> None:
@@ -204,8 +203,8 @@ class StageSelectionDisplay(Display[Any]):
             self._marks(axes, inks, finite)
             axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
             stage_scale(axes, table.numbers)
-            words = ["as it is", "recalibrated (± se)", f"least as it is, stage {self.result.raw_stage:g}"]
-            words += [f"chosen, stage {self.result.stage:g}", "not told apart from the best"]
+            words = ["as it is", "recalibrated (± se)", f"least as it is: {self.result.raw_stage:g}"]
+            words += [f"chosen: {self.result.stage:g}", "like the best"]
             legend(axes, inks, [*self.line_, *self.best_, self.alike_], words)
         return self
 

@@ -140,6 +140,7 @@ def stage_scale(axes: Canvas, stages: FloatArray) -> None:
     """
     if stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
     else:
         axes.xaxis.get_major_locator().set_params(integer=True)
 
