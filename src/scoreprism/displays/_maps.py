@@ -15,7 +15,7 @@ from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import legend
 from scoreprism.displays._limits import zoomed
-from scoreprism.displays._style import Inks
+from scoreprism.displays._style import Inks, house_style
 from scoreprism.inference import MapInference
 
 
@@ -125,7 +125,8 @@ def _draw(result: MapInference, ax: Any = None, *, level: float | None = None, *
     fill = {"color": colour, "alpha": 0.18, "linewidth": 0}
     shade = display.ax_.fill_between(x[inside], band.low[inside], band.high[inside], **fill)
     words = [result.calibrator.name, f"{100 * band.level:g} % at each score"]
-    legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
+    with house_style():
+        legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display
 
 
