@@ -1,7 +1,7 @@
 """Draw every display with one, three and ten models, on light and on dark paper, large and small, onto one page.
 
 ``python examples/gallery.py [folder]`` writes PNG files and an ``index.html`` to look at; with ``--docs`` it draws the
-figures of docs/displays.md.
+figures of docs/displays.md and those of ensembles, pipelines and parametric maps.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from sklearn.naive_bayes import GaussianNB
 
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays import DISPLAYS
+from scoreprism.ensembles import aggregation_decomposition
+from scoreprism.inference import map_inference
+from scoreprism.pipelines import pipeline_bootstrap
 from scoreprism.simplex import sigmoid
 
 NAMES = ("logistic regression", "boosting", "random forest", "neural net", "naive Bayes")
@@ -71,8 +75,24 @@ def for_docs():
         print("drew", f"docs/figures/{kind}.png")
 
 
+def for_results():
+    """Figures of results that are not made from predictions: docs/ensembles.md, pipelines.md, map_inference.md."""
+    X, y, _ = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
+    pair = {"first feature": sigmoid(4 * X[:, 0] - 2), "second feature": sigmoid(4 * X[:, 1] - 2)}
+    parts = [(X[i::3], y[i::3]) for i in range(3)]
+    results = {
+        "aggregation": aggregation_decomposition(y, pair, X=X, random_state=0),
+        "bootstrap": pipeline_bootstrap(GaussianNB(), "platt", *parts, refit="all", n_resamples=200, random_state=0),
+        "map-inference": map_inference("platt", y[:1000], score(X, 4)[:1000]),
+    }
+    for name, result in results.items():
+        result.plot().figure_.savefig(FIGURES / f"{name}.png", dpi=110)
+        print("drew", f"docs/figures/{name}.png")
+
+
 def main(folder="gallery"):
     if folder == "--docs":
+        for_results()
         return for_docs()
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
