@@ -11,15 +11,19 @@ from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
 from scoreprism.inference._calibration import TestResult
 from scoreprism.inference._grouping import freed, grouping_test, score_basis
 from scoreprism.references._members import to_eta
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, one_hot
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
 
 #: Tests of sufficiency: the score test of fixed directions, and the tests of `grouping_test` on the members.
 SUFFICIENCY_TESTS = ("score", "projected-covariance", "bootstrap")
 
 #: Rows for each direction of the score test; directions beyond are principal components of the disagreement.
 _ROWS_PER_DIRECTION = 50
-#: Powers of the disagreement that are looked at, beside its product with the level.
-_POWERS = (1, 2, 3)
+#: Rows that are looked at, at most.
+_ROWS = 20_000
+#: Clusters for each direction: their covariance is estimated from them alone.
+_CLUSTERS_PER_DIRECTION = 10
+#: A direction of which no more than this share is left is a function of the aggregate.
+_DETERMINED = 1e-3
 
 _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) = φ(S_ens)"
 
@@ -46,9 +50,9 @@ def sufficiency_test(
     Sufficiency is not calibration: an aggregate may be sufficient and miscalibrated (recalibrate it), or calibrated
     and insufficient (its members know more). For calibration of the aggregate use `calibration_test`.
 
-    ``"score"``: outcomes and what the members disagree about (differences of logits, their squares and cubes, their
-    product with the level) are freed of everything that a smooth function of the aggregate explains; under the
-    hypothesis what is left of both is uncorrelated (chi-squared, all rows are used). The other methods are those of
+    ``"score"``: outcomes, and what members may know (their mean logit, what they disagree about, powers and products),
+    are freed of everything that a smooth function of the aggregate explains; under the hypothesis what is left of
+    both is uncorrelated (chi-squared, all rows are used). The other methods are those of
     `grouping_test`, with the members for features: they learn the direction, on half of the rows or by resampling.
 
     Parameters
@@ -129,37 +133,76 @@ def score_test(ensemble: Ensemble) -> TestResult:
     Returns
     -------
     TestResult
-        A chi-squared statistic with as many degrees of freedom as directions are left.
+        A chi-squared statistic with as many degrees of freedom as directions are left; of clusters Hotelling's T².
     """
-    held = np.arange(ensemble.y.size) if ensemble.weight is None else np.flatnonzero(ensemble.weight)
-    if held.size < 2 * _ROWS_PER_DIRECTION or np.unique(ensemble.y[held]).size < 2:
-        found = f"{held.size} rows of {np.unique(ensemble.y[held]).size} classes"
-        rule = f"a test of sufficiency must have {2 * _ROWS_PER_DIRECTION} rows and two classes"
-        refuse(rule, found, "Pass more rows.")
+    held = _some(np.arange(ensemble.y.size) if ensemble.weight is None else np.flatnonzero(ensemble.weight), ensemble)
+    clusters = None if ensemble.groups is None else np.unique(ensemble.groups[held], return_inverse=True)[1]
+    units = held.size if clusters is None else int(clusters.max()) + 1
+    _require_units(ensemble, held, units, clusters is not None)
     weight = np.ones(held.size) if ensemble.weight is None else ensemble.weight[held]
     law = ensemble.law[held]
     basis = score_basis(as_vector(law) if ensemble.k == 2 else law)
-    outcome = one_hot(ensemble.y[held], ensemble.k)[:, 1:]
-    left, reach = freed(outcome, basis, weight)
-    most = max(held.size // _ROWS_PER_DIRECTION // (ensemble.k - 1), 1)
-    right, _ = freed(directions(ensemble, held, most), basis, weight)
+    left, reach = freed(one_hot(ensemble.y[held], ensemble.k)[:, 1:], basis, weight)
+    per = _ROWS_PER_DIRECTION if clusters is None else _CLUSTERS_PER_DIRECTION
+    right = _left_over(directions(ensemble, held, max(units // per // (ensemble.k - 1), 1)), basis, weight)
     products = np.concatenate([left[:, [j]] * right for j in range(left.shape[1])], axis=1) * weight[:, None]
-    robust = products / np.sqrt(np.maximum(1.0 - reach, 0.1))[:, None]  # HC2: residuals of outcomes are too small
-    if ensemble.groups is not None:
-        codes = np.unique(ensemble.groups[held], return_inverse=True)[1]
-        robust = np.stack([np.bincount(codes, column) for column in robust.T], axis=1)
+    robust = products / np.maximum(1.0 - reach, 0.1)[:, None]  # HC3: residuals of outcomes are too small
+    if clusters is not None and robust.shape[1]:
+        robust = np.stack([np.bincount(clusters, column) for column in robust.T], axis=1)
     statistic, df = _quadratic(products.sum(axis=0), robust.T @ robust)
-    from scipy.special import chdtrc
-
-    p = float(chdtrc(df, statistic)) if df else 1.0
-    notes = () if df else ("the members say nothing that the aggregate does not determine",)
-    parts = {"chi-squared": {"df": float(df)}}
-    return TestResult(statistic, p, "score", _HYPOTHESIS, held.size, 0, parts, notes, "Sufficiency")
+    return _judged(statistic, df, None if clusters is None else units, held.size)
 
 
-def directions(ensemble: Ensemble, rows: Any, most: int) -> FloatArray:
+def _some(held: IntArray, ensemble: Ensemble) -> IntArray:
+    """At most `_ROWS` rows, clusters whole: more have all the power there is, and only take time."""
+    if held.size <= _ROWS:
+        return held
+    rng = np.random.default_rng(0)
+    if ensemble.groups is None:
+        return np.sort(rng.choice(held, _ROWS, replace=False))
+    codes = np.unique(ensemble.groups[held], return_inverse=True)[1]
+    order = rng.permutation(int(codes.max()) + 1)
+    sizes = np.bincount(codes)[order]
+    taken = order[: max(int(np.searchsorted(np.cumsum(sizes), _ROWS)), 1)]
+    return held[np.isin(codes, taken)]
+
+
+def _require_units(ensemble: Ensemble, held: IntArray, units: int, clustered: bool) -> None:
+    """Rows, or clusters, and classes enough for a large-sample law."""
+    least, what = (2 * _CLUSTERS_PER_DIRECTION, "clusters") if clustered else (2 * _ROWS_PER_DIRECTION, "rows")
+    classes = np.unique(ensemble.y[held]).size
+    if units < least or classes < 2:
+        rule = f"a test of sufficiency must have {least} {what} and two classes"
+        refuse(rule, f"{units} {what} of {classes} classes", f"Pass more {what}.")
+
+
+def _left_over(columns: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
+    """Directions, freed of the basis; those that the aggregate determines, up to what a spline misses, are dropped."""
+    right, _ = freed(columns, basis, weight)
+    return right[:, np.square(right).mean(axis=0) > _DETERMINED * np.square(columns).mean(axis=0)]
+
+
+def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResult:
+    """The p-value: chi-squared, or Hotelling's for a covariance from few clusters."""
+    from scipy.special import chdtrc, fdtrc
+
+    if df == 0:
+        notes = ("the members say nothing that the aggregate does not determine",)
+        return TestResult(0.0, 1.0, "score", _HYPOTHESIS, n, 0, {}, notes, "Sufficiency")
+    if clusters is None:
+        parts, p = {"chi-squared": {"df": float(df)}}, float(chdtrc(df, statistic))
+    else:
+        rest = clusters - df
+        parts, p = (
+            {"F": {"df": float(df), "rest": float(rest)}},
+            float(fdtrc(df, rest, statistic * rest / (clusters * df))),
+        )
+    return TestResult(statistic, p, "score", _HYPOTHESIS, n, 0, parts, (), "Sufficiency")
+
+
+def directions(ensemble: Ensemble, rows: IntArray, most: int) -> FloatArray:
     """
-    What members may know beyond the aggregate: powers of their disagreement, and its product with the level.
+    What members may know beyond the aggregate: their level, and what they disagree about.
 
     Parameters
     ----------
@@ -173,19 +216,21 @@ def directions(ensemble: Ensemble, rows: Any, most: int) -> FloatArray:
     Returns
     -------
     array of shape (rows, directions)
-        Standardised and clipped at four standard deviations, so that no row decides alone.
+        Powers of both and their products, of as many principal components of the disagreement as there is room for;
+        standardised and clipped at four standard deviations, so that no row decides alone.
     """
     eta = np.stack([to_eta(law) for law in ensemble.members])[:, rows]
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)
+    level = _standard(mean)
     apart = np.moveaxis(eta - mean, 0, 1).reshape(eta.shape[1], -1)
-    count = max(most // (len(_POWERS) + 1), 1)
     frame, size, _ = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
-    kept = frame[:, size > 1e-10 * max(size[0], 1e-300)][:, :count]
-    level = _standard(mean[:, :1])
-    apart = _standard(kept)
-    found = np.concatenate([*(apart**power for power in _POWERS), apart * level], axis=1)
-    return _standard(found)[:, :most]
+    kept = _standard(frame[:, size > 1e-10 * max(float(size[0]), 1e-300)] if size[0] > 1e-12 else frame[:, :0])
+    parts = [level, level**2]
+    for j in range(kept.shape[1]):
+        d = kept[:, [j]]
+        parts += [d, d**2, d**3, d * level[:, :1]]
+    return _standard(np.concatenate(parts, axis=1)[:, :most])
 
 
 def _standard(columns: FloatArray) -> FloatArray:

@@ -174,12 +174,24 @@ def score_basis(score: FloatArray) -> FloatArray:
         found = f"{n} rows for {k} classes"
         refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
     eta = to_eta(score)
-    knots = int(min(np.sqrt(n), (n / 10 - 1) / (k - 1) - 3))  # a tenth of the rows in all
     columns = list(eta.T[1:] - eta.T[0])
+    joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
+    knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all
     if knots < 1:
-        return np.column_stack([np.ones(n), *columns])
+        return np.column_stack([np.ones(n), *columns, joint])
     first, *others = (_curves(x, knots) for x in columns)
-    return np.column_stack([first, *(part[:, 1:] for part in others)])
+    return np.column_stack([first, *(part[:, 1:] for part in others), joint])
+
+
+def _products(columns: FloatArray, most: int) -> FloatArray:
+    """Polynomials in the columns, degree by degree as long as there is room for all of one."""
+    found, last = [columns], [(columns[:, j], j) for j in range(columns.shape[1])]
+    while True:
+        following = [(part * columns[:, j], j) for part, i in last for j in range(i, columns.shape[1])]
+        if sum(part.shape[1] for part in found) + len(following) > most:
+            return np.concatenate(found, axis=1)
+        found.append(np.stack([part for part, _ in following], axis=1))
+        last = following
 
 
 def _curves(x: FloatArray, knots: int) -> FloatArray:
