@@ -144,7 +144,7 @@ def main(argv: list[str]) -> None:
     from benchmarks.aggregation import estimates, rejections  # workers import them: ufuncs do not travel
 
     quick = "--quick" in argv
-    runs, few = (40, 10) if quick else (1000, 60)
+    runs, few = (40, 10) if quick else (1000, 40)
     jobs = Parallel(n_jobs=2)
     print("| law | sufficient | n | score | learned direction | calibration of the mean |\n|---|---|---|---|---|---|")
     for name in LAWS:

@@ -429,9 +429,9 @@ def test_ensembles_of_ones_own(rows):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ensembles": ("mean",)}, r"each of ensembles must be one of average, log-pool, linear-pool, beta-transformed-pool, stacking; got 'mean'"),
+        ({"ensembles": ("mean",)}, r"each of ensembles must be one of average, log-pool, fitted-linear-pool, fitted-log-pool, fitted-beta-pool, stacking; got 'mean'"),
         ({"ensembles": 3}, r"ensembles must be names, or a mapping from names to ensembles; got 3"),
-        ({"ensembles": {"a": 3}}, r"ensemble 'a' must be one of average, log-pool, linear-pool, beta-transformed-pool, stacking, a function of scores, or a classifier"),
+        ({"ensembles": {"a": 3}}, r"ensemble 'a' must be one of average, log-pool, fitted-linear-pool, fitted-log-pool, fitted-beta-pool, stacking, a function of scores, or a classifier"),
         ({"ensembles": {"bayes": "average"}}, r"must have different names; got 'bayes'\. Rename the model"),
         ({"ensembles": {"a": lambda s: s}}, r"the ensemble 'a' must have rows that sum to 1"),
         ({"ensembles": {"a": lambda s: s[:5, 0]}}, r"the ensemble 'a' must return shape \(60,\); got \(5,\)"),

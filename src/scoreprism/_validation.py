@@ -255,7 +255,29 @@ def outside() -> int:
 _SUSPICIOUS = 30
 
 
-def warn_of_hard_labels(law: FloatArray) -> None:
+def is_hard(law: FloatArray) -> bool:
+    """
+    Whether probabilities look like predicted labels.
+
+    Parameters
+    ----------
+    law : array of shape (n,) or (n, K)
+        Probabilities.
+
+    Returns
+    -------
+    bool
+        True if there are many and all are 0 or 1.
+
+    Examples
+    --------
+    >>> is_hard(np.array([0.0, 1.0] * 50)), is_hard(np.array([0.0, 0.5] * 50))
+    (True, False)
+    """
+    return not (law.shape[0] < _SUSPICIOUS or bool(((law != 0.0) & (law != 1.0)).any()))
+
+
+def warn_of_hard_labels(law: FloatArray, name: str = "y_proba") -> None:
     """
     Say so if probabilities look like predicted labels.
 
@@ -263,10 +285,12 @@ def warn_of_hard_labels(law: FloatArray) -> None:
     ----------
     law : array of shape (n,) or (n, K)
         Probabilities.
+    name : str, default="y_proba"
+        What they are called.
     """
-    if law.shape[0] < _SUSPICIOUS or ((law != 0.0) & (law != 1.0)).any():
+    if not is_hard(law):
         return
-    note = "y_proba holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
+    note = f"{name} holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
     warnings.warn(note, HardLabelsWarning, stacklevel=outside())
 
 

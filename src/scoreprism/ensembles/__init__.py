@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scoreprism.ensembles._actions import ACTIONS, Actions
-from scoreprism.ensembles._aggregate import AGGREGATES
+from scoreprism.ensembles._aggregate import AGGREGATES, COMBINERS
 from scoreprism.ensembles._aggregation import AggregationDecomposition, aggregation_decomposition
 from scoreprism.ensembles._callbacks import (
     LightgbmRefinementStopping,
@@ -59,6 +59,3 @@ __all__ = [
     "weighted_average",
     "xgboost_refinement_stopping",
 ]
-
-#: Every combiner that is fitted to outcomes.
-COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}

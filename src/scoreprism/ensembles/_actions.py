@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice
+from scoreprism._validation import parse_choice, parse_confidence
 from scoreprism.decomposition._rows import Sheet
+from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import TermTable
 from scoreprism.intervals import Interval, Moments, quantile
 from scoreprism.losses import ProperLoss
@@ -81,7 +82,7 @@ class Actions(TermTable):
         Interval
             Of the difference of their mean losses, over − action.
         """
-        confidence = self.level if level is None else level
+        confidence = self.level if level is None else parse_confidence(level)
         step = self._step(action, over)
         value, margin = self._moments.value(step), quantile(confidence, two_sided=True) * self._moments.std_error(step)
         return Interval(value - margin, value + margin, confidence, "clt")
@@ -130,9 +131,13 @@ class Actions(TermTable):
             Action → loss, gain, low, high.
         """
         columns = self._columns()
-        return {
-            name: {key: columns[key][i] for key in ("loss", "gain", "low", "high")} for i, name in enumerate(self.names)
-        }
+        found: dict[str, Any] = encode(
+            {
+                name: {key: columns[key][i] for key in ("loss", "gain", "low", "high")}
+                for i, name in enumerate(self.names)
+            }
+        )
+        return found
 
 
 def actions_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +12,22 @@ from scoreprism._validation import GivenLaw, listed, parse_law, plain, refuse, r
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import CrossFit, make_crossfit
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool
+from scoreprism.ensembles._combiner import Combiner
+from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.estimation._chain import floored
 from scoreprism.estimation._parse import fitting_weights
+from scoreprism.exceptions import LabelError
+from scoreprism.frames import require_aligned
 from scoreprism.references._features import score_columns
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
 
-#: Combiners that are fitted in folds, by name.
-_FITTED = {kind.name: kind for kind in (LinearPool, BetaTransformedPool, Stacking)}
-#: Aggregates by name: fixed pools, then combiners.
-AGGREGATES = ("mean", "average", "weighted-average", "log-pool", *_FITTED)
+#: Every combiner that is fitted to outcomes.
+COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}
+#: Aggregates by name: the mean of the members and other pools by a fixed rule, then combiners, fitted in folds.
+AGGREGATES = ("mean", "weighted-average", "log-pool", *COMBINERS)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,9 @@ def parse_ensemble(
     Ensemble
         Ready to be judged.
     """
+    parts = dict(scores) if isinstance(scores, Mapping) else {}
+    by_row = {"y_true": y_true, "scores": scores, "X": X, "sample_weight": sample_weight, "groups": groups}
+    require_aligned(by_row | {f"scores[{name!r}]": part for name, part in parts.items()} | {"aggregate": aggregate})
     members = parse_members(scores, X if _has_models(scores) else None)
     named = members.classes if members.laws.ndim == 3 else None
     given = [
@@ -144,14 +150,17 @@ def parse_ensemble(
     if fixed is not None:
         return Ensemble(members.names, together, laws[-1], fixed[1], fixed[2], sheet, members.notes)
     name = _combiner_name(aggregate)
+    if hasattr(aggregate, "classes_"):
+        law = _applied(aggregate, members, together, sheet)
+        return Ensemble(members.names, together, law, name, None, sheet, members.notes)
     law = crossfitted(_combiner(aggregate), together, sheet, seed, cv)
     note = f"{name} was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
     return Ensemble(members.names, together, law, name, None, sheet, (*members.notes, note))
 
 
 def _has_models(scores: Any) -> bool:
-    parts = scores.values() if hasattr(scores, "values") and callable(scores.values) else scores
-    return isinstance(scores, (dict, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
+    parts = scores.values() if isinstance(scores, Mapping) else scores
+    return isinstance(scores, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
 
 
 def _flat(law: FloatArray) -> FloatArray:
@@ -169,15 +178,38 @@ def _fixed(
         refuse(
             "weights must come with the name of a pool", f"aggregate={plain(aggregate)}"[:80], "Leave one of them out."
         )
+    if isinstance(aggregate, type) or (hasattr(aggregate, "fit") and not hasattr(aggregate, "predict_proba")):
+        found = aggregate.__name__ if isinstance(aggregate, type) else type(aggregate).__name__
+        refuse("a combiner must be an object with fit and predict_proba", found, "For example Stacking().")
     if hasattr(aggregate, "predict_proba"):
-        if not hasattr(aggregate, "classes_"):
-            return None
-        columns = members.laws if members.laws.ndim == 2 else np.moveaxis(members.laws, 2, 1)
-        law = aggregate.predict_proba(columns.reshape(-1, members.n).T)
-        return _like(members, law, "the combiner's predict_proba"), type(aggregate).__name__, None
+        return None
     if callable(aggregate):
         return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), _called(aggregate), None
     return _like(members, aggregate, "aggregate"), "the given aggregate", None
+
+
+def _applied(combiner: Any, members: Members, laws: FloatArray, sheet: Sheet) -> FloatArray:
+    """The law of a fitted combiner: members by name where both have names, classes in the order of its fit."""
+    k = n_classes(laws[0])
+    labels = list(range(k)) if sheet.classes is None else np.asarray(sheet.classes).tolist()
+    known = np.asarray(combiner.classes_).tolist()
+    if sorted(map(str, known)) != sorted(map(str, labels)):
+        found = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
+        refuse("a fitted combiner must speak of the labels of y_true", found, "Fit it on the same labels.", LabelError)
+    order = [[str(v) for v in labels].index(str(label)) for label in known]
+    turned = laws[..., order] if k > 2 else laws if order == [0, 1] else 1.0 - laws
+    if isinstance(combiner, Combiner):
+        given: Any = dict(zip(members.names, turned, strict=True)) if members.named else list(turned)
+    else:
+        given = side_by_side(turned)
+    law = as_matrix(parse_law(combiner.predict_proba(given), f"{type(combiner).__name__}.predict_proba"))
+    require_rows(law.shape[0], members.n, "what the combiner gives", "scores")
+    return _flat(law[:, np.argsort(order)])
+
+
+def side_by_side(laws: FloatArray) -> FloatArray:
+    """Members as columns, (n, M) for two classes and (n, M·K) for more."""
+    return laws.T if laws.ndim == 2 else np.moveaxis(laws, 0, 1).reshape(laws.shape[1], -1)
 
 
 def _called(function: Callable[..., Any]) -> str:
@@ -188,7 +220,7 @@ def _pooled(members: Members, name: str, weights: ArrayLike | None) -> tuple[Flo
     if name not in AGGREGATES:
         rule = f"aggregate must be one of {', '.join(AGGREGATES)}, scores, a function or a combiner"
         refuse(rule, repr(name), "For example 'mean'.")
-    if name in ("mean", "average", "weighted-average"):
+    if name in ("mean", "weighted-average"):
         if name == "weighted-average" and weights is None:
             refuse("a weighted average must have weights", "none", "Pass weights=[…], one per member.")
         if weights is None:
@@ -221,7 +253,7 @@ def _like(members: Members, law: Any, what: str) -> FloatArray:
 
 def _combiner(aggregate: Any) -> Any:
     if isinstance(aggregate, str):
-        return _FITTED[aggregate]()
+        return COMBINERS[aggregate]()
     from sklearn.base import clone
 
     return clone(aggregate)
@@ -282,7 +314,7 @@ def combined(combiner: Any, members: FloatArray, data: Data, plan: CrossFit) -> 
     """
     from sklearn.base import clone
 
-    columns = members.T if members.ndim == 2 else np.moveaxis(members, 0, 1).reshape(members.shape[1], -1)
+    columns = side_by_side(members)
     laws = []
     for train in plan.trains:
         codes = data.codes[train]

@@ -12,6 +12,7 @@ import numpy as np
 
 from scoreprism._validation import GivenLaw, parse_choice, parse_clip, parse_confidence, parse_random_state, refuse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._actions import Actions, actions_of
 from scoreprism.ensembles._aggregate import Ensemble, combined, parse_ensemble
@@ -91,19 +92,24 @@ class AggregationDecomposition(Drawable, TermTable):
         return Comparison(self.names, self._backend, together)
 
     @cached_property
-    def calibration(self) -> TestResult:
-        """Is the aggregate calibrated? The default `calibration_test`."""
+    def calibration(self) -> TestResult | None:
+        """Is the aggregate calibrated? The default `calibration_test`; None for clusters, which it cannot redraw."""
         ensemble = self._ensemble
+        if ensemble.groups is not None:
+            return None
         return calibration_test(ensemble.y, ensemble.law, sample_weight=ensemble.weight, random_state=self._seed)
 
     @cached_property
-    def sufficiency(self) -> TestResult:
-        """Is the aggregate sufficient for its members? The score test of `sufficiency_test`."""
-        return score_test(self._ensemble)
+    def sufficiency(self) -> TestResult | None:
+        """Is the aggregate sufficient for its members? The score test of `sufficiency_test`; None for too few rows."""
+        try:
+            return score_test(self._ensemble)
+        except InputError:
+            return None
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do: recalibrate the aggregate, stack instead, keep the vector, or leave it. From bounds alone."""
+        """What to do: recalibrate the aggregate, stack instead, keep the vector, or leave it. From lower bounds."""
         return tuple(_advised(self))
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,24 +121,17 @@ class AggregationDecomposition(Drawable, TermTable):
         dict
             Ready for JSON.
         """
-        return {
+        found: dict[str, Any] = {
             "aggregate": self.aggregate,
             "decomposition": self.decomposition.to_dict(),
             "members": self.members.to_dict(),
             "actions": self.actions.to_dict(),
             "gap": None if self.gap is None else self.gap.to_dict(),
-            "calibration": self.calibration.to_dict() if self._tested else None,
-            "sufficiency": self.sufficiency.to_dict() if self._tested else None,
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "sufficiency": None if self.sufficiency is None else self.sufficiency.to_dict(),
             "advice": list(self.advice),
         }
-
-    @property
-    def _tested(self) -> bool:
-        """Whether there are rows enough for both tests."""
-        try:
-            return bool(self.sufficiency.pvalue >= 0.0)
-        except InputError:
-            return False
+        return encode(found)  # type: ignore[no-any-return]
 
     def _columns(self) -> dict[str, list[Any]]:
         both = self.comparison.decompositions
@@ -146,11 +145,9 @@ class AggregationDecomposition(Drawable, TermTable):
 
     def _footer(self) -> list[str]:
         lines = [] if self.gap is None else [repr(self.gap)]
-        if self._tested:
-            lines.append(
-                f"Tests: calibrated p = {self.calibration.pvalue:.3g}; sufficient for its members "
-                f"p = {self.sufficiency.pvalue:.3g}"
-            )
+        tests = {"calibrated": self.calibration, "sufficient for its members": self.sufficiency}
+        known = [f"{what} p = {test.pvalue:.3g}" for what, test in tests.items() if test is not None]
+        lines += [f"Tests: {'; '.join(known)}"] if known else []
         return [*lines, *(f"→ {line}" for line in self.advice), *self.decomposition.notes]
 
     def __repr__(self) -> str:
@@ -363,13 +360,15 @@ def _advised(found: AggregationDecomposition) -> list[str]:
         )
     else:
         lines.append(f"No miscalibration of {found.aggregate} is shown.")
+    stacking = _on_stacking(found)
+    lines += stacking
     doubts = dict(whole._doubts)
-    projection = whole.lower_bound("projection", level).value
     if 2 in doubts:
-        return [*lines, f"Nothing is said of what the members know beyond {found.aggregate}: {doubts[2]}"]
+        return [*lines, f"Nothing is said of what else the members know beyond {found.aggregate}: {doubts[2]}"]
+    projection = whole.lower_bound("projection", level).value
     if projection > 0.0:
-        lines += _on_projection(found, projection)
-    else:
+        lines += _on_projection(found, projection, stacked=bool(stacking))
+    elif not stacking:
         lines.append(_on_no_projection(found))
     if "grouping" in found.names and 3 not in doubts:
         grouping = whole.lower_bound("grouping", level).value
@@ -379,36 +378,39 @@ def _advised(found: AggregationDecomposition) -> list[str]:
     return lines
 
 
+def _on_stacking(found: AggregationDecomposition) -> list[str]:
+    """What a logistic stacker gains, fitted to these very rows; no law of the members is needed to know it."""
+    if "stack" not in found.actions.names:
+        return []
+    least = found.actions.least("stack", "recalibrate", found.level)
+    gain = _share(least, found.decomposition.risk)
+    return [f"Stack instead: that gains at least {gain} over recalibrating {found.aggregate}."] if least > 0.0 else []
+
+
 def _on_no_projection(found: AggregationDecomposition) -> str:
     """A test may see what is too small to gain."""
-    if found._tested and found.sufficiency.pvalue < 1.0 - found.level:
-        p = f"sufficiency is refuted, p = {found.sufficiency.pvalue:.2g}"
+    test = found.sufficiency
+    if test is not None and test.pvalue < 1.0 - found.level:
+        p = f"sufficiency is refuted, p = {test.pvalue:.2g}"
         return f"The members know more than {found.aggregate} ({p}), but that it would gain anything is not shown."
     return f"That the members know more than {found.aggregate} is not shown: one number may do."
 
 
-def _on_projection(found: AggregationDecomposition, least: float) -> list[str]:
-    """Members know more than their aggregate: a stacker, or something richer, can use it."""
+def _on_projection(found: AggregationDecomposition, least: float, *, stacked: bool) -> list[str]:
+    """Members know more than their aggregate: something richer than a stacker may use it."""
     actions, risk = found.actions, found.decomposition.risk
-    stacked = "stack" in actions.names
-    over = actions.least("stack", "recalibrate", found.level) if stacked else -np.inf
-    lines = []
-    if over > 0.0:
-        lines.append(f"Stack instead: that gains at least {_share(over, risk)} over recalibrating {found.aggregate}.")
-    beyond = actions.least("keep the vector", "stack" if over > 0.0 else "recalibrate", found.level)
-    what = "stacking" if over > 0.0 else f"recalibrating {found.aggregate}"
+    over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
+    beyond = actions.least("keep the vector", over, found.level)
     if beyond > 0.0:
-        lines.append(
-            f"Keep the vector: a model of the members richer than a logistic one gains at least {_share(beyond, risk)} "
-            f"over {what}."
-        )
-    if not lines:
-        lines.append(
-            f"The members know more than {found.aggregate}, at least {_share(least, risk)}; that a fit to these rows "
-            "would gain it is not shown."
-        )
-    return lines
+        gain = _share(beyond, risk)
+        return [
+            f"Keep the vector: a model of the members richer than a logistic one gains at least {gain} over {what}."
+        ]
+    if stacked:
+        return []
+    known = f"The members know more than {found.aggregate}, at least {_share(least, risk)}"
+    return [f"{known}; that a fit to these rows would gain it is not shown."]
 
 
 def _share(value: float, risk: float) -> str:
-    return f"{value:.3g} ({100 * value / risk:.2g} %)"
+    return f"{value:.3g} ({100 * value / risk:.2g} %)" if risk > 0.0 else f"{value:.3g}"

@@ -16,7 +16,7 @@ from scoreprism.calibrators._base import class_labels, warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import column_names, columns_of
+from scoreprism.frames import column_names, columns_of, require_aligned
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix
 
 
@@ -70,6 +70,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.__dict__.pop("classes_", None)  # a fit that fails must not leave the last one half in place
         labels = class_labels(y, type(self).__name__)
+        require_aligned({"y": y, "scores": scores, "sample_weight": sample_weight} | _series(scores))
         weight = parse_weights(sample_weight, labels.shape[0], "y")
         kept = np.arange(labels.shape[0]) if weight is None else np.flatnonzero(weight)
         classes, codes = distinct(labels[kept], "y")
@@ -103,7 +104,9 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         members = _by_width(scores, len(self.member_names_), len(self.classes_)) or parse_members(scores)
-        return as_matrix(self._law(self._laws(self._same(members))))
+        same = self._same(members)
+        _check_classes(same, self.classes_)
+        return as_matrix(self._law(self._laws(same)))
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """
@@ -166,6 +169,11 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # as good as its members
         return tags
+
+
+def _series(scores: Any) -> dict[str, Any]:
+    """Members that may have an index of their own."""
+    return {f"scores[{key!r}]": part for key, part in scores.items()} if isinstance(scores, Mapping) else {}
 
 
 def _check_classes(members: Members, classes: NDArray[Any]) -> None:

@@ -132,7 +132,7 @@ def averaging_gap(
     (0.03125, 0.03125)
     """
     ensemble = parse_ensemble(
-        y_true, scores, "average", weights=weights, X=X, sample_weight=sample_weight, groups=groups,
+        y_true, scores, "mean", weights=weights, X=X, sample_weight=sample_weight, groups=groups,
         pos_label=pos_label, classes=classes, seed=0,
     )  # fmt: skip
     return gap_of(ensemble)

@@ -55,7 +55,7 @@ class LinearPool(Combiner):
     array([1., 0.])
     """
 
-    name = "linear-pool"
+    name = "fitted-linear-pool"
 
     def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
         self.weights_ = best_shares(hits_of(laws, codes), weight)
@@ -96,7 +96,7 @@ class LogPool(Combiner):
     array([1., 1.])
     """
 
-    name = "log-pool"
+    name = "fitted-log-pool"
 
     def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
         k = 2 if laws.ndim == 2 else laws.shape[2]
@@ -159,7 +159,7 @@ class BetaTransformedPool(Combiner):
     (True, array([[0.1, 0.9]]))
     """
 
-    name = "beta-transformed-pool"
+    name = "fitted-beta-pool"
 
     def __init__(self, *, alpha: float | None = None, beta: float | None = None) -> None:
         self.alpha = alpha

@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import SUM_TOLERANCE, listed, parse_law, plain, refuse, require_rows
+from scoreprism._validation import (
+    SUM_TOLERANCE,
+    is_hard,
+    listed,
+    parse_law,
+    plain,
+    refuse,
+    require_rows,
+    warn_of_hard_labels,
+)
 from scoreprism.estimation._compare import parse_models
 from scoreprism.estimation._models import predicted
-from scoreprism.frames import backend_of, column_names, columns_of
+from scoreprism.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 
 _FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
@@ -105,6 +114,11 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
         labels.append(columns)
         notes += [f"{name}: {note}" for note in said]
     _require_alike(tuple(parts), laws)
+    require_aligned({f"scores[{name!r}]": part for name, part in parts.items()})
+    for law in laws:
+        if is_hard(law):
+            warn_of_hard_labels(law, "a member")
+            break
     backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
     return Members(
         tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend
@@ -191,9 +205,15 @@ def _law(part: Any, name: str, X: ArrayLike | None) -> tuple[FloatArray, tuple[A
 
 
 def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
-    """The same rows and the same number of classes."""
+    """The same rows, the same number of classes, and one way of writing two of them."""
     for name, law in zip(names[1:], laws[1:], strict=True):
         require_rows(law.shape[0], laws[0].shape[0], f"scores[{name!r}]", f"scores[{names[0]!r}]")
+        if n_classes(law) == n_classes(laws[0]) and law.ndim != laws[0].ndim:
+            refuse(
+                "members must all have one column or all have two: which class one column speaks of is told apart",
+                f"shape {laws[0].shape} for {names[0]!r} and {law.shape} for {name!r}",
+                "Pass P(Y=1) of every member, for example predict_proba(X)[:, 1].",
+            )
         if n_classes(law) != n_classes(laws[0]):
             refuse(
                 "members must speak of the same classes",

@@ -23,7 +23,7 @@ _ROWS = 20_000
 #: Clusters for each direction: their covariance is estimated from them alone.
 _CLUSTERS_PER_DIRECTION = 10
 #: A direction of which no more than this share is left is a function of the aggregate.
-_DETERMINED = 1e-3
+_DETERMINED = 1e-2
 
 _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) = φ(S_ens)"
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import listed, parse_choice, parse_law, plain, refuse
-from scoreprism.ensembles import BetaTransformedPool, Combiner, LinearPool, Stacking, average, log_pool
+from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
 from scoreprism.estimation._learners import fit_foreign
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.simplex import FloatArray, IntArray
@@ -22,8 +22,7 @@ from scoreprism.simplex import FloatArray, IntArray
 ENSEMBLES: dict[str, Callable[..., Any]] = {
     "average": average,
     "log-pool": log_pool,
-    "linear-pool": LinearPool,
-    "beta-transformed-pool": BetaTransformedPool,
+    **COMBINERS,
     "stacking": partial(Stacking, on="probability"),
 }
 _FIXED = ("average", "log-pool")

@@ -114,7 +114,7 @@ def repeated_splits(
         Losses; they share all that is fitted.
     ensembles : sequence of str, or mapping, default=("average", "stacking")
         "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
-        "log-pool", "linear-pool", "beta-transformed-pool" of `scoreprism.ensembles`. In a mapping from names also
+        "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also
         functions from scores of shape (n, M) or (n, M, K) to a law, and classifiers that learn from the scores. Left
         out where there is one model.
     independent_halves : bool, default=False
