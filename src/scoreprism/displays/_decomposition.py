@@ -243,7 +243,10 @@ class DecompositionDisplay(Display[Any]):
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
         self._make_room(axes, least)
-        legend(axes, inks, self.bar_[: len(terms)], list(reversed(terms)))
+        from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
+
+        handles = [Patch(color=inks.term(name, names)) for name in reversed(terms)]
+        legend(axes, inks, handles, list(reversed(terms)))
 
     def _rows(self) -> list[str]:
         """Names of the bars; with their numbers of rows, where these differ."""

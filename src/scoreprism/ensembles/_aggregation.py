@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import GivenLaw, parse_choice, parse_clip, parse_confidence, parse_random_state, refuse
+from scoreprism._validation import (
+    GivenLaw,
+    outside,
+    parse_choice,
+    parse_clip,
+    parse_confidence,
+    parse_random_state,
+    refuse,
+)
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
@@ -273,7 +281,7 @@ def aggregation_decomposition(
     backend = ensemble.sheet.backend
     whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
     members = {
-        name: _member(problem, law, lines, chosen, form, clip)
+        name: _member(name, problem, law, lines, chosen, form, clip)
         for name, law in zip(ensemble.names, ensemble.members, strict=True)
     }
     return AggregationDecomposition(
@@ -317,11 +325,16 @@ def _renamed(found: Decomposition) -> Decomposition:
 
 
 def _member(
-    problem: Problem, law: FloatArray, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
+    name: str, problem: Problem, law: FloatArray, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
 ) -> Decomposition:
     """A member by the same laws C_S and Q, and a map of its own in the same folds."""
     own = replace(problem, data=replace(problem.data, score=law), sheet=replace(problem.sheet, laws=[law]))
-    return _renamed(decomposed(own, calibrate(own, {}).winner, lines, loss, form, clip))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = _renamed(decomposed(own, calibrate(own, {}).winner, lines, loss, form, clip))
+    for one in said:
+        warnings.warn(f"{name}: {one.message}", one.category, stacklevel=outside())
+    return found
 
 
 def _actions(
