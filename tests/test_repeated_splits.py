@@ -20,10 +20,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
+from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired_tests import corrected_t, holm, wilcoxon_p
+from scoreprism.pipelines._paired_tests import corrected_t, wilcoxon_p
 from scoreprism.pipelines._split_rows import parse_sizes
 from tests.test_displays import collisions
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import outside, parse_choice, parse_clip, plain, refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._decompose import _parse_losses as parse_losses
-from scoreprism.estimation._decompose import estimate
+from scoreprism.estimation._decompose import estimate, parse_losses
 from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.losses import ProperLoss

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from scoreprism._validation import parse_count, parse_random_state
-from scoreprism.estimation._parse import _require_jobs as require_jobs
+from scoreprism.estimation._parse import require_jobs
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._asked import Asked, conclude
 from scoreprism.pipelines._bootstrap_result import PipelineBootstrap

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import parse_groups, parse_labels, parse_weights, refuse, require_rows
-from scoreprism.calibrators._recalibrated import _rows as some_rows
 from scoreprism.crossfit import REFITS
-from scoreprism.frames import backend_of, require_aligned
+from scoreprism.frames import backend_of, require_aligned, take_rows
 from scoreprism.pipelines._digest import digest
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -56,7 +55,7 @@ class Part:
         """Some of the rows, clusters numbered anew."""
         weight = None if self.weight is None else self.weight[rows]
         units = np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
-        X = None if self.X is None else some_rows(self.X, rows)
+        X = None if self.X is None else take_rows(self.X, rows)
         return replace(self, X=X, y=self.y[rows], weight=weight, units=units)
 
 

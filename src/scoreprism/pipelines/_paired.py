@@ -11,8 +11,9 @@ import numpy as np
 
 from scoreprism._validation import listed, outside, parse_choice, parse_confidence, parse_number, refuse
 from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, holm, wilcoxon_p
+from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.pipelines._split_frames import Long, read_long, side_by_side
 from scoreprism.simplex import FloatArray
 

@@ -28,8 +28,8 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.crossfit import REFITS, run_all
-from scoreprism.estimation._decompose import _parse_losses
-from scoreprism.estimation._parse import _require_jobs
+from scoreprism.estimation._decompose import parse_losses
+from scoreprism.estimation._parse import require_jobs
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism.losses import ProperLoss
@@ -171,9 +171,9 @@ def repeated_splits(
     ((16, 14), ['logistic', 'bayes', 'average', 'stacking'])
     """
     estimators = parse_estimators(models)
-    _require_jobs(n_jobs)
+    require_jobs(n_jobs)
     require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
-    chosen = _parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
+    chosen = parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
     labels, rows = _rows(y, pos_label, classes, groups, sample_weight, list(chosen.values()))
     require_rows(_length(X), rows.n, "X", "y")
     k = len(rows.classes)
@@ -269,7 +269,7 @@ class Study:
         return laws
 
     def _features(self, part: IntArray) -> Any:
-        return self.X[part] if hasattr(self.X, "nnz") else take_rows(self.X, part)  # sparse matrices are no arrays
+        return take_rows(self.X, part)
 
     def _weights(self, part: IntArray) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
