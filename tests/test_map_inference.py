@@ -361,6 +361,8 @@ def test_zeros_and_ones():
     assert found.notes == ("3 rows with scores of 0 or 1 were read as the calibrator reads them",)
     assert math.isinf(found.summary("reliability").plugin)
     assert math.isnan(found.summary("reliability").interval.low)
+    for result in (found, found.summary("reliability"), found.law([0.0, 0.5, 1.0])):
+        json.dumps(result.to_dict(), allow_nan=False)
     assert found.summary("reliability").notes[0].startswith("infinite: a score of exactly 0 or 1")
     assert math.isfinite(found.summary("ici").std_error)
 
@@ -398,6 +400,19 @@ def test_zeros_and_ones():
         (lambda y, s: map_inference("platt", *three()), "PlattCalibrator must get two classes"),
         (lambda y, s: map_inference("temperature", *three()).plot(), "must be of two classes; got 3 classes"),
         (lambda y, s: map_inference("platt", np.where(y, "b", "a"), s), "pos_label"),
+        (lambda y, s: map_inference("platt", y, s, small_sample="no"), "small_sample must be True or False; got 'no'"),
+        (
+            lambda y, s: map_inference("platt", pd.Series(y), pd.Series(s, index=np.arange(300)[::-1])),
+            "y_true and y_proba must have their rows in the same order",
+        ),
+        (
+            lambda y, s: map_inference("platt", pd.Series(y), s, groups=pd.Series(range(300), range(299, -1, -1))),
+            "y_true and groups must have their rows in the same order",
+        ),
+        (
+            lambda y, s: map_inference("platt", pd.Series(y), s, sample_weight=pd.Series(s, range(299, -1, -1))),
+            "y_true and sample_weight must have their rows in the same order",
+        ),
     ],
 )
 def test_refusals(call, message):

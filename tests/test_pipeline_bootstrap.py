@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -25,14 +27,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
+from scoreprism.frames import take_rows
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
 from scoreprism.pipelines._bootstrap_result import METHODS
-from scoreprism.pipelines._digest import digest
+from scoreprism.pipelines._digest import digest, digest_of_scores
 from scoreprism.pipelines._estimators import inner_validation, weight_key
 from scoreprism.pipelines._material import draw, parse_part, two_of_each
 
@@ -163,6 +166,24 @@ def test_a_fitted_estimator_needs_no_training_rows(splits):
     assert same(boot([None, *splits[1:]], model), boot(splits))
 
 
+def test_a_fitted_estimator_has_only_to_score_rows(splits, tmp_path):
+    class Served:
+        def __init__(self, model):
+            self._model, self.classes_ = model, model.classes_
+
+        def predict_proba(self, X):
+            return self._model.predict_proba(X)
+
+    model, rest = GaussianNB().fit(*splits[0]), [None, *splits[1:]]
+    assert same(boot(rest, Served(model)), boot(rest, model))
+    boot(rest, Served(model), n_resamples=2, checkpoint=tmp_path / "run")
+    assert same(boot(rest, Served(model), checkpoint=tmp_path / "run"), boot(rest, model))
+    with pytest.raises(InputError, match="a classifier with fit and predict_proba; got Served without fit"):
+        boot(splits, Served(model))
+    with pytest.raises(InputError, match="a classifier with predict_proba; got object without predict_proba"):
+        boot(rest, object())
+
+
 def test_several_losses_share_their_refits(splits):
     both = boot(splits, loss=["brier", "log"])
     assert list(both) == ["brier", "log"]
@@ -229,6 +250,9 @@ def test_an_infinite_loss_has_no_interval():
     assert np.isnan(result.interval("reliability").low)
     assert np.isnan(result.std_error["gain"])
     assert "cannot be said: the loss is infinite" in repr(result)
+    plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert plain["terms"]["loss"] == "inf"
+    assert plain["intervals"]["reliability"] == ["nan", "nan"]
     assert np.isfinite(boot(splits, Sure(), loss="log", clip=1e-3).std_error["gain"])
 
 
@@ -246,8 +270,62 @@ def test_labels_frames_and_sparse_rows_do_not_matter(splits):
     framed = boot(pandas, LogisticRegression(), refit="all")
     assert np.allclose(plain._values, framed._values, atol=1e-12)  # columns lie in another order in memory
     assert isinstance(framed.to_frame(), pd.DataFrame)
-    sparse = [(scipy.sparse.csr_matrix(X), y) for X, y in splits]
-    assert np.allclose(boot(sparse, LogisticRegression(), refit="all")._values, plain._values, atol=1e-5)
+    for kind in (scipy.sparse.csr_matrix, scipy.sparse.coo_matrix, scipy.sparse.coo_array):
+        sparse = [(kind(X), y) for X, y in splits]
+        assert np.allclose(boot(sparse, LogisticRegression(), refit="all")._values, plain._values, atol=1e-5)
+
+
+class Table:
+    """Neither an array nor a list: numpy would make an object of it."""
+
+    def __init__(self, data):
+        self.data, self.shape = data, data.shape
+
+    def __getitem__(self, rows):
+        return Table(self.data[rows])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.asarray,
+        np.ndarray.tolist,
+        lambda X: pd.DataFrame(X, index=list("cab")),
+        pl.DataFrame,
+        lambda X: pl.DataFrame(X).to_arrow(),
+        scipy.sparse.csr_matrix,
+        scipy.sparse.csc_array,
+        scipy.sparse.coo_matrix,
+        scipy.sparse.lil_array,
+        Table,
+    ],
+)
+def test_some_rows_of_anything_tabular(make):
+    X = np.arange(6.0).reshape(3, 2)
+    table = make(X)
+    found = take_rows(table, np.array([2, 0]))
+    assert isinstance(found, type(table)) or scipy.sparse.issparse(table)
+    dense = found.toarray() if scipy.sparse.issparse(found) else np.asarray(getattr(found, "data", found))
+    assert np.array_equal(found.to_pandas() if hasattr(found, "to_pandas") else dense, X[[2, 0]])
+
+
+def test_the_law_that_is_known_loses_the_rows_without_weight(splits):
+    train, calibration, (X, y) = splits
+    q = 1 / (1 + np.exp(-X[:, 0]))
+    weight = np.where(np.arange(160) < 100, 1.0, 0.0)
+    short = boot([train, calibration, (X[:100], y[:100])], q=q[:100])
+    for law in (q, pd.DataFrame({0: 1 - q, 1: q}), pl.Series(q)):
+        assert np.allclose(boot([train, calibration, (X, y, weight)], q=law)._values, short._values)
+    with pytest.raises(InputError, match="q and test y must have the same number of rows; got 159 and 160"):
+        boot([train, calibration, (X, y, weight)], q=q[:159])
+
+
+def test_rows_in_another_order_are_refused(splits):
+    train, calibration, (X, y) = splits
+    outcome, turned = pd.Series(y), np.arange(160)[::-1]
+    for change in ({"q": pd.Series(np.full(160, 0.5), index=turned)}, {"groups": (None, None, pd.Series(y, turned))}):
+        with pytest.raises(InputError, match="must have their rows in the same order"):
+            boot([train, calibration, (X, outcome)], **change)
 
 
 def test_three_classes(splits):
@@ -422,7 +500,8 @@ def test_every_torn_end_of_a_checkpoint_is_mended(splits, tmp_path):
     content = path.read_bytes()
     last = content[:-1].rfind(b"\n") + 1
     header = content.find(b"\n")
-    for end in [0, 5, 17, 30, header // 2, header, last, last + 1, last + 20, len(content) - 1]:
+    named = content.find(b"bootstrap 1") + len(b"bootstrap 1") + 1  # up to here a first line may be anyone's
+    for end in [0, named, header // 2, header, last, last + 1, last + 20, len(content) - 1]:
         path.write_bytes(content[:end])
         assert same(boot(splits, n_resamples=2, checkpoint=path), whole), end
         assert path.read_bytes() == content
@@ -471,7 +550,7 @@ def test_a_checkpoint_of_other_rows_is_refused(splits, tmp_path):
     other = GaussianNB().fit(*rows(99, 9))
     mine = tmp_path / "fitted"
     boot([None, *splits[1:]], GaussianNB().fit(*splits[0]), n_resamples=2, checkpoint=mine)
-    with pytest.raises(InputError, match="another one: estimator differ"):
+    with pytest.raises(InputError, match="another one: scores of the classifier differ"):
         boot([None, *splits[1:]], other, n_resamples=2, checkpoint=mine)
 
 
@@ -494,6 +573,50 @@ def test_files_of_others_and_damaged_ones_are_refused(splits, tmp_path):
         boot(splits, checkpoint=run)
 
 
+@pytest.mark.parametrize("content", [b"abc", b"42", b"\n", b"0123456789abcdef", b'0123456789abcdef {"format": "some'])
+def test_short_files_of_others_are_left_alone(splits, tmp_path, content):
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="which is something else"):
+        boot(splits, n_resamples=2, checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def column(number):
+    return make_pipeline(FunctionTransformer(lambda X: X[:, [number]]), GaussianNB())
+
+
+COLUMN = 0
+
+
+def global_column(X):
+    return X[:, [COLUMN]]
+
+
+@pytest.mark.parametrize("refit", ["calibrator", "all"])
+def test_functions_that_differ_in_what_they_enclose_or_read_are_other_problems(splits, tmp_path, refit, monkeypatch):
+    options = {"refit": refit, "n_resamples": 2, "checkpoint": tmp_path / "run"}
+    boot(splits, column(0), **options)
+    boot(splits, column(0), **options)
+    with pytest.raises(InputError, match="another one: estimator differ"):
+        boot(splits, column(1), **options)
+    reading = make_pipeline(FunctionTransformer(global_column), GaussianNB())
+    options["checkpoint"] = tmp_path / "global"
+    boot(splits, reading, **options)
+    monkeypatch.setitem(globals(), "COLUMN", 1)  # which no hash of the function shows
+    with pytest.raises(InputError, match="another one: scores of the classifier differ"):
+        boot(splits, reading, **options)
+
+
+def test_sums_over_threads_are_no_other_problem():
+    """Last bits of scores depend on the order in which threads finish; everything else counts."""
+    law = np.random.default_rng(0).random(1000)
+    assert digest_of_scores([law]) == digest_of_scores([law * (1 + 2e-16)])
+    assert digest_of_scores([np.array([0.5])]) == digest_of_scores([np.array([0.5 - 1e-16])])
+    assert digest_of_scores([law]) != digest_of_scores([law + 1e-6])
+    assert digest_of_scores([1 - np.array([1e-9])]) != digest_of_scores([1 - np.array([1e-10])])
+
+
 def test_a_checkpoint_is_plain_text_and_used_by_one_run(splits, tmp_path):
     from scoreprism.pipelines._checkpoint import Checkpoint
 
@@ -501,9 +624,32 @@ def test_a_checkpoint_is_plain_text_and_used_by_one_run(splits, tmp_path):
     boot(splits, n_resamples=2, checkpoint=path)
     lines = [json.loads(line.partition(" ")[2]) for line in path.read_text().splitlines()]
     assert [line.get("replicate") for line in lines] == [None, 0, 1]
-    header = lines[0]
-    with Checkpoint(path, header["identity"], None), pytest.raises(InputError, match="in use by another process"):
+    identity = lines[0]["identity"]
+    scores = identity.pop("scores")
+    with (
+        Checkpoint(path, identity, lambda _: scores, None),
+        pytest.raises(InputError, match="in use by another process"),
+    ):
         boot(splits, checkpoint=path)
+
+
+def enclosing(array):
+    return lambda x: x @ array
+
+
+class Method:
+    def __init__(self, array):
+        self.array = array
+
+    def call(self, x):
+        return x @ self.array
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
 
 
 def test_digests_see_contents_not_containers():
@@ -517,8 +663,28 @@ def test_digests_see_contents_not_containers():
     assert digest({"a", "b"}) == digest({"b", "a"})
     assert digest(lambda x: x + 1) != digest(lambda x: x * 2)
     held = [1]
-    held.append(held)
+    held.append([held, held])
     assert digest(held)
+    long = np.arange(5000)
+    other = np.where(long == 2500, 0, long)  # which numpy does not print
+    pairs = [
+        (lambda x: x + 1, lambda x: x + 2),
+        (lambda x: [lambda z: z + 1, x], lambda x: [lambda z: z + 2, x]),
+        (lambda x: x.real, lambda x: x.imag),
+        (lambda x=1: x, lambda x=2: x),
+        (lambda *, x=1: x, lambda *, x=2: x),
+        (enclosing(long), enclosing(other)),
+        (partial(enclosing, long), partial(enclosing, other)),
+        (partial(sorted, reverse=True), partial(sorted, reverse=False)),
+        (partial(sorted, []), partial(list, [])),
+        (Method(long).call, Method(other).call),
+        (Slotted(1), Slotted(2)),
+        (np.array([long, "a"], dtype=object), np.array([other, "a"], dtype=object)),
+        (frozenset({(1, 2)}), frozenset({(1, 3)})),
+    ]
+    for one, another in pairs:
+        assert digest(one) != digest(another), one
+        assert digest(one) == digest(copy.copy(one)), one
     assert digest(pl.DataFrame({"a": [1, 2]})) != digest(pl.DataFrame({"b": [1, 2]}))
 
 

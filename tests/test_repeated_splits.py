@@ -20,10 +20,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
+from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired_tests import corrected_t, holm, wilcoxon_p
+from scoreprism.pipelines._paired_tests import wilcoxon_p
 from scoreprism.pipelines._split_rows import parse_sizes
 from tests.test_displays import collisions
 
@@ -245,6 +246,44 @@ def test_groups_stay_together(rows):
         assert abs(train.size - 180) < 40
 
 
+def test_copies_in_a_group_hold_no_more_than_one_row():
+    """The spread of the calibrator sees groups: eight copies of each row give the reliability of single rows."""
+    means = []
+    for copies in (1, 8):
+        found = []
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(100, 2))
+            y = (X[:, 0] + rng.logistic(size=100) > 0).astype(int)
+            g = np.repeat(np.arange(100), copies)
+            options = QUICK | {"calibrator": "isotonic", "sizes": (0.34, 0.33, 0.33), "losses": "brier"}
+            frame = repeated_splits({"m": LogisticRegression()}, X[g], y[g], groups=g, n_splits=3, **options)
+            found.append(frame["reliability"].mean())
+        means.append(np.mean(found))
+    assert means[1] == pytest.approx(means[0], abs=0.005)  # copies dealt to blocks one by one: .02 lower
+
+
+def test_rows_without_weight_and_groups_go_together(rows):
+    X, y = rows
+    weight = np.where(np.arange(300) % 3 == 0, 0.0, 1.0)
+    groups = np.arange(300) // 6
+    parts = [tuple(np.flatnonzero(groups % 5 // 2 == number) for number in range(3))]
+    kept = np.flatnonzero(weight)
+    renumbered = [tuple(np.searchsorted(kept, np.intersect1d(part, kept)) for part in parts[0])]
+    whole = quick(rows, sample_weight=weight, groups=groups, splits=parts, ensembles=(), noise_floor=2)
+    short = quick((X[kept], y[kept]), groups=groups[kept], splits=renumbered, ensembles=(), noise_floor=2)
+    assert np.allclose(whole.select(NUMBERS), short.select(NUMBERS), atol=1e-6)
+
+
+def test_few_groups_are_refused(rows):
+    with pytest.raises(InputError, match=r"the calibrator must have at least 5 groups in every split; got \d"):
+        quick(rows, groups=np.arange(300) // 25)
+    y = np.where(np.arange(300) // 6 % 17 == 5, 1, 0)  # in whole groups, one of them in the calibration part
+    parts = [(np.arange(180), np.arange(180, 240), np.arange(240, 300))]
+    with pytest.raises(InputError, match=r"fewer than 2 in calibration of split 0"):
+        quick((rows[0], y), groups=np.arange(300) // 6, splits=parts)
+
+
 def test_stratified_parts_have_equal_shares(rows):
     y = rows[1]
     for train, calibration, test in numbered(rows, stratify=True):
@@ -452,6 +491,8 @@ def test_ensembles_of_ones_own(rows):
 def test_bad_options(rows, options, message):
     with pytest.raises(InputError, match=message):
         quick(rows, **options)
+    with pytest.raises(InputError, match=message):
+        quick(rows, **({"splits": parts_of(300, 1)} | options))  # also where some of them are not used
 
 
 @pytest.mark.parametrize(
@@ -517,8 +558,12 @@ def test_numbers_of_a_comparison(scores, alternative):
 
 
 def test_without_overlap_the_corrected_t_is_students(scores):
-    """At a ratio of (nearly) zero it is scipy's paired t-test."""
-    p, low, high = corrected_t(scores["good"] - scores["base"], "less", 0.9, 1e-15)
+    """At a ratio of zero it is scipy's paired t-test, and nothing is said of shared rows."""
+    found = paired_comparison(long(scores), "base", "score", test_ratio=0, level=0.9)
+    assert found.test_ratio == 0.0
+    assert found.notes == ()
+    assert any("share rows" in note for note in paired_comparison(long(scores), "base", "score", test_ratio=0.1).notes)
+    p, low, high = found["good"].t_p, found["good"].low, found["good"].high
     theirs = stats.ttest_rel(scores["good"], scores["base"], alternative="less")
     assert p == pytest.approx(theirs.pvalue)
     two = stats.ttest_rel(scores["good"], scores["base"]).confidence_interval(0.9)
@@ -615,7 +660,7 @@ def test_bad_frames(scores):
         (lambda: paired_comparison(frame[:3], "base", "score"), r"at least two splits; got 1\."),
         (lambda: paired_comparison(frame, "base", "score", loss="log"), r"loss must be one of"),
         (lambda: paired_comparison(frame, "base", "method"), r"column 'method' must hold numbers"),
-        (lambda: paired_comparison(frame, "base", "score", test_ratio=-1), r"test_ratio must be a positive number"),
+        (lambda: paired_comparison(frame, "base", "score", test_ratio=-1), r"test_ratio must be a number from 0 on"),
         (lambda: paired_comparison(frame, "base", "score", level=95), r"level must be a confidence level"),
         (lambda: paired_comparison(frame.with_columns(n_test=0), "base", "score"), r"must hold numbers of rows; got a ratio of 0"),
         (lambda: splits_summary(long({"a": [1.0]}, metric="x")), r"frame must have some of the columns raw, recalibrated"),
@@ -639,6 +684,11 @@ def test_results_speak_json_html_and_text(rows):
         assert "<table" in result._repr_html_()
         assert len(result.to_frame()) == len(result.names) == len(result.terms)
     assert "tests of Δ < 0" in repr(comparison)
+    endless = long({"a": [1.0, np.inf], "b": [0.5, 0.7]}, metric="raw").with_columns(reliability=pl.lit(None, float))
+    plain = json.loads(json.dumps(splits_summary(endless).to_dict(), allow_nan=False))
+    assert plain["a"] == {"method": "a", "loss": "", "n_splits": 2, "raw": "inf", "raw_sd": None}
+    unknown = paired_comparison(long({"a": [1.0, 2.0], "b": [0.5, 0.7]}), "a", "score")
+    assert json.loads(json.dumps(unknown.to_dict(), allow_nan=False))["comparisons"][0]["t_p"] is None
     means = frame.group_by("loss", "method", maintain_order=True).agg(pl.col("noise_floor").mean())
     table = summary.to_frame().join(means, on=["loss", "method"], suffix="_")
     assert table["noise_floor"].to_list() == pytest.approx(table["noise_floor_"].to_list())

@@ -230,11 +230,11 @@ same labels in another order. Align them first, for example y_proba.loc[y_true.i
 
 def take_rows(value: Any, rows: NDArray[Any]) -> Any:
     """
-    Some rows of anything array-like, in the container it came in.
+    Some rows of anything tabular, in the container it came in.
 
     Parameters
     ----------
-    value : array-like, series or frame
+    value : array-like, series, frame, sparse matrix, or anything with a shape that takes row numbers
         One entry per row.
     rows : integer array
         Row numbers.
@@ -242,7 +242,7 @@ def take_rows(value: Any, rows: NDArray[Any]) -> Any:
     Returns
     -------
     object
-        The rows.
+        The rows; those of a sparse matrix in CSR form, because others cannot be indexed.
 
     Examples
     --------
@@ -256,7 +256,9 @@ def take_rows(value: Any, rows: NDArray[Any]) -> Any:
         return value.take(rows) if backend_of(value) == "pyarrow" else value[rows.tolist()]
     if isinstance(value, (list, tuple)):
         return [value[i] for i in rows.tolist()]
-    return np.asarray(value)[rows]
+    if hasattr(value, "tocsr"):
+        return value.tocsr()[rows]
+    return value[rows] if hasattr(value, "shape") and hasattr(value, "__getitem__") else np.asarray(value)[rows]
 
 
 def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from scoreprism._validation import distinct, listed, parse_random_state, parse_w
 from scoreprism.calibrators._base import Calibrator, class_labels
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.exceptions import LabelError, ScoreprismWarning
+from scoreprism.frames import take_rows
 from scoreprism.simplex import ArrayLike, FloatArray
 
 
@@ -257,7 +257,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(clone(estimator), X, labels, train, fit_params) for train, _ in splits
         )
-        held = [scores(model, _rows(X, test), self.classes_) for model, (_, test) in zip(fitted, splits, strict=True)]
+        held = [
+            scores(model, take_rows(X, test), self.classes_) for model, (_, test) in zip(fitted, splits, strict=True)
+        ]
         tests = [test for _, test in splits]
         weights = [None if weight is None else np.asarray(weight)[test] for test in tests]
         if self.ensemble is True or self.ensemble == "auto":
@@ -331,21 +333,10 @@ def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, s
 
 def _fit_fold(estimator: Any, X: Any, labels: NDArray[Any], train: NDArray[Any], params: dict[str, Any]) -> Any:
     """A classifier trained on one part."""
-    sized = {name: _rows(value, train) if _per_row(value, len(labels)) else value for name, value in params.items()}
-    return estimator.fit(_rows(X, train), labels[train], **sized)
+    sized = {name: take_rows(value, train) if _per_row(value, len(labels)) else value for name, value in params.items()}
+    return estimator.fit(take_rows(X, train), labels[train], **sized)
 
 
 def _per_row(value: object, n: int) -> bool:
     """Whether a parameter has one entry per row."""
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict)) and len(value) == n
-
-
-def _rows(table: Any, rows: Iterable[int]) -> Any:
-    """Some rows of anything tabular."""
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    if hasattr(table, "take") and hasattr(table, "column_names"):  # pyarrow
-        return table.take(rows)
-    if isinstance(table, (list, tuple)):
-        return [table[i] for i in rows]
-    return table[rows]

@@ -168,7 +168,7 @@ def decompose(
     True
     """
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
-    losses = _parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
+    losses = parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
     parse_choice(form, FORMS, "form")
     request = Request(
         y_true, y_proba, X, calibrator, reference, calibration, q, latent, levels, cv,
@@ -180,7 +180,8 @@ def decompose(
     return results if several else next(iter(results.values()))
 
 
-def _parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
+def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
+    """Losses by name, each once."""
     chosen = [get_loss(loss) for loss in losses]
     named = {str(loss): loss for loss in chosen}
     if not chosen or len(named) < len(chosen):

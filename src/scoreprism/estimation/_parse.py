@@ -66,7 +66,7 @@ Source = tuple[str, object]  # the name of a level, and a law (GivenLaw) or feat
 
 def parse(request: Request) -> Problem:
     """A request, parsed: outcomes and laws in one order of classes, features encoded, splits drawn."""
-    _require_jobs(request.n_jobs)
+    require_jobs(request.n_jobs)
     by_row = {"y_true": request.y_true, "y_proba": request.y_proba, "X": request.X, "q": request.q}
     by_row |= {"latent": request.latent, "sample_weight": request.sample_weight, "groups": request.groups}
     require_aligned(by_row)
@@ -117,7 +117,8 @@ def parse(request: Request) -> Problem:
     )
 
 
-def _require_jobs(n_jobs: object) -> None:
+def require_jobs(n_jobs: object) -> None:
+    """Refuse what is no number of processes."""
     whole = n_jobs is None or (isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs != 0)
     if not whole:
         refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")

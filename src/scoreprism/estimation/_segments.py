@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,32 +171,32 @@ def _evidence(d: Decomposition, name: str) -> float:
     return tail(shift / error)
 
 
-def holm(pvalues: list[float]) -> list[float]:
+def holm(pvalues: Sequence[float]) -> list[float]:
     """
     Holm's step-down adjustment.
 
     Parameters
     ----------
-    pvalues : list of float
-        One per hypothesis.
+    pvalues : sequence of float
+        One per hypothesis; NaN stays NaN and does not count.
 
     Returns
     -------
     list of float
-        Adjusted p-values.
+        Adjusted p-values, in the same order.
 
     Examples
     --------
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(pvalues, kind="stable")
-    adjusted = [0.0] * len(pvalues)
-    worst = 0.0
-    for rank, index in enumerate(order):
-        worst = max(worst, min(1.0, (len(pvalues) - rank) * pvalues[index]))
-        adjusted[index] = worst
-    return adjusted
+    p = np.asarray(pvalues, dtype=np.float64)
+    adjusted = np.full(p.size, np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    steps = p[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(value) for value in adjusted]
 
 
 def decompose_by(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scoreprism.decomposition._summary import encode
 from scoreprism.frames import make_frame
 from scoreprism.simplex import FloatArray
 
@@ -55,7 +56,8 @@ class MapBand:
             Ready for JSON.
         """
         columns = {name: getattr(self, name).tolist() for name in ("score", "law", "low", "high")}
-        return columns | {"level": self.level}
+        found: dict[str, Any] = encode(columns | {"level": self.level})
+        return found
 
     def to_frame(self, backend: str | None = None) -> Any:
         """

@@ -22,7 +22,7 @@ from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.frames import backend_of, column_names
+from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.inference._calibration import TestResult
 from scoreprism.inference._estimating import (
     Sandwich,
@@ -358,6 +358,9 @@ def map_inference(
     True
     """
     confidence = parse_confidence(level)
+    if not isinstance(small_sample, (bool, np.bool_)):
+        refuse("small_sample must be True or False", repr(small_sample), "Pass one of them.")
+    require_aligned({"y_true": y_true, "y_proba": y_proba, "sample_weight": sample_weight, "groups": groups})
     chosen = get_calibrator(calibrator)
     require_parametric(chosen)
     given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))

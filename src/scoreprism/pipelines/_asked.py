@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import outside, parse_choice, parse_clip, plain, refuse
+from scoreprism._validation import outside, parse_choice, parse_clip, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._decompose import _parse_losses as parse_losses
-from scoreprism.estimation._decompose import estimate
+from scoreprism.estimation._decompose import estimate, parse_losses
 from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
+from scoreprism.frames import require_aligned, take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._bootstrap_result import GAIN, LOSS, RECALIBRATED, PipelineBootstrap
-from scoreprism.pipelines._digest import digest
+from scoreprism.pipelines._digest import digest, digest_of_scores
 from scoreprism.pipelines._estimators import fit_estimator, inner_validation, reseeded, weight_key
 from scoreprism.pipelines._material import Part, parse_parts, two_of_each
 from scoreprism.pipelines._replicates import Chosen, Setup, quiet
@@ -77,26 +77,37 @@ class Asked:
             refuse("resample_test must be True or False", plain(resample_test), "Pass one of these.")
         if q is not None and reference is not None:
             refuse("pass reference, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
-        _require_classifier(estimator)
         parts = _parse_splits(splits, refit, groups)
+        _require_classifier(estimator, fitted=parts[0] is None)
         counts, notes = _resampling(estimator, parts[0], resample, refit)
         return cls(
-            estimator, calibrator, *parts, refit, parse_losses(losses), reference, q, counts, resample_test, clip,
+            estimator, calibrator, *parts, refit, parse_losses(losses), reference,
+            _with_weight(q, splits[2], parts[2]), counts, resample_test, clip,
             (*_double_use([part for part in parts if part is not None]), *notes),
         )  # fmt: skip
 
     @cached_property
-    def _given(self) -> Scores | None:
-        """Scores of a classifier that came fitted."""
-        return None if self.train is not None else self._scores(self.estimator)
+    def _known(self) -> dict[int, Scores]:
+        """Scores by seed, once they were asked for."""
+        return {}
+
+    def scores(self, seed: int) -> Scores:
+        """What the classifier as it is, or trained with this seed, says of the calibration and test rows."""
+        if seed not in self._known:
+            self._known[seed] = self._scores(self.estimator if self.train is None else self._trained(seed))
+        return self._known[seed]
+
+    def digest_of_scores(self, seed: int) -> str:
+        """A hash of these: it sees what differs in a classifier beyond its parameters and its code."""
+        return digest_of_scores(self.scores(seed)[:2])
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What makes a checkpoint one of this very problem, part by part."""
+        """What makes a checkpoint one of this very problem, part by part; scores, which need a fit, come on top."""
         packages = ("scoreprism", "numpy", "scipy", "scikit-learn")
         found = {part.name: part.digest for part in (self.train, self.calibration, self.test) if part is not None}
         return found | {
-            "estimator": digest([self.estimator, self._given]),
+            "estimator": digest(type(self.estimator) if self.train is None else self.estimator),
             "calibrator": digest(self.calibrator),
             "loss": digest([[name, loss] for name, loss in self.losses.items()]),
             "refit": self.refit,
@@ -121,7 +132,7 @@ class Asked:
 
     def setup(self, seed: int) -> tuple[Setup, dict[str, Decomposition]]:
         """The pipeline as it is, fitted, with its decompositions."""
-        scores = self._given or self._scores(self._trained(seed))
+        scores = self.scores(seed)
         chosen = Chosen(self.calibrator, self.reference, self.q, scores[2])
         problem = chosen.problem(self.calibration, self.test, scores[:2], seed)
         parse_clip(self.clip, problem.data.k)
@@ -152,11 +163,13 @@ class Asked:
             return fit_estimator(copy, self.train.X, self.train.y, self.train.weight, "")
 
 
-def _require_classifier(estimator: Any) -> None:
-    rule = "estimator must be a classifier with fit and predict_proba"
+def _require_classifier(estimator: Any, *, fitted: bool) -> None:
+    """One that came fitted has only to score rows."""
+    rule = f"estimator must be a classifier with {'' if fitted else 'fit and '}predict_proba"
     if isinstance(estimator, type):
         refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
-    missing = [word for word in ("fit", "predict_proba", "get_params") if not hasattr(estimator, word)]
+    needed = ("predict_proba",) if fitted else ("fit", "predict_proba", "get_params")
+    missing = [word for word in needed if not hasattr(estimator, word)]
     if missing:
         remedy = "Wrap it in scikit-learn's CalibratedClassifierCV."
         refuse(rule, f"{type(estimator).__name__} without {missing[0]}", remedy)
@@ -173,6 +186,15 @@ def _parse_splits(splits: tuple[Any, Any, Any], refit: str, groups: object) -> t
         groups = tuple(groups[1:])
     second, third = parse_parts(groups, (calibration, "calibration"), (test, "test"))
     return None, second, third
+
+
+def _with_weight(q: Any, value: Any, test: Part) -> Any:
+    """The law that is known, of the test rows that have weight."""
+    if q is None:
+        return None
+    require_aligned({"test y": value[1], "q": q})
+    require_rows(parse_law(q, "q").shape[0], test.given, "q", "test y")
+    return q if test.kept is None else take_rows(q, test.kept)
 
 
 def _resampling(estimator: Any, train: Part | None, resample: str, refit: str) -> tuple[str, tuple[str, ...]]:

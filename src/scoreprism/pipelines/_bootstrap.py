@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from scoreprism._validation import parse_count, parse_random_state
-from scoreprism.estimation._parse import _require_jobs as require_jobs
+from scoreprism.estimation._parse import require_jobs
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._asked import Asked, conclude
 from scoreprism.pipelines._bootstrap_result import PipelineBootstrap
@@ -92,7 +92,8 @@ def pipeline_bootstrap(
     Parameters
     ----------
     estimator : classifier
-        Any classifier with ``predict_proba``, also a pipeline; fitted already if `train` is None.
+        Any classifier with ``predict_proba``, also a pipeline. If `train` is None, one that is fitted already: nothing
+        but ``predict_proba`` and ``classes_`` is asked of it.
     calibrator : str, Calibrator or classifier
         How C is fitted, as in `decompose`; "auto" for the default.
     train, calibration, test : (X, y) or (X, y, sample_weight)
@@ -121,7 +122,8 @@ def pipeline_bootstrap(
         Keep all laws at least this far from 0; nothing is clipped unless asked for.
     checkpoint : path, optional
         A file that keeps finished replicates: a run that was interrupted, or is repeated with more replicates,
-        continues from it with the same result. A file of another problem is refused.
+        continues from it with the same result. A file of another problem is refused: other rows, options, parameters
+        or functions, or a classifier that scores calibration and test rows otherwise.
     random_state : int, Generator or None, default=None
         Seed. None draws one, and continues with that of the checkpoint.
     n_jobs : int, optional
@@ -153,7 +155,7 @@ def pipeline_bootstrap(
         resample, resample_test, clip,
     )  # fmt: skip
     seed = None if random_state is None else int(parse_random_state(random_state).integers(2**62))
-    with opened(checkpoint, asked.identity, seed) as store:
+    with opened(checkpoint, lambda: asked.identity, asked.digest_of_scores, seed) as store:
         setup, decompositions = asked.setup(store.seed)
         values = original(setup)
         _run(setup, count, n_jobs, store)

@@ -11,6 +11,7 @@ import numpy as np
 
 from scoreprism._validation import parse_choice, parse_confidence
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval, quantile
@@ -162,7 +163,9 @@ class PipelineBootstrap(Drawable, TermTable):
         Variance of each quantity by source: calibration rows, training rows (if refitted), test rows.
 
         Each replicate is measured with the calibration rows resampled, then the training rows too, then the test rows
-        too; the parts are the variances of the steps. They add up to the whole but for a chance covariance.
+        too; the parts are the variances of the steps. They do not add up to the variance of the whole, because the
+        steps of a replicate are correlated (calibration and training negatively), and what a source gets depends on
+        this order. Shares in the table are of the sum of the parts.
         """
         found: dict[str, dict[str, float]] = {}
         for name in self.names:
@@ -262,10 +265,11 @@ class PipelineBootstrap(Drawable, TermTable):
         Returns
         -------
         dict
-            Estimates, standard errors, intervals, variances, notes, and the replicates.
+            Estimates, standard errors, intervals, variances, notes, and the replicates. Ready for JSON: numbers that
+            are not finite are the words "nan", "inf" and "-inf".
         """
         intervals = {name: self.interval(name) for name in self.names}
-        return {
+        found = {
             "loss": str(self.loss),
             "refit": self.refit,
             "resample_test": self.resample_test,
@@ -281,6 +285,8 @@ class PipelineBootstrap(Drawable, TermTable):
             "notes": list(self.notes),
             "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
         }
+        coded: dict[str, Any] = encode(found)
+        return coded
 
     def _columns(self) -> dict[str, list[Any]]:
         known = [self.interval(name) for name in self.names]

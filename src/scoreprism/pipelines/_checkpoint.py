@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,9 +70,13 @@ class Store:
         return
 
 
-def opened(path: str | os.PathLike[str] | None, identity: Mapping[str, str], seed: int | None) -> Store:
+Identity = Mapping[str, str]
+Scores = Callable[[int], str]
+
+
+def opened(path: str | os.PathLike[str] | None, identity: Callable[[], Identity], scores: Scores, seed: Any) -> Store:
     """Where replicates are kept: in a file, or nowhere."""
-    return Store(seed) if path is None else Checkpoint(path, identity, seed)
+    return Store(seed) if path is None else Checkpoint(path, identity(), scores, seed)
 
 
 class Checkpoint(Store):
@@ -85,11 +89,13 @@ class Checkpoint(Store):
         A file that does not exist yet, or one of the same problem.
     identity : mapping of str to str
         What the problem is, part by part.
+    scores : callable
+        From the seed to a hash of the scores of the original pipeline; asked last, because it takes a fit.
     seed : int or None
         Seed of the replicates; None takes that of the file, or a new one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, str], seed: int | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], identity: Identity, scores: Scores, seed: int | None) -> None:
         if not isinstance(path, (str, os.PathLike)):
             refuse("checkpoint must be the path of a file", type(path).__name__, "For example 'run.checkpoint'.")
         self.path = Path(path)
@@ -100,7 +106,7 @@ class Checkpoint(Store):
         self._file = self.path.open("a+b")
         try:
             self._lock()
-            self.seed = self._read(dict(identity), seed)
+            self.seed = self._read(dict(identity), scores, seed)
         except BaseException:
             self._file.close()
             raise
@@ -120,16 +126,16 @@ class Checkpoint(Store):
         except OSError:  # a file system without locks
             return
 
-    def _read(self, identity: dict[str, str], seed: int | None) -> int:
+    def _read(self, identity: dict[str, str], scores: Scores, seed: int | None) -> int:
         self._file.seek(0)
         lines = self._file.read().splitlines(keepends=True)
-        if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n") and _begun(lines[0])):
-            return self._begin(identity)
+        if not lines or (len(lines) == 1 and _begun(lines[0])):
+            return self._begin(identity | {"scores": scores(self.seed)})
         header = _content(lines[0])
         if header is None or header.get("format") != _MAGIC:
             rule = "checkpoint must be a new file, or one that pipeline_bootstrap wrote"
             refuse(rule, f"{str(self.path)!r}, which is something else", "Use another path; it is left as it is.")
-        self._compare(header, identity, seed)
+        self._compare(header, identity, scores, seed)
         contents = [_content(line) for line in lines[1:]]
         whole = next((i for i, content in enumerate(contents) if content is None), len(contents))
         if any(content is not None for content in contents[whole:]):
@@ -148,11 +154,14 @@ class Checkpoint(Store):
         self._sync()
         return self.seed
 
-    def _compare(self, header: dict[str, Any], identity: dict[str, str], seed: int | None) -> None:
+    def _compare(self, header: dict[str, Any], identity: dict[str, str], scores: Scores, seed: int | None) -> None:
         stored = dict(header["identity"])
+        scored = stored.pop("scores", None)
         other = [key for key in {**identity, **stored} if identity.get(key) != stored.get(key)]
         if seed is not None and seed != header["seed"]:
             other.append("random_state")
+        if not other and scored != scores(int(header["seed"])):
+            other.append("scores of the classifier")
         if other:
             refuse(
                 "a checkpoint must belong to this very problem",
@@ -181,8 +190,6 @@ class Checkpoint(Store):
 
 
 def _begun(line: bytes) -> bool:
-    """Whether a line without an end is a first line that a crash cut off."""
-    mark, space, text = line.partition(b" ")
-    start = json.dumps({"format": _MAGIC}).encode()[:-1]
-    hexadecimal = len(mark) <= 16 and all(c in b"0123456789abcdef" for c in mark)
-    return hexadecimal and (not space or text.startswith(start[: len(text)]))
+    """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
+    _, _, text = line.partition(b" ")
+    return not line.endswith(b"\n") and text.startswith(json.dumps({"format": _MAGIC}).encode()[:-1])

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import parse_groups, parse_labels, parse_weights, refuse, require_rows
-from scoreprism.calibrators._recalibrated import _rows as some_rows
 from scoreprism.crossfit import REFITS
-from scoreprism.frames import backend_of, require_aligned
+from scoreprism.frames import backend_of, require_aligned, take_rows
 from scoreprism.pipelines._digest import digest
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -23,7 +22,11 @@ _DRAWS = 1000
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one split: features, labels, weights (None for equal ones), and the unit of each row."""
+    """
+    Rows of one split: features, labels, weights (None for equal ones), and the unit of each row.
+
+    `given` and `kept` are the number of rows that came, and which of them have weight (None for all).
+    """
 
     name: str
     X: Any
@@ -32,6 +35,8 @@ class Part:
     units: IntArray
     clustered: bool
     backend: str | None = None
+    given: int = 0
+    kept: IntArray | None = None
 
     @property
     def n(self) -> int:
@@ -56,7 +61,7 @@ class Part:
         """Some of the rows, clusters numbered anew."""
         weight = None if self.weight is None else self.weight[rows]
         units = np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
-        X = None if self.X is None else some_rows(self.X, rows)
+        X = None if self.X is None else take_rows(self.X, rows)
         return replace(self, X=X, y=self.y[rows], weight=weight, units=units)
 
 
@@ -88,15 +93,21 @@ def parse_part(value: object, name: str, groups: Any) -> Part:
         rule = f"{name} must be (X, y) or (X, y, sample_weight)"
         refuse(rule, f"{type(value).__name__}{size}", "Pass a tuple of features and outcomes.")
     X, y, *rest = value
-    require_aligned({f"{name} X": X, f"{name} y": y, f"{name} sample_weight": rest[0] if rest else None})
+    by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": rest[0] if rest else None}
+    require_aligned(by_row | {f"groups of {name}": groups})
+    X = X.tocsr() if hasattr(X, "tocsr") else X  # once, not in every replicate
     labels = parse_labels(y, f"{name} y")
     n = labels.shape[0]
     require_rows(_count(X, name), n, f"{name} X", f"{name} y")
     weight = parse_weights(rest[0], n, f"{name} y") if rest and rest[0] is not None else None
     parsed = parse_groups(groups, n, f"groups of {name}")
     units = np.arange(n) if parsed is None else parsed[1]
-    part = Part(name, X, labels, weight, units.astype(np.intp), parsed is not None, backend_of(y) or backend_of(X))
-    return part if weight is None or (weight > 0).all() else part.taken(np.flatnonzero(weight))
+    backend = backend_of(y) or backend_of(X)
+    part = Part(name, X, labels, weight, units.astype(np.intp), parsed is not None, backend, n)
+    if weight is None or (weight > 0).all():
+        return part
+    kept = np.flatnonzero(weight)
+    return replace(part.taken(kept), kept=kept)
 
 
 def _count(X: Any, name: str) -> int:

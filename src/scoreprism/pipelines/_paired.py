@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import listed, outside, parse_choice, parse_confidence, parse_number, refuse
+from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, holm, wilcoxon_p
+from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.pipelines._split_frames import Long, read_long, side_by_side
 from scoreprism.simplex import FloatArray
 
@@ -88,7 +90,7 @@ class PairedComparison(Drawable, TermTable):
     level : float
         Confidence level of the intervals.
     test_ratio : float
-        n_test / (n_train + n_calibration), the correction of the t-test; NaN where it is not known.
+        n_test / (n_train + n_calibration), the correction of the t-test; 0 for none, NaN where it is not known.
     lines : tuple of PairedLine
         The numbers.
     differences : dict of str to array
@@ -142,7 +144,8 @@ class PairedComparison(Drawable, TermTable):
             "level": self.level,
             "test_ratio": ratio,
             "comparisons": [
-                {key: None if value != value else value for key, value in vars(line).items()} for line in self.lines
+                {key: None if value != value else encode(value) for key, value in vars(line).items()}
+                for line in self.lines
             ],
             "notes": list(self.notes),
         }
@@ -211,8 +214,8 @@ def paired_comparison(
     level : float, default=0.95
         Confidence level of the (two-sided) intervals.
     test_ratio : float, optional
-        n_test / (n_train + n_calibration), for the corrected t-test. By default from the columns n_train,
-        n_calibration (if there is one) and n_test.
+        n_test / (n_train + n_calibration), for the corrected t-test; 0 for splits that share no rows, which makes it
+        the ordinary one. By default from the columns n_train, n_calibration (if there is one) and n_test.
     split, method, loss_column : str, default="split", "method" and "loss"
         What the columns are called; a frame may do without losses.
 
@@ -271,7 +274,7 @@ def paired_comparison(
         differences |= {line.label: deltas[line.method] for line in family}
     if lines[0].n_splits < 2:
         refuse("a comparison must have at least two splits", "1", "Pass more splits.")
-    notes = [_OVERLAP, *_double_use(table, metric)]
+    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *_double_use(table, metric)]
     if math.isnan(ratio):
         notes.append("numbers of rows are not known: pass test_ratio=n_test/(n_train + n_calibration) for the t-test")
     names = tuple(line.label for line in lines)
@@ -283,7 +286,7 @@ def paired_comparison(
 def _ratio(table: Long, given: float | None) -> float:
     """Rows that judge over rows that are learned from; the mean where splits differ in size."""
     if given is not None:
-        return parse_number(given, "test_ratio", "a positive number, n_test / n_train", lambda v: v > 0.0)
+        return parse_number(given, "test_ratio", "a number from 0 on, n_test / n_train", lambda v: v >= 0.0)
     if not {"n_train", "n_test"} <= set(table.columns):
         return math.nan
     learned = table.numbers("n_train")

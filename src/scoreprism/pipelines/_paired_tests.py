@@ -1,10 +1,9 @@
-"""Tests of paired differences over splits: signed ranks, the corrected resampled t-test, Holm's correction."""
+"""Tests of paired differences over splits: signed ranks, and the corrected resampled t-test."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -83,31 +82,3 @@ def corrected_t(delta: FloatArray, alternative: str, level: float, ratio: float)
     below = float(law.cdf(mean / error))
     p = {"less": below, "greater": float(law.sf(mean / error)), "two-sided": 2.0 * float(law.sf(abs(mean / error)))}
     return p[alternative], mean - half, mean + half
-
-
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """
-    Holm's step-down correction.
-
-    Parameters
-    ----------
-    pvalues : sequence of float
-        p-values of one family; NaN stays NaN and does not count.
-
-    Returns
-    -------
-    list of float
-        Corrected p-values, in the same order.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(pvalues, dtype=np.float64)
-    out = np.full(p.size, np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = p[order] * np.arange(order.size, 0, -1)
-    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return [float(value) for value in out]

@@ -81,6 +81,12 @@ class Scored:
     law: FloatArray
     codes: IntArray
     weight: FloatArray | None
+    groups: IntArray | None = None
+
+    @property
+    def clusters(self) -> IntArray | None:
+        """Clusters of the rows that calibrators see."""
+        return self.groups if self.groups is None or self.weight is None else self.groups[self.weight > 0]
 
     def data(self, k: int) -> Data:
         """As calibrators see them: without rows of no weight."""
@@ -148,6 +154,7 @@ class Judge:
             reference=None,
             levels=(),
             calibration=calibration.data(self.k),
+            calibration_groups=calibration.clusters,
             seed=int(np.random.default_rng(seed).integers(2**62)),
             n_jobs=None,
         )
@@ -197,8 +204,10 @@ class Judge:
                 codes = (uniform < rows.score).astype(np.intp)
             else:
                 codes = (uniform[:, None] > np.cumsum(rows.score, axis=1)[:, :-1]).sum(axis=1)
-            counts = np.sort(np.bincount(codes, minlength=self.k))
-            if counts[-2] >= 2:
+            groups = problem.calibration_groups
+            units = codes if groups is None else np.unique(groups * self.k + codes) % self.k
+            counts = np.sort(np.bincount(units, minlength=self.k))
+            if counts[-2] >= 2:  # refits leave some rows, or groups, out
                 return replace(problem, calibration=replace(rows, codes=codes))
         return None
 

@@ -60,9 +60,12 @@ class Rows:
         return int(self.codes.shape[0])
 
     def missing(self, rows: IntArray, least: int = 1) -> NDArray[Any]:
-        """Labels of the classes that some rows hold less often than `least`, among those with weight."""
-        counts = np.bincount(self.codes[rows[self.held[rows]]], minlength=len(self.classes))
-        return self.classes[counts < least]
+        """Labels of classes with fewer than `least` rows (groups, if there are any) among some rows with weight."""
+        inside = rows[self.held[rows]]
+        codes, k = self.codes[inside], len(self.classes)
+        if self.groups is not None:
+            codes = np.unique(self.groups[inside] * k + codes) % k  # one for each group and class
+        return self.classes[np.bincount(codes, minlength=k) < least]
 
 
 def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:

@@ -28,8 +28,8 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.crossfit import REFITS, run_all
-from scoreprism.estimation._decompose import _parse_losses
-from scoreprism.estimation._parse import _require_jobs
+from scoreprism.estimation._decompose import parse_losses
+from scoreprism.estimation._parse import require_jobs
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism.losses import ProperLoss
@@ -105,7 +105,7 @@ def repeated_splits(
     n_splits : int, default=100
         Number of random splits; not used where `splits` are given.
     sizes : three numbers, default=(0.6, 0.2, 0.2)
-        Shares, or numbers of rows, that train, calibrate and test.
+        Shares, or numbers of rows, that train, calibrate and test; not used where `splits` are given.
     calibrator : str, Calibrator, classifier or regressor, default="auto"
         How C = P(Y | S) is fitted, as in `decompose`; of two classes also by a regression such as scikit-learn's
         ``IsotonicRegression(out_of_bounds="clip")``, which
@@ -121,7 +121,7 @@ def repeated_splits(
         Whether ensembles that learn do so on one random half of the calibration rows, and the calibrator of *every*
         method on the other one. Otherwise both learn from the same rows, which flatters these ensembles.
     stratify : bool, default=False
-        Whether all parts have the same shares of classes.
+        Whether all parts have the same shares of classes; not used where `splits` are given.
     clip : float, optional
         Keep all laws at least this far from 0 before a loss is taken; nothing is clipped unless asked for.
     noise_floor : int, default=5
@@ -129,7 +129,8 @@ def repeated_splits(
     sample_weight : array-like of shape (n,), optional
         Weights, for models, calibrator and means.
     groups : array-like of shape (n,), optional
-        Rows of a group stay in one part.
+        Clusters: rows of a group stay in one part, and together where the spread of the calibrator is measured. The
+        noise floor takes rows as independent all the same, and is too low where outcomes in a group are alike.
     pos_label : label, optional
         The label that counts as 1; only losses that treat the two classes differently need it.
     classes : array-like of shape (K,), optional
@@ -171,9 +172,9 @@ def repeated_splits(
     ((16, 14), ['logistic', 'bayes', 'average', 'stacking'])
     """
     estimators = parse_estimators(models)
-    _require_jobs(n_jobs)
+    require_jobs(n_jobs)
     require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
-    chosen = _parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
+    chosen = parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
     labels, rows = _rows(y, pos_label, classes, groups, sample_weight, list(chosen.values()))
     require_rows(_length(X), rows.n, "X", "y")
     k = len(rows.classes)
@@ -189,18 +190,18 @@ def repeated_splits(
         halves=_flag(independent_halves, "independent_halves"),
         seed=int(parse_random_state(random_state).integers(2**62)),
     )
+    count, counts = parse_count(n_splits, "n_splits", 1), parse_sizes(sizes, rows.n)
+    if _flag(stratify, "stratify") and groups is not None:
+        refuse("stratify must be False where there are groups", "both", "Leave one of them out.")
     if splits is None:
-        counts = parse_sizes(sizes, rows.n)
-        if _flag(stratify, "stratify") and groups is not None:
-            refuse("stratify must be False where there are groups", "both", "Leave one of them out.")
         draw = partial(_random_part, study, counts, stratify)
-        tasks = [(r, draw(r)) for r in range(parse_count(n_splits, "n_splits", 1))]
+        tasks = [(r, draw(r)) for r in range(count)]
     else:
         triples = parse_splits(splits, rows)
         tasks = [
             (r, given_split(rows, parts, study.seed_of(r), halves=study.halves)) for r, parts in enumerate(triples)
         ]
-    _require_enough(tasks)
+    _require_enough(tasks, rows)
     found = [line for lines in run_all(study.run, tasks, n_jobs, "splits") for line in lines]
     _warn_of_infinities(found)
     return make_frame({column: [line[column] for line in found] for column in COLUMNS}, backend_of(X))
@@ -243,8 +244,8 @@ class Study:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split; the frame shows what it is
                 found = self.judge.numbers(
-                    Scored(calibrating, self.rows.codes[split.calibration], self._weights(split.calibration)),
-                    Scored(testing, self.rows.codes[split.test], self._weights(split.test)),
+                    self._scored(calibrating, split.calibration),
+                    self._scored(testing, split.test),
                     self.seed_of(r),
                 )
             lines += [fixed | numbers for numbers in found]
@@ -268,8 +269,12 @@ class Study:
             laws[name] = (pool(members[-2]), pool(members[-1]))
         return laws
 
+    def _scored(self, law: FloatArray, part: IntArray) -> Scored:
+        groups = None if self.rows.groups is None else self.rows.groups[part]
+        return Scored(law, self.rows.codes[part], self._weights(part), groups)
+
     def _features(self, part: IntArray) -> Any:
-        return self.X[part] if hasattr(self.X, "nnz") else take_rows(self.X, part)  # sparse matrices are no arrays
+        return take_rows(self.X, part)
 
     def _weights(self, part: IntArray) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
@@ -307,11 +312,13 @@ def _random_part(study: Study, counts: tuple[int, int, int], stratify: bool, r: 
     return draw_split(study.rows, counts, stratify=stratify, halves=study.halves, seed=study.seed_of(r))
 
 
-def _require_enough(tasks: Sequence[tuple[int, Split]]) -> None:
-    """The calibrator is refitted without each of some blocks of its rows."""
-    least = min(int(split.calibration.size) for _, split in tasks)
+def _require_enough(tasks: Sequence[tuple[int, Split]], rows: Rows) -> None:
+    """The calibrator is refitted without each of some blocks of its rows, or groups."""
+    held = (split.calibration[rows.held[split.calibration]] for _, split in tasks)
+    least = min(part.size if rows.groups is None else np.unique(rows.groups[part]).size for part in held)
     if least < REFITS:
-        rule = f"the calibrator must have at least {REFITS} rows in every split"
+        what = "rows" if rows.groups is None else "groups"
+        rule = f"the calibrator must have at least {REFITS} {what} in every split"
         refuse(rule, f"{least}", "Pass more rows, or a larger part for it in sizes.")
 
 

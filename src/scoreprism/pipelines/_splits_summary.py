@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import listed, refuse
+from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.pipelines._split_frames import read_long
 from scoreprism.simplex import FloatArray
@@ -64,12 +65,13 @@ class SplitsSummary(Drawable, TermTable):
         Returns
         -------
         dict
-            Name → means and standard deviations; numbers that are not known are None.
+            Name → means and standard deviations. Ready for JSON: numbers that are not known are None, infinite ones
+            the word "inf".
         """
         columns = self._columns()
         lines = zip(*columns.values(), strict=True)
         return {
-            name: {key: None if value != value else value for key, value in zip(columns, line, strict=True)}
+            name: {key: None if value != value else encode(value) for key, value in zip(columns, line, strict=True)}
             for name, line in zip(self.names, lines, strict=True)
         }
 
