@@ -146,7 +146,7 @@ def score_test(ensemble: Ensemble) -> TestResult:
     per = _ROWS_PER_DIRECTION if clusters is None else _CLUSTERS_PER_DIRECTION
     right = _left_over(directions(ensemble, held, max(units // per // (ensemble.k - 1), 1)), basis, weight)
     products = np.concatenate([left[:, [j]] * right for j in range(left.shape[1])], axis=1) * weight[:, None]
-    robust = products / np.maximum(1.0 - reach, 0.1)[:, None]  # HC3: residuals of outcomes are too small
+    robust = products / np.sqrt(np.maximum(1.0 - reach, 0.1))[:, None]  # HC2: residuals of outcomes are too small
     if clusters is not None and robust.shape[1]:
         robust = np.stack([np.bincount(clusters, column) for column in robust.T], axis=1)
     statistic, df = _quadratic(products.sum(axis=0), robust.T @ robust)
