@@ -766,3 +766,24 @@ def test_german_credit_as_in_the_paper():
     assert stacking.wilcoxon_p_holm < 0.01
     apart = german(100, 200, noise_floor=0, independent_halves=True)
     assert paired_comparison(apart, "average", "reliability_plugin", loss="log")["stacking, log"].mean > 0
+
+
+def test_infinite_numbers_leave_the_rest_to_be_compared():
+    """One method with an infinite log loss: it is left out there, and nothing else is."""
+    frame = pl.DataFrame(
+        {
+            "split": [0, 0, 0, 1, 1, 1, 2, 2, 2] * 2,
+            "method": ["a", "b", "c"] * 6,
+            "loss": ["log"] * 9 + ["brier"] * 9,
+            "raw": [0.5, 0.4, np.inf, 0.6, 0.5, 0.7, 0.5, 0.3, 0.4] + [0.2, 0.1, 0.3, 0.2, 0.2, 0.3, 0.3, 0.1, 0.2],
+        }
+    )
+    found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
+    assert found.names == ("b, log", "b, brier", "c, brier")
+    assert found.notes[1] == (
+        "log loss, c left out: raw is infinite in some split. Pass clip=1e-6 to repeated_splits to compare all"
+    )
+    without = paired_comparison(frame, "c", "raw", test_ratio=0.25)
+    assert without.names == ("a, brier", "b, brier")
+    with pytest.raises(InputError, match="raw must be finite; got inf in 1 of 3 splits of 'c' of the log loss"):
+        paired_comparison(frame, "a", "raw", loss="log", test_ratio=0.25)

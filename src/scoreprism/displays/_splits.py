@@ -169,7 +169,7 @@ class PairedDisplay(Strips):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         loss : str, optional
-            Which loss, the first by default.
+            Which loss; the first whose numbers are finite by default.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class SplitsDisplay(Strips):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         loss : str, optional
-            Which loss, the first by default.
+            Which loss; the first whose numbers are finite by default.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class SplitsDisplay(Strips):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         known = list(dict.fromkeys(self.summary.losses))
-        chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
+        chosen = self._finite(known) if loss is None else parse_choice(loss, known, "loss")
         lines = [i for i, one in enumerate(self.summary.losses) if one == chosen]
         plugin = self._column("reliability_plugin", lines)
         if plugin is None or not all(np.isfinite(column).all() for column in plugin):
@@ -307,6 +307,15 @@ class SplitsDisplay(Strips):
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
             _explain(axes, inks, parts, more)
         return self
+
+    def _finite(self, losses: list[str]) -> str:
+        """The first loss under which everything is finite; the first of all where there is none."""
+        for loss in losses:
+            lines = [i for i, one in enumerate(self.summary.losses) if one == loss]
+            found = self._column("reliability_plugin", lines)
+            if found is not None and all(np.isfinite(column).all() for column in found):
+                return loss
+        return losses[0]
 
     def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
         found = self.summary.values.get(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -266,21 +267,34 @@ def paired_comparison(
     ratio = _ratio(table, test_ratio)
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}
+    without: list[str] = []
     for one in table.only(loss):
-        values = side_by_side(table, metric, one, [base, *others])
-        deltas = {name: values[name] - values[base] for name in others}
+        values = side_by_side(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
+        without += _left_out(values, one, metric, base, others)
+        deltas = {name: values[name] - values[base] for name in others if {name, base} <= set(values)}
         family = _family(deltas, one, side, confidence, ratio)
         lines += family
         differences |= {line.label: deltas[line.method] for line in family}
+    if not lines:
+        refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass clip=1e-6 to repeated_splits.")
     if lines[0].n_splits < 2:
         refuse("a comparison must have at least two splits", "1", "Pass more splits.")
-    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *_double_use(table, metric)]
+    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_double_use(table, metric)]
     if math.isnan(ratio):
         notes.append("numbers of rows are not known: pass test_ratio=n_test/(n_train + n_calibration) for the t-test")
     names = tuple(line.label for line in lines)
     return PairedComparison(
         names, table.backend, base, metric, side, confidence, ratio, tuple(lines), differences, tuple(notes)
     )
+
+
+def _left_out(values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]) -> list[str]:
+    """What is not compared, because it is infinite."""
+    gone = [name for name in (base, *others) if name not in values]
+    if not gone:
+        return []
+    what = f"nothing is compared: {metric} of {base!r}" if base in gone else f"{listed(gone)} left out: {metric}"
+    return [f"{loss} loss, {what} is infinite in some split. Pass clip=1e-6 to repeated_splits to compare all"]
 
 
 def _ratio(table: Long, given: float | None) -> float:

@@ -96,7 +96,9 @@ def _words(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
-def side_by_side(table: Long, metric: str, loss: str, methods: Sequence[str]) -> dict[str, FloatArray]:
+def side_by_side(
+    table: Long, metric: str, loss: str, methods: Sequence[str], *, infinite: bool = False
+) -> dict[str, FloatArray]:
     """
     A metric of several methods on the same splits, each split once.
 
@@ -110,6 +112,8 @@ def side_by_side(table: Long, metric: str, loss: str, methods: Sequence[str]) ->
         One of its losses.
     methods : sequence of str
         Some of its methods.
+    infinite : bool, default=False
+        Whether methods with an infinite number are left out, instead of refused.
 
     Returns
     -------
@@ -131,6 +135,8 @@ def side_by_side(table: Long, metric: str, loss: str, methods: Sequence[str]) ->
             what = f"{len(absent)} of {len(wanted)} splits missing for {method!r}{where} ({listed(absent)})"
             refuse("every method must have every split", what, "Drop these splits, or the method.")
         column = values[[place[split] for split in wanted]]
+        if infinite and np.isinf(column).any() and not np.isnan(column).any():
+            continue
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             what = f"{plain(column[bad[0]])} in {bad.size} of {column.size} splits of {method!r}{where}"
