@@ -775,7 +775,7 @@ def test_infinite_numbers_leave_the_rest_to_be_compared():
             "split": [0, 0, 0, 1, 1, 1, 2, 2, 2] * 2,
             "method": ["a", "b", "c"] * 6,
             "loss": ["log"] * 9 + ["brier"] * 9,
-            "raw": [0.5, 0.4, np.inf, 0.6, 0.5, 0.7, 0.5, 0.3, 0.4] + [0.2, 0.1, 0.3, 0.2, 0.2, 0.3, 0.3, 0.1, 0.2],
+            "raw": [0.5, 0.4, np.inf, 0.6, 0.5, 0.7, 0.5, 0.3, 0.4, 0.2, 0.1, 0.3, 0.2, 0.2, 0.3, 0.3, 0.1, 0.2],
         }
     )
     found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
