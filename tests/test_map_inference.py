@@ -22,7 +22,7 @@ from scoreprism.calibrators import (
     VectorScalingCalibrator,
     get_calibrator,
 )
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import HardLabelsWarning, InputError
 from scoreprism.inference import MAP_SUMMARIES, map_inference
 from scoreprism.inference._estimating import PARAMETRIC
 
@@ -439,3 +439,16 @@ def test_metrics_of_the_logistic_recalibration_agree():
     found = map_inference("platt", y, s, small_sample=False)
     assert found.std_errors["slope"] == pytest.approx(calibration_slope(y, s).std_error, rel=1e-6)
     assert found.std_errors["intercept"] == pytest.approx(calibration_intercept(y, s).std_error, rel=1e-6)
+
+
+def test_arguments_in_another_order_few_rows_and_labels_are_noticed():
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.1, 0.9, 40)
+    y = (rng.random(40) < s).astype(int)
+    with pytest.raises(InputError, match="calibrator must be a name or a Calibrator; got ndarray"):
+        map_inference(y, s, "platt")
+    assert map_inference("platt", y, s).notes[-1] == "only 40 rows: large-sample errors and tests are too optimistic"
+    hard = np.tile([0.0, 1.0], 100)
+    outcome = np.where(rng.random(200) < 0.8, hard, 1 - hard).astype(int)
+    with pytest.warns(HardLabelsWarning, match="are these predicted labels"):
+        map_inference("platt", outcome, hard)

@@ -17,6 +17,7 @@ from scoreprism._validation import (
     parse_law,
     plain,
     refuse,
+    warn_of_hard_labels,
 )
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.decomposition._rows import Sheet
@@ -46,6 +47,9 @@ from scoreprism.inference._map_summaries import (
 from scoreprism.intervals import Interval, quantile
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
+
+#: Fewer rows than this get a note.
+_FEW = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -361,6 +365,9 @@ def map_inference(
     if not isinstance(small_sample, (bool, np.bool_)):
         refuse("small_sample must be True or False", repr(small_sample), "Pass one of them.")
     require_aligned({"y_true": y_true, "y_proba": y_proba, "sample_weight": sample_weight, "groups": groups})
+    if not isinstance(calibrator, (str, Calibrator)):
+        what = type(calibrator).__name__
+        refuse("calibrator must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
     chosen = get_calibrator(calibrator)
     require_parametric(chosen)
     given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
@@ -374,12 +381,16 @@ def map_inference(
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")
     require_overlap(fitted)
+    warn_of_hard_labels(given.values)
     labels = tuple(str(label) for label in np.asarray(sheet.classes).tolist())
     scheme = scheme_of(fitted, data, labels)
     found = sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(data.codes.size, -1).any(axis=1).sum())
-    notes = (f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them",) if certain else ()
+    read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"
+    notes: tuple[str, ...] = (read,) if certain else ()
+    if data.codes.size < _FEW:
+        notes += (f"only {data.codes.size} rows: large-sample errors and tests are too optimistic",)
     return MapInference(
         scheme.names, sheet.backend, fitted, confidence, int(data.codes.size),
         None if clusters is None else int(clusters.max()) + 1, (*scheme.notes, *notes), scheme, found, law,
