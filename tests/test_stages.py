@@ -200,7 +200,7 @@ def test_refusals_of_stages(hastie, boosted):
         (([s, np.column_stack([s, s, s]) / (3 * s[:, None])], None), "all stages must have the same number of classes"),
         (([Level("a", s), s], None), "stages must be scores or levels, not both"),
         (([s, s + 0.5], None), "stage 2 must hold probabilities between 0 and 1"),
-        (([], None), "stages must be a mapping or a sequence of probabilities; got list."),
+        (([], None), "stages must hold at least one; got no stages."),
     ]  # fmt: skip
     for (stages, features), text in cases:
         with pytest.raises(InputError) as caught:
@@ -517,7 +517,7 @@ def test_selection_of_any_rows(hastie, boosted):
     assert light.stages.recalibrated_loss.tolist() == other.stages.recalibrated_loss.tolist()
     select_stage(stages, y, groups=np.arange(y.size) // 3, random_state=0)
     assert base.stages.to_frame("polars").shape == (12, 7)
-    assert "cannot be told apart" in repr(base)
+    assert "all other stages are told apart from the best, 12" in repr(base)
     assert "<table" in base._repr_html_()
     json.dumps(base.to_dict(), allow_nan=False)
 
@@ -531,7 +531,7 @@ def test_refusals_of_selection():
         (([Level("a", stages[0])], y), {}, "select_stage must have scores; got levels"),
         ((stages, y), {"cv": 2}, "cv must have at least 3 folds, for choices are nested in them; got 2."),
         ((stages, y), {"cv": [(np.arange(50), np.arange(50, 100))]}, "cv must put every row into one fold"),
-        ((stages, y[:-1]), {}, "y_true and y_proba must have the same number of rows; got 99 and 100."),
+        ((stages, y[:-1]), {}, "y_true and stage 1 must have the same number of rows; got 99 and 100."),
     ]
     for arguments, options, text in cases:
         with pytest.raises(InputError) as caught:

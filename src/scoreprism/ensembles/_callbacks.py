@@ -21,6 +21,7 @@ from scoreprism._validation import (
 from scoreprism.ensembles._stage_inputs import Stages, follow
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._staged_models import LightgbmStages, XgboostStages
+from scoreprism.frames import require_aligned
 from scoreprism.losses import get_loss
 from scoreprism.simplex import FloatArray
 
@@ -76,6 +77,7 @@ class Watching:
 
     def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
         super().__init__()
+        require_aligned({"X_val": X_val, "y_val": y_val, "sample_weight": options["sample_weight"]})
         self.X_val, self.y_val, self.options = X_val, y_val, options
         self._begin()
 
