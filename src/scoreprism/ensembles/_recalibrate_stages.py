@@ -26,7 +26,7 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.
-_MERGED = 0.01
+MERGED = 0.01
 #: The map for two classes, and for more.
 _DEFAULTS = {True: "isotonic", False: "temperature"}
 
@@ -287,7 +287,7 @@ def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> fl
 
 def _warned(found: StageRecalibration) -> StageRecalibration:
     """Say so if a map loses resolution."""
-    many = np.flatnonzero(found.merged > _MERGED)
+    many = np.flatnonzero(found.merged > MERGED)
     if many.size:
         worst = int(many[np.argmax(found.merged[many])])
         error = found.cost_std_error[worst]
