@@ -15,7 +15,7 @@ from scoreprism.crossfit import run_all
 from scoreprism.decomposition._table import Drawable
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_results import Amount
-from scoreprism.ensembles._stage_tables import StageColumns, counted, named_columns
+from scoreprism.ensembles._stage_tables import StageColumns, counted, named_columns, plural
 from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
 from scoreprism.estimation._chain import calibrate
 from scoreprism.estimation._decompose import decompose, decomposed_by
@@ -247,7 +247,7 @@ def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = N
     0.3333
     """
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
-    before, after = (_alike(values, mass) for values in (score, law))
+    before, after = _alike(score.round(12), mass), _alike(law, mass)  # scores that differ by rounding are the same
     return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
 
 
@@ -292,9 +292,10 @@ def _warned(found: StageRecalibration) -> StageRecalibration:
         worst = int(many[np.argmax(found.merged[many])])
         error = found.cost_std_error[worst]
         cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
+        several = plural(found.numbers.size, "stage")
         warnings.warn(
             f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
-            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which "
+            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {several}), which "
             f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
             "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
             LostResolutionWarning,

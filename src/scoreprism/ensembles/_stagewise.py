@@ -138,9 +138,8 @@ def stagewise_decomposition(
         refuse("prediction must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
     path = follow(read, y_true, **rows)
     seed = int(parse_random_state(random_state).integers(2**62))
-    common = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
+    common = {"cv": parse_splits(cv, path), "random_state": seed, "calibrator": calibrator, **path.options()}
     beside = X if (features if features is not None else not _needs(stages)) else None
-    common["calibrator"] = calibrator
     chain, sheet = _chain(path, positions, beside, reference, chosen, clip, common | {"n_jobs": n_jobs})
     table, last = _every_stage(path, chosen, confidence, clip, common, n_jobs)
     compression = None
@@ -151,7 +150,7 @@ def stagewise_decomposition(
 
 def _whole_path(positions: IntArray, count: int) -> bool:
     """Whether the chain is a path that ends at the last score: only then can the two be compared."""
-    return positions.size > 1 and int(positions[-1]) == count - 1
+    return bool(positions.size > 1 and positions[-1] == count - 1)
 
 
 def _needs(stages: Any) -> bool:
@@ -249,13 +248,14 @@ def repeat_warnings(path: Path, said: Sequence[Sequence[tuple[type[Warning], str
     said : sequence of sequences of (category, text)
         Warnings of each stage.
     """
-    kinds: dict[type[Warning], list[tuple[float, str]]] = {}
+    kinds: dict[type[Warning], dict[float, str]] = {}
     for number, lines in zip(path.numbers.tolist(), said, strict=True):
         for kind, text in lines:
-            kinds.setdefault(kind, []).append((number, text))
+            kinds.setdefault(kind, {}).setdefault(number, text)
     for kind, found in kinds.items():
-        where = f"stage {found[0][0]:g}" + (f" and {plural(len(found) - 1, 'other')}" if len(found) > 1 else "")
-        warnings.warn(f"{where}: {found[0][1]}", kind, stacklevel=outside())
+        first, text = next(iter(found.items()))
+        where = f"stage {first:g}" + (f" and {plural(len(found) - 1, 'other')}" if len(found) > 1 else "")
+        warnings.warn(f"{where}: {text}", kind, stacklevel=outside())
 
 
 # ── the chain ───────────────────────────────────────────────────────────────────────────────────────────

@@ -147,7 +147,8 @@ def _fills_leaves(model: Any, X: Any) -> bool:
         if leaves.sum() < 2:
             return False
         try:
-            held = np.bincount(one.apply(np.asarray(X)), minlength=leaves.size)
+            rows = X if hasattr(one, "feature_names_in_") else np.asarray(X)  # what it knows by name it wants by name
+            held = np.bincount(one.apply(rows), minlength=leaves.size)
         except (ValueError, TypeError):
             return False
         if not np.array_equal(held[leaves], one.tree_.n_node_samples[leaves]):
