@@ -247,7 +247,9 @@ def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = N
     0.3333
     """
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
-    before, after = _alike(score.round(12), mass), _alike(law, mass)  # scores that differ by rounding are the same
+    mantissa, exponent = np.frexp(score)
+    near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same
+    before, after = _alike(near, mass), _alike(law, mass)
     return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
 
 
