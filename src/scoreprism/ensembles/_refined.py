@@ -92,10 +92,12 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     Examples
     --------
     >>> from sklearn.datasets import make_hastie_10_2
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
     >>> from scoreprism.ensembles import RefinedBoostingClassifier
     >>> X, y = make_hastie_10_2(1200, random_state=0)
-    >>> model = RefinedBoostingClassifier(random_state=0).fit(X[:800], y[:800])
-    >>> model.predict_proba(X[800:]).shape, model.stage_ == model.selection_.stage
+    >>> fast = HistGradientBoostingClassifier(learning_rate=0.5, early_stopping=False, random_state=0)
+    >>> model = RefinedBoostingClassifier(fast, random_state=0).fit(X[:800], y[:800])
+    >>> model.predict_proba(X[800:]).shape, model.recalibrated_
     ((400, 2), True)
     """
 
