@@ -189,6 +189,7 @@ def xgboost_refinement_stopping(
     The callback predicts the validation rows after every round (one round's trees at a time), recalibrates them by
     cross-fitting, and stops when the loss has not improved for `rounds` rounds. It sets ``best_iteration`` and
     ``best_score`` of the booster, as xgboost's own early stopping does, so that ``XGBClassifier`` predicts with it.
+    The model is left uncalibrated: fit a map on the validation rows next, for example `PlattCalibrator`.
 
     Parameters
     ----------
@@ -311,7 +312,8 @@ def lightgbm_refinement_stopping(
     """
     Early stopping of lightgbm by the loss after recalibration.
 
-    As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does.
+    As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does, and leaves
+    the model uncalibrated.
 
     Parameters
     ----------
