@@ -1,4 +1,4 @@
-"""Figures of a model's stages: the terms of every stage beside the gains of the path, and the choice of a stage."""
+"""Figures of a model's stages: terms beside the gains of the path, the choice of a stage, stages recalibrated."""
 
 from __future__ import annotations
 
@@ -7,25 +7,47 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism._registry import draws
-from scoreprism._validation import parse_choice
+from scoreprism._validation import parse_choice, refuse
 from scoreprism.curves import StagewiseCurve
 from scoreprism.displays._base import Display
-from scoreprism.displays._labels import legend
+from scoreprism.displays._labels import inches, legend, root_figure
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._panels import split_axes
-from scoreprism.displays._stagewise import StagewiseDisplay, stage_scale
+from scoreprism.displays._stagewise import StagewiseDisplay, stage_scale, widened
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.ensembles import StageSelection, StagewiseDecomposition
+from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
+from scoreprism.ensembles._recalibrate_stages import MERGED
 
 #: What is drawn of a stagewise decomposition.
 _KINDS = ("both", "stages", "gains")
+#: Axes narrower than this, in inches, hold one panel; smaller than these, only the first words of a legend.
+_TWO_PANELS, _SMALL = 4.0, (3.2, 2.4)
+#: How the two least losses are marked: a ring, which shows where the diamond of the other lies inside it.
+_RING = {"marker": "o", "markersize": 8, "fillstyle": "none", "markeredgewidth": 1.2, "linestyle": "none", "zorder": 4}
+_DIAMOND = {"marker": "D", "markersize": 4, "linestyle": "none", "zorder": 4}
+
+
+def _shade(inks: Inks) -> float:
+    """How opaque a band is: pale on white paper, and still there on black."""
+    return 0.15 if inks.mode == "light" else 0.4
+
+
+def _explained(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
+    """A legend; on small axes without a layout, where it has to stand inside, of the first entries only."""
+    (width, height), (least_width, least_height) = inches(axes), _SMALL
+    if root_figure(axes).get_layout_engine() is None and (width < least_width or height < least_height):
+        drawn = legend(axes, inks, handles[:first], words[:first])
+        for text in drawn.get_texts():
+            text.set_fontsize(6)
+    else:
+        legend(axes, inks, handles, words)
 
 
 class StagewiseDecompositionDisplay(StagewiseDisplay):
     """
     The terms of every stage as areas, and beside them what each stage of the grid adds.
 
-    Made by ``StagewiseDecomposition.plot()``. A circle marks the least loss, a diamond the least refinement: what
+    Made by ``StagewiseDecomposition.plot()``. A ring marks the least loss, a diamond the least refinement: what
     recalibration would leave. Gains are bars with their intervals.
 
     Parameters
@@ -62,7 +84,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         self.result = result
         super().__init__(_curve_of(result))
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str = "both") -> Self:
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None) -> Self:
         """
         Draw.
 
@@ -72,15 +94,16 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
             Where to draw; a new figure by default.
         curve_kwargs : dict, optional
             Options of the line of the loss.
-        kind : {"both", "stages", "gains"}, default="both"
-            The stages, the gains, or both side by side.
+        kind : {"both", "stages", "gains"}, optional
+            The stages, the gains, or both side by side. By default both; the stages alone where the chain has no
+            gains, or the axes are narrower than four inches.
 
         Returns
         -------
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        chosen = parse_choice(kind, _KINDS, "kind")
+        chosen = self._kind_on(ax, kind)
         require_finite({"the stages": float(self.curves[0].risk.max())})
         self._kind = chosen
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
@@ -96,6 +119,20 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
                 inks.dress(panel)
         return self
 
+    def _kind_on(self, ax: Any, kind: str | None) -> str:
+        """What is drawn on these axes."""
+        if not self._steps and kind == "gains":
+            refuse("gains must be between two stages of the grid", "one stage", "Use kind='stages'.")
+        narrow = ax is not None and hasattr(ax, "get_window_extent") and inches(ax)[0] < _TWO_PANELS
+        if not self._steps or (kind is None and narrow):
+            return "stages"
+        return parse_choice("both" if kind is None else kind, _KINDS, "kind")
+
+    @property
+    def _steps(self) -> list[str]:
+        """Terms that are drawn as bars."""
+        return [name for name in self.result.names if name.startswith("gain ") or name == "path → X"]
+
     def _size(self) -> tuple[float, float]:
         return self.figsize if self._kind == "both" else (4.8, self.figsize[1])
 
@@ -104,29 +141,32 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         curve = self.curves[0]
         names, left = curve.names, curve.risk - curve.values[:, 0]
         fill = {"color": inks.term("reliability", names), "alpha": 0.85, "linewidth": 0}
-        self.band_.append(axes.fill_between(curve.stages, left, curve.risk, **fill))
+        self.band_.append(axes.fill_between(*widened(curve.stages, left, curve.risk), **fill))
         colour = inks.line(names[-1], names)
-        band = {"color": colour, "alpha": 0.15, "linewidth": 0}
-        axes.fill_between(curve.stages, curve.low[:, -1], curve.high[:, -1], **band)
-        lower = axes.plot(curve.stages, left, color=colour, linewidth=1.4)
-        self.line_ = axes.plot(curve.stages, curve.risk, **({"color": inks.ink} | style))
+        band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
+        axes.fill_between(*widened(curve.stages, curve.low[:, -1], curve.high[:, -1]), **band)
+        lower = axes.plot(*widened(curve.stages, left), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
         marks = []
-        for values, marker in ((curve.risk, "o"), (left, "D")):
+        for values, look in ((curve.risk, _RING), (left, _DIAMOND)):
             best = int(np.argmin(values))
-            look = {"marker": marker, "markersize": 5, "linestyle": "none", "color": inks.ink, "zorder": 4}
-            marks += axes.plot(curve.stages[best], values[best], **look)
+            marks += axes.plot(curve.stages[best], values[best], color=inks.ink, **look)
         self.best_ = marks[0]
-        low, high = np.nanmin([curve.low[:, -1].min(), left.min()]), np.nanmax([curve.risk.max(), left.max()])
+        low, high = (
+            np.nanmin([curve.low[:, -1].min(), left.min()]),
+            np.nanmax([curve.risk.max(), curve.high[:, -1].max()]),
+        )
         self._heights(axes, float(low), float(high))
         axes.set(xlabel="stage", ylabel=f"{curve.loss!s} loss")
         stage_scale(axes, curve.stages)
-        words = ["loss", names[0], names[-1], *(f"least at {mark.get_xdata()[0]:g}" for mark in marks)]
-        legend(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words)
+        least = zip(("least loss", "refined"), marks, strict=True)
+        words = ["loss", names[0], names[-1], *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
+        _explained(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
 
     def _gains(self, axes: Canvas, inks: Inks) -> None:
         """A bar per step, from the first stage of the grid on."""
         result = self.result
-        steps = [name for name in result.names if name.startswith("gain ") or name == "path → X"]
+        steps = self._steps
         labels = [name.removeprefix("gain ").replace("path → X", "X") for name in steps]
         value = np.array([result.terms[name] for name in steps])
         place = np.arange(len(steps))
@@ -139,6 +179,8 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         axes.axhline(0.0, color=inks.quiet, linewidth=0.6)
         tilt = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if len(steps) > 4 else {}
         axes.set_xticks(place, labels, **tilt)
+        middle, half = (len(steps) - 1) / 2.0, max(len(steps), 4) / 2.0  # few bars stay bars
+        axes.set_xlim(middle - half, middle + half)
         nats = " in nats" if result.loss.name == "log" else ""
         axes.set(xlabel="from stage → to stage", ylabel=f"information gained{nats}")
 
@@ -196,34 +238,108 @@ class StageSelectionDisplay(Display[Any]):
             colour, own = inks.line("refinement", ("refinement",)), styles[0] if curve_kwargs else {}
             finite = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
             half = table.recalibrated_std_error
-            band = {"color": colour, "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(table.numbers, table.recalibrated_loss - half, table.recalibrated_loss + half, **band)
-            self.line_ = axes.plot(table.numbers, finite, **({"color": inks.ink} | own))
-            self.line_ += axes.plot(table.numbers, table.recalibrated_loss, color=colour, linewidth=1.4)
+            band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
+            after = table.recalibrated_loss
+            axes.fill_between(*widened(table.numbers, after - half, after + half), **band)
+            self.line_ = axes.plot(*widened(table.numbers, finite), **({"color": inks.ink} | own))
+            self.line_ += axes.plot(*widened(table.numbers, after), color=colour, linewidth=1.4)
             self._marks(axes, inks, finite)
             axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
             stage_scale(axes, table.numbers)
             words = ["as it is", "recalibrated (± se)", f"least as it is: {self.result.raw_stage:g}"]
             words += [f"chosen: {self.result.stage:g}", "like the best"]
-            legend(axes, inks, [*self.line_, *self.best_, self.alike_], words)
+            _explained(axes, inks, [*self.line_, *self.best_, self.alike_], words)
         return self
 
     def _marks(self, axes: Canvas, inks: Inks, raw: Any) -> None:
         """Both choices, and the stages that are as good as the best."""
         table, result = self.result.stages, self.result
         low = float((table.recalibrated_loss - table.recalibrated_std_error).min())
-        high = float(np.nanmax(np.append(raw, table.recalibrated_loss)))
+        high = float(np.nanmax(np.append(raw, table.recalibrated_loss + table.recalibrated_std_error)))
         room = high - low or 0.1
         floor = low - 0.06 * room
         self.best_ = []
-        for stage, values, marker in ((result.raw_stage, raw, "o"), (result.stage, table.recalibrated_loss, "D")):
+        for stage, values, look in (
+            (result.raw_stage, raw, _RING),
+            (result.stage, table.recalibrated_loss, _DIAMOND),
+        ):
             i = int(np.flatnonzero(table.numbers == stage)[0])
-            look = {"marker": marker, "markersize": 5, "linestyle": "none", "color": inks.ink, "zorder": 4}
-            self.best_ += axes.plot(stage, values[i], **look)
+            self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
         alike = np.array(result.alike)
         look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
         (self.alike_,) = axes.plot(alike, np.full(alike.size, floor), **look)
         axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
+
+
+class StageRecalibrationDisplay(Display[Any]):
+    """
+    The loss of every stage before and after recalibration; the area between is what that takes off.
+
+    Made by ``StageRecalibration.plot()``. Stages whose map makes more than one in a hundred pairs of different scores
+    equal are marked along the bottom.
+
+    Parameters
+    ----------
+    result : StageRecalibration
+        The numbers.
+
+    Attributes
+    ----------
+    result : StageRecalibration
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        Loss before, loss after.
+    merged_ : Line2D
+        Stages that lose resolution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import recalibrate_stages
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(300)
+    >>> y = rng.random(300) < q
+    >>> recalibrate_stages([0.5 * q, q], y, calibrator="platt", random_state=0).plot().ax_.get_ylabel()
+    'log loss'
+    """
+
+    figsize = (5.2, 3.6)
+    _shows = StageRecalibration
+
+    def __init__(self, result: StageRecalibration) -> None:
+        self.result = result
+        self.curves = (result,)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the lines."""
+        return ["loss", "recalibrated"]
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        found = self.result
+        require_finite({"the stages": float(found.loss.max())})
+        with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
+            own = styles[0] if curve_kwargs else {}
+            before, after = found.loss, found.recalibrated_loss
+            fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
+            area = axes.fill_between(*widened(found.numbers, after, before), **fill)
+            self.line_ = axes.plot(*widened(found.numbers, before), **({"color": inks.ink} | own))
+            colour = inks.line("refinement", ("refinement",))
+            self.line_ += axes.plot(*widened(found.numbers, after), color=colour, linewidth=1.4)
+            low, high = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
+            room = high - low or 0.1
+            merging = found.numbers[found.merged > MERGED]
+            look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
+            (self.merged_,) = axes.plot(merging, np.full(merging.size, low - 0.06 * room), **look)
+            axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
+            axes.set(xlabel="stage", ylabel=f"{found.loss_name} loss")
+            stage_scale(axes, found.numbers)
+            words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
+            handles = [*self.line_, area, self.merged_]
+            _explained(axes, inks, handles[: 3 + bool(merging.size)], words[: 3 + bool(merging.size)])
+        return self
 
 
 def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
@@ -238,4 +354,5 @@ def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
 
 
 draws(StagewiseDecomposition, lambda result, **options: StagewiseDecompositionDisplay(result).plot(**options))
+draws(StageRecalibration, lambda result, **options: StageRecalibrationDisplay(result).plot(**options))
 draws(StageSelection, lambda result, **options: StageSelectionDisplay(result).plot(**options))

@@ -105,10 +105,11 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         for t, name in enumerate(curve.names[:-1]):
             below = top - curve.values[:, t]
             fill = {"color": inks.term(name, curve.names), "alpha": 0.85, "linewidth": 0}
-            self.band_.append(axes.fill_between(curve.stages, below, top, **fill))
+            self.band_.append(axes.fill_between(*widened(curve.stages, below, top), **fill))
             top = below
-        last = axes.plot(curve.stages, top, color=inks.line(curve.names[-1], curve.names), linewidth=1.4)
-        self.line_ = axes.plot(curve.stages, curve.risk, **({"color": inks.ink} | style))
+        colour = inks.line(curve.names[-1], curve.names)
+        last = axes.plot(*widened(curve.stages, top), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
         best = int(np.argmin(curve.risk))
         self.best_ = axes.plot(curve.stages[best], curve.risk[best], marker="o", markersize=5, color=inks.ink)[0]
         self._heights(axes, float(top.min()), float(curve.risk.max()))
@@ -127,9 +128,35 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         self._explain(axes, inks, {"recalibrated": Line2D([], [], color=inks.quiet, **thin)})
 
 
+def widened(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
+    """
+    Stages and lines over them; of a single stage, which would be a point, a short piece.
+
+    Parameters
+    ----------
+    stages : array of shape (T,)
+        Their numbers.
+    *lines : array of shape (T,)
+        Values.
+
+    Returns
+    -------
+    tuple of arrays
+        Stages, then the lines.
+
+    Examples
+    --------
+    >>> widened(np.array([3.0]), np.array([0.5]))
+    (array([2.6, 3.4]), array([0.5, 0.5]))
+    """
+    if stages.size > 1:
+        return (stages, *lines)
+    return (stages + np.array([-0.4, 0.4]), *(np.repeat(line, 2) for line in lines))
+
+
 def stage_scale(axes: Canvas, stages: FloatArray) -> None:
     """
-    Stages over several orders of magnitude on a log scale, others at whole numbers.
+    Stages over several orders of magnitude on a log scale, others at whole numbers; a single one in the middle.
 
     Parameters
     ----------
@@ -138,7 +165,10 @@ def stage_scale(axes: Canvas, stages: FloatArray) -> None:
     stages : array of shape (T,)
         Their numbers.
     """
-    if stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
+    if stages.size == 1:
+        axes.set_xticks(stages, [f"{stages[0]:g}"])
+        axes.set_xlim(stages[0] - 1.0, stages[0] + 1.0)
+    elif stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
     else:

@@ -21,6 +21,7 @@ from scoreprism._validation import (
 from scoreprism.ensembles._stage_inputs import Stages, follow
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._staged_models import LightgbmStages, XgboostStages
+from scoreprism.frames import require_aligned
 from scoreprism.losses import get_loss
 from scoreprism.simplex import FloatArray
 
@@ -76,6 +77,7 @@ class Watching:
 
     def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
         super().__init__()
+        require_aligned({"X_val": X_val, "y_val": y_val, "sample_weight": options["sample_weight"]})
         self.X_val, self.y_val, self.options = X_val, y_val, options
         self._begin()
 
@@ -187,6 +189,7 @@ def xgboost_refinement_stopping(
     The callback predicts the validation rows after every round (one round's trees at a time), recalibrates them by
     cross-fitting, and stops when the loss has not improved for `rounds` rounds. It sets ``best_iteration`` and
     ``best_score`` of the booster, as xgboost's own early stopping does, so that ``XGBClassifier`` predicts with it.
+    The model is left uncalibrated: fit a map on the validation rows next, for example `PlattCalibrator`.
 
     Parameters
     ----------
@@ -309,7 +312,8 @@ def lightgbm_refinement_stopping(
     """
     Early stopping of lightgbm by the loss after recalibration.
 
-    As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does.
+    As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does, and leaves
+    the model uncalibrated.
 
     Parameters
     ----------

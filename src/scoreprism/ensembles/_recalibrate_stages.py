@@ -8,11 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
 from scoreprism.crossfit import run_all
+from scoreprism.decomposition._table import Drawable
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
-from scoreprism.ensembles._stage_results import Amount, StageColumns, named_columns
+from scoreprism.ensembles._stage_results import Amount
+from scoreprism.ensembles._stage_tables import StageColumns, counted, named_columns, plural
 from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
 from scoreprism.estimation._chain import calibrate
 from scoreprism.estimation._decompose import decompose, decomposed_by
@@ -23,11 +26,13 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.
-_MERGED = 0.01
+MERGED = 0.01
+#: The map for two classes, and for more.
+_DEFAULTS = {True: "isotonic", False: "temperature"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StageRecalibration(StageColumns):
+class StageRecalibration(Drawable, StageColumns):
     """
     Stages before and after recalibration.
 
@@ -54,6 +59,8 @@ class StageRecalibration(StageColumns):
         The recalibrated scores; cross-fitted, or exact on a finite population.
     calibrator : str
         The map.
+    loss_name : str
+        The loss that all this is measured by.
 
     Examples
     --------
@@ -67,7 +74,7 @@ class StageRecalibration(StageColumns):
     (array([0.333]), array([0.]))
     """
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     loss: FloatArray
     divergence: FloatArray
     divergence_low: FloatArray
@@ -79,14 +86,29 @@ class StageRecalibration(StageColumns):
     path_cost: FloatArray
     laws: list[FloatArray]
     calibrator: str
+    loss_name: str
     _backend: str | None
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
+        return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
+
+    def _shown(self) -> dict[str, list[Any]]:
+        columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
+        share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
+        names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}
+        shown = {names.get(name, name): line for name, line in columns.items()}
+        shown["merged"] = share
+        if np.isfinite(self.path_cost).all():
+            shown |= {key: line for key, line in self._lines("path_cost").items() if key != "stage"}
+            shown.pop("cost_std_error")
+        return shown
+
+    def _footer(self) -> list[str]:
         worst = int(np.argmax(self.merged))
-        return (
-            f"StageRecalibration: {self.numbers.size} stages by {self.calibrator}; takes off {self.divergence[-1]:.5f} "
-            f"at the last, merges up to {100 * self.merged[worst]:.1f} % of pairs (stage {self.numbers[worst]:g})"
-        )
+        if self.merged[worst] == 0.0:
+            return ["no different scores are made equal"]
+        text = f"merged: share of the pairs of different scores that are made equal, most at {self.numbers[worst]:g}"
+        return [f"{text}; cost: what the map loses against the best law of the same score"]
 
 
 def recalibrate_stages(
@@ -95,7 +117,7 @@ def recalibrate_stages(
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
-    calibrator: object = "isotonic",
+    calibrator: object = None,
     cv: object = 5,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
@@ -122,8 +144,8 @@ def recalibrate_stages(
         Features, for models.
     loss : str or ProperLoss, default="log"
         The loss.
-    calibrator : str, Calibrator or classifier, default="isotonic"
-        The map.
+    calibrator : str, Calibrator or classifier, optional
+        The map; by default isotonic for two classes, temperature scaling for more.
     cv : int, splitter or iterable, default=5
         Folds.
     level : float, default=0.95
@@ -164,6 +186,7 @@ def recalibrate_stages(
     if isinstance(y_true, FiniteModel):
         return _warned(_exact(read, y_true, chosen))
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+    calibrator = _DEFAULTS[path.k == 2] if calibrator is None else calibrator
     seed = int(parse_random_state(random_state).integers(2**62))
     options = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
     one = partial(
@@ -171,15 +194,15 @@ def recalibrate_stages(
     )
     found = list(run_all(one, path.laws, n_jobs, "stages"))
     repeat_warnings(path, [said for _, _, said in found])
-    return _warned(_table(path, found, calibrator))
+    return _warned(_table(path, found, calibrator, chosen))
 
 
-def _table(path: Path, found: list[Any], calibrator: object) -> StageRecalibration:
+def _table(path: Path, found: list[Any], calibrator: object, loss: ProperLoss) -> StageRecalibration:
     columns = named_columns(StageRecalibration, [line for line, _, _ in found])
     name = calibrator if isinstance(calibrator, str) else getattr(calibrator, "name", type(calibrator).__name__)
     return StageRecalibration(
         numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
-        laws=[law for _, law, _ in found], calibrator=str(name), _backend=path.backend, **columns,
+        laws=[law for _, law, _ in found], calibrator=str(name), loss_name=str(loss), _backend=path.backend, **columns,
     )  # fmt: skip
 
 
@@ -224,7 +247,9 @@ def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = N
     0.3333
     """
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
-    before, after = (_alike(values, mass) for values in (score, law))
+    mantissa, exponent = np.frexp(score)
+    near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same
+    before, after = _alike(near, mass), _alike(law, mass)
     return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
 
 
@@ -251,7 +276,7 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibra
     cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
     return StageRecalibration(
         frozen(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
-        np.array(merged_paths) - np.array(paths), after, "P(Y | S)", None,
+        np.array(merged_paths) - np.array(paths), after, "P(Y | S)", str(loss), None,
     )  # fmt: skip
 
 
@@ -264,14 +289,15 @@ def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> fl
 
 def _warned(found: StageRecalibration) -> StageRecalibration:
     """Say so if a map loses resolution."""
-    many = np.flatnonzero(found.merged > _MERGED)
+    many = np.flatnonzero(found.merged > MERGED)
     if many.size:
         worst = int(many[np.argmax(found.merged[many])])
         error = found.cost_std_error[worst]
         cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
+        several = plural(found.numbers.size, "stage")
         warnings.warn(
             f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
-            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {found.numbers.size} stages), which "
+            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {several}), which "
             f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
             "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
             LostResolutionWarning,

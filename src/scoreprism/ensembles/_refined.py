@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import (
     distinct,
     parse_choice,
+    parse_groups,
     parse_labels,
     parse_number,
     parse_random_state,
     parse_weights,
     plain,
     refuse,
+    require_rows,
 )
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator, class_labels
+from scoreprism.ensembles._refined_parts import divided, rows_of, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection
 from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
 from scoreprism.ensembles._stage_maps import FAST
 from scoreprism.ensembles._staged_models import staged_model, transformed
 from scoreprism.exceptions import LabelError
+from scoreprism.frames import require_aligned
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray
-
-#: How boosters call their number of rounds.
-_ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
 
 
 class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,6 +46,10 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     The booster is fitted on part of the rows. On the others its stages are compared by their loss after a cross-fitted
     recalibration (`select_stage`); predictions are those of the chosen stage, mapped by a calibrator that is fitted
     on the same held-out rows. The booster is trained on class codes 0, 1, …, whatever the labels are.
+
+    The map is kept only if it pays: where the nested loss after recalibration is not below the loss of the raw choice
+    (``selection_.gain_over_raw``), the booster stops at the stage with the least raw loss and is left as it is. With
+    fewer than 20 held-out rows outside the most frequent class no map is tried, and a warning says so.
 
     Parameters
     ----------
@@ -60,7 +64,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     rule : {"best", "one-se", "guarded"}, default="best"
         How the stage is taken, as in `select_stage`.
     validation_fraction : float, default=0.2
-        Share of the rows that are held out; not used with ``eval_set``.
+        Share of the rows (of the groups, where there are any) that are held out; not used with ``eval_set``.
     refit : bool, default=False
         Train the booster again on all rows, for as many rounds as were chosen; the map stays.
     cv : int or splitter, default=5
@@ -75,21 +79,25 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     estimator_ : classifier
         The fitted booster.
     stage_ : int
-        The chosen stage.
+        The stage that predictions come from: ``selection_.stage``, or ``selection_.raw_stage`` without a map.
     selection_ : StageSelection
         What it was chosen by.
     calibrator_ : Calibrator
-        The fitted map.
+        The fitted map; an `IdentityCalibrator` where there is none.
+    recalibrated_ : bool
+        Whether there is a map.
     classes_ : array
         Labels.
 
     Examples
     --------
     >>> from sklearn.datasets import make_hastie_10_2
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
     >>> from scoreprism.ensembles import RefinedBoostingClassifier
     >>> X, y = make_hastie_10_2(1200, random_state=0)
-    >>> model = RefinedBoostingClassifier(random_state=0).fit(X[:800], y[:800])
-    >>> model.predict_proba(X[800:]).shape, model.stage_ == model.selection_.stage
+    >>> fast = HistGradientBoostingClassifier(learning_rate=0.5, early_stopping=False, random_state=0)
+    >>> model = RefinedBoostingClassifier(fast, random_state=0).fit(X[:800], y[:800])
+    >>> model.predict_proba(X[800:]).shape, model.recalibrated_
     ((400, 2), True)
     """
 
@@ -123,6 +131,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         sample_weight: ArrayLike | None = None,
         *,
         eval_set: Sequence[Any] | None = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """
@@ -136,8 +145,10 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             Labels.
         sample_weight : array-like of shape (n,), optional
             Weights, for the booster, the choice and the map.
-        eval_set : (X, y) or (X, y, sample_weight), optional
+        eval_set : (X, y), (X, y, sample_weight) or [(X, y)], optional
             Held-out rows of one's own; all of `X` is then trained on.
+        groups : array-like of shape (n,), optional
+            Clusters of rows that are not independent: each is held out as a whole, and stays in one fold.
         **fit_params : object
             More for the booster's ``fit``.
 
@@ -147,6 +158,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             The estimator itself.
         """
         loss, rule = get_loss(self.loss), parse_choice(self.rule, RULES, "rule")
+        require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
         given = class_labels(y, type(self).__name__)
         X, given, sample_weight = indexable(X, given, sample_weight)
         labels = parse_labels(given, "y")
@@ -156,16 +168,19 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             found = f"one class, {plain(self.classes_[0])}"
             refuse("y must hold at least two classes", found, "Pass rows of each class.", LabelError)
         rng = parse_random_state(self.random_state)
-        train, held = self._parts(X, codes, weight, eval_set, rng)
+        clusters = parse_groups(groups, labels.shape[0])
+        train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
         fit_params = self._routed(fit_params)
-        self.estimator_ = self._fitted(self._estimator(), train, fit_params)
+        self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
         path = self._path(*held)
         chosen = selected(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
         self.selection_: StageSelection = chosen
-        self.stage_ = int(chosen.stage)
-        self.calibrator_ = self._map(path.laws[int(np.flatnonzero(path.numbers == chosen.stage)[0])], *held[1:])
+        self.recalibrated_ = not too_few(path) and chosen.gain_over_raw.value > 0.0
+        self.stage_ = int(chosen.stage if self.recalibrated_ else chosen.raw_stage)
+        score = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
+        self.calibrator_ = self._map(score, held[1], held[2], self.calibrator if self.recalibrated_ else "identity")
         if self.refit:
-            whole = _with_rounds(clone(self._estimator()), self.stage_)
+            whole = with_rounds(clone(self._estimator()), self.stage_)
             self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -174,7 +189,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
     def predict_proba(self, X: Any) -> FloatArray:
         """
-        Recalibrated probabilities of the chosen stage.
+        Probabilities of the chosen stage, recalibrated where that pays (``recalibrated_``).
 
         Parameters
         ----------
@@ -219,33 +234,44 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else None
         return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
 
-    def _parts(self, X: Any, codes: Any, weight: Any, eval_set: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Rows that are trained on, and rows that are held out: features, codes, weights."""
+    def _parts(
+        self, X: Any, codes: Any, weight: Any, eval_set: Any, groups: Any, rng: np.random.Generator
+    ) -> tuple[Any, Any]:
+        """Rows that are trained on, and rows that are held out: features, codes, weights, groups."""
         if eval_set is not None:
-            return (X, codes, weight), self._given(eval_set)
-        from sklearn.model_selection import train_test_split
-
+            if groups is not None:
+                refuse("groups must be left out with eval_set", "both", "The rows are divided already.")
+            return (X, codes, weight, None), self._given(eval_set)
         rule = "a share between 0 and 1"
         share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
-        counts, rows = np.bincount(codes), np.arange(codes.size)
+        counts = np.bincount(codes)
         least = 2 if counts.size == 2 else 1
         if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
             rare = plain(self.classes_[int(counts.argmin())])
             found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
             rule = f"held-out rows must hold at least {least} of each class"
             refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
-        train, held = train_test_split(rows, test_size=share, stratify=codes, random_state=int(rng.integers(2**31)))
-        parts = [np.sort(part) for part in (train, held)]
-        first, second = ((_safe_indexing(X, p), codes[p], None if weight is None else weight[p]) for p in parts)
+        seed = int(rng.integers(2**31))
+        parts = divided(codes, share, seed) if groups is None else whole_groups(codes, groups, share, least, seed)
+        first, second = (
+            (rows_of(X, p), codes[p], *(None if one is None else one[p] for one in (weight, groups))) for p in parts
+        )
         return first, second
 
-    def _given(self, eval_set: Any) -> tuple[Any, Any, Any]:
+    def _given(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
         """Held-out rows that came with the call."""
         if self.refit:
             refuse("refit must be False with eval_set", "True", "Fit on all rows, with validation_fraction.")
+        rule = "eval_set must be (X, y) or (X, y, sample_weight)"
+        pairs = isinstance(eval_set, list) and bool(eval_set) and all(isinstance(one, tuple) for one in eval_set)
+        if pairs and len(eval_set) > 1:  # boosters stop by the last of several, which is easily overlooked
+            refuse(rule, f"{len(eval_set)} of them", "Pass the one to choose the stage on.")
+        eval_set = eval_set[0] if pairs else eval_set
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
-            refuse("eval_set must be (X, y) or (X, y, sample_weight)", type(eval_set).__name__, "Pass a tuple.")
+            refuse(rule, type(eval_set).__name__, "Pass a tuple.")
         X, y, *rest = eval_set
+        names = ("X of eval_set", "y of eval_set", "sample_weight of eval_set")
+        require_aligned(dict(zip(names, eval_set, strict=False)))
         labels = parse_labels(y, "y of eval_set")
         position = {label: code for code, label in enumerate(self.classes_.tolist())}
         strange = [label for label in labels.tolist() if label not in position]
@@ -253,7 +279,9 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             rule = "eval_set must hold labels that were trained on"
             refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
         codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
-        return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set")
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        require_rows(rows, codes.size, "X of eval_set", "y of eval_set")
+        return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set"), None
 
     def _routed(self, fit_params: dict[str, Any]) -> dict[str, Any]:
         """Parameters for the booster's fit."""
@@ -264,17 +292,17 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
         """The booster trained on some rows."""
         X, codes, weight = part
-        return clone(estimator).fit(X, codes, **_weighted(estimator, weight), **fit_params)
+        return clone(estimator).fit(X, codes, **weighted(estimator, weight), **fit_params)
 
-    def _path(self, X: Any, codes: Any, weight: Any) -> Path:
+    def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> Path:
         """The stages of the booster on the held-out rows."""
         read = read_stages(self.estimator_, X)
-        return follow(read, codes, sample_weight=weight, classes=np.arange(self.classes_.size))
+        return follow(read, codes, sample_weight=weight, groups=groups, classes=np.arange(self.classes_.size))
 
-    def _map(self, score: FloatArray, codes: Any, weight: Any) -> Calibrator:
+    def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
         """The map of the chosen stage."""
         two = self.classes_.size == 2
-        made = get_calibrator(FAST[two] if self.calibrator == "fast" else self.calibrator)
+        made = get_calibrator(FAST[two] if isinstance(calibrator, str) and calibrator == "fast" else calibrator)
         made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
         fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
         return fitted
@@ -298,30 +326,3 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-def _weighted(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
-    """Weights under the name that the booster's fit knows."""
-    if weight is None:
-        return {}
-    if getattr(estimator, "steps", None):
-        name, last = estimator.steps[-1]
-        return {f"{name}__{key}": value for key, value in _weighted(last, weight).items()}
-    if "sample_weight" not in signature(estimator.fit).parameters:
-        rule = "a booster must take sample_weight in fit, where there are weights"
-        refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
-    return {"sample_weight": weight}
-
-
-def _with_rounds(estimator: Any, stage: int) -> Any:
-    """A booster that trains for so many rounds."""
-    inner = estimator
-    while getattr(inner, "steps", None):
-        inner = inner.steps[-1][1]
-    known = inner.get_params(deep=False)
-    name = next((word for word in _ROUNDS if word in known), None)
-    if name is None:
-        rule = "refit needs a booster with a number of rounds"
-        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
-    inner.set_params(**{name: stage})
-    return estimator

@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_confidence, refuse
+from scoreprism._validation import (
+    GivenLaw,
+    parse_choice,
+    parse_confidence,
+    parse_law,
+    refuse,
+    warn_of_hard_labels,
+)
 from scoreprism.crossfit import run_all
 from scoreprism.ensembles._selection import SelectionTable, StageSelection
-from scoreprism.ensembles._stage_inputs import Path, follow, read_stages
+from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map
-from scoreprism.ensembles._stage_results import Amount, named_columns
+from scoreprism.ensembles._stage_results import Amount
+from scoreprism.ensembles._stage_tables import named_columns, plural
 from scoreprism.estimation._learners import MapLearner
+from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
@@ -138,7 +147,8 @@ def _z(level: float) -> float:
 
 def _infinite(table: SelectionTable) -> list[str]:
     count = int(np.isinf(table.raw_loss).sum())
-    return [f"{count} stages have an infinite loss as they are: probability 0 for what happened"] if count else []
+    has = f"{plural(count, 'stage')} {'has' if count == 1 else 'have'}"
+    return [f"{has} an infinite raw loss: probability 0 for what happened"] if count else []
 
 
 def _judged(
@@ -269,7 +279,10 @@ def refinement_loss(
     True
     >>> scorer = make_scorer(refinement_loss, response_method="predict_proba", greater_is_better=False)
     """
-    read = read_stages([y_proba])
+    law = parse_law(y_proba, "y_proba")
+    warn_of_hard_labels(law)
+    given = GivenLaw("y_proba", law, None, column_names(y_proba))
+    read = Stages(np.ones(1, dtype=np.int64), [given], backend=backend_of(y_proba), rows={"y_proba": y_proba})
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
     folds, learner = Folds.of(path, cv, random_state), parse_map(calibrator, path.k)
     return folds.mean(get_loss(loss).loss(folds.law(path.laws[0], learner), path.codes))

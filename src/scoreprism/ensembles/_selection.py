@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.ensembles._stage_results import Amount, StageColumns
+from scoreprism.ensembles._stage_results import Amount
+from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import FloatArray
 
@@ -34,10 +37,12 @@ class SelectionTable(StageColumns):
     --------
     >>> one = np.ones(1)
     >>> SelectionTable(one, one, one, one, one, one, one, None)
-    SelectionTable: 1 stages, 1 to 1
+    SelectionTable: 1 stage, number 1
+      stage  raw loss  raw std error  recalibrated loss   behind  behind std error
+      1       1.00000        1.00000            1.00000  1.00000           1.00000
     """
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     raw_loss: FloatArray
     raw_std_error: FloatArray
     recalibrated_loss: FloatArray
@@ -46,8 +51,11 @@ class SelectionTable(StageColumns):
     behind_std_error: FloatArray
     _backend: str | None
 
-    def __repr__(self) -> str:
-        return f"SelectionTable: {self.numbers.size} stages, {self.numbers[0]:g} to {self.numbers[-1]:g}"
+    def _title(self) -> str:
+        return f"SelectionTable: {counted(self.numbers)}"
+
+    def _shown(self) -> dict[str, list[Any]]:
+        return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,20 +69,21 @@ class StageSelection(Drawable, TermTable):
     ----------
     names : tuple of str
         "refined" and "raw": the two choices.
-    stage : float
-        The stage chosen by the loss after recalibration.
-    raw_stage : float
+    stage : int or float
+        The stage chosen by the loss after recalibration; stages are integers unless fractions were passed.
+    raw_stage : int or float
         The stage with the smallest raw loss.
     stages : SelectionTable
         Both curves.
     gain : Amount
         Loss at the raw choice minus loss at the refined choice, both recalibrated; choices and maps are made without
-        the rows they are judged by, so that it is what the procedure gains on new rows.
+        the rows they are judged by, so that it is what the procedure gains on new rows. It need not be 0 where
+        `stage` and `raw_stage` are the same: without a fold the choices may differ (`chosen`).
     gain_over_raw : Amount
         The same against the raw choice without recalibration.
-    alike : tuple of float
+    alike : tuple of int or float
         Stages whose loss after recalibration is not told apart from the smallest.
-    chosen : tuple of (float, float)
+    chosen : tuple of pairs
         The refined and the raw choice without each fold.
     rule, calibrator : str
         How the stage was taken from the curve, and the map.
@@ -97,7 +106,7 @@ class StageSelection(Drawable, TermTable):
     >>> bold = q**4 / (q**4 + (1 - q) ** 4)                           # knows all there is, and overstates it
     >>> found = select_stage([0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], y, random_state=0)
     >>> found.stage, found.raw_stage
-    (2.0, 1.0)
+    (2, 1)
     """
 
     stage: float
@@ -156,13 +165,39 @@ class StageSelection(Drawable, TermTable):
             "guarded": "the least clearly below the raw choice's",
         }
         words = f"{how.get(self.rule, 'the least')} {self.loss!s} loss after recalibration"
-        size = f"{self.stages.numbers.size} stages on {self.n} rows"
+        size = f"{plural(self.stages.numbers.size, 'stage')} on {self.n} rows"
         raw = f"stage {self.raw_stage:g} has the least raw loss"
         return f"Stage {self.stage:g}: {words}\n  [{self.calibrator}, cross-fitted; {size}; {raw}]"
 
     def _footer(self) -> list[str]:
-        g = self.gain
-        text = f"choosing by recalibrated loss gains {g.value:.5f} [{g.low:.5f}, {g.high:.5f}] after recalibration"
-        low, high, count = min(self.alike), max(self.alike), len(self.alike)
-        alike = f"{count} of {self.stages.numbers.size} stages, {low:g} to {high:g}, cannot be told apart from the best"
-        return [text, alike, *self.notes]
+        return [*self._gained(), *self._like_the_best(), *self.notes]
+
+    def _gained(self) -> list[str]:
+        """The nested gain, in words that do not contradict the choices above it."""
+        folds = plural(len(self.chosen), "fold")
+        if all(refined == raw for refined, raw in self.chosen):
+            where = _span(refined for refined, _ in self.chosen)
+            return [f"both choices are the same without any of the {folds} ({where}): nothing is gained, nothing lost"]
+        refined, raw = (_span(pair[side] for pair in self.chosen) for side in (0, 1))
+        g = f"{self.gain.value:.5f} [{self.gain.low:.5f}, {self.gain.high:.5f}]"
+        return [
+            f"on rows it has not seen, choosing by recalibrated loss gains {g} after recalibration",
+            f"  (nested: the choices without each of {folds} were {refined} refined and {raw} raw)",
+        ]
+
+    def _like_the_best(self) -> list[str]:
+        count, all_of_them = len(self.alike), self.stages.numbers.size
+        if all_of_them == 1:
+            return []
+        if count == 1:
+            return [f"all other stages are told apart from the best, {self.alike[0]:g}"]
+        low, high = min(self.alike), max(self.alike)
+        return [f"{count} of {all_of_them} stages, {low:g} to {high:g}, cannot be told apart from the best"]
+
+
+def _span(stages: Iterable[float]) -> str:
+    """Stages from the least to the greatest: all of them where they are few."""
+    found = sorted(set(stages))
+    if len(found) <= 3:
+        return ", ".join(f"{stage:g}" for stage in found)
+    return f"{found[0]:g} to {found[-1]:g}"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._validation import GivenLaw, outside, parse_law, refuse, require_rows
+from scoreprism._validation import _SUSPICIOUS, GivenLaw, outside, parse_labels, parse_law, refuse, require_rows
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._staged_models import READERS, in_our_words, staged_model, transformed
-from scoreprism.estimation._models import predicted, trained_on
-from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.frames import backend_of, column_names
+from scoreprism.estimation._models import insides, predicted, trained_on
+from scoreprism.exceptions import DoubleUseWarning, HardLabelsWarning
+from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.levels import Level
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
@@ -24,14 +25,15 @@ _REMEDY = "For example list(model.staged_predict_proba(X)), or {1: p1, 10: p10}.
 
 @dataclass(frozen=True)
 class Stages:
-    """Numbers of stages, ascending, and the law of each, parsed one by one."""
+    """Numbers of stages, ascending (integers where all are whole), and the law of each, parsed one by one."""
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     laws: list[GivenLaw]
     labels: tuple[Any, ...] | None = None
     levels: tuple[Level, ...] = ()
     notes: tuple[str, ...] = ()
     backend: str | None = None
+    rows: Mapping[str, Any] = field(default_factory=dict)  # what came in by the row, for its index
 
     @property
     def given(self) -> bool:
@@ -43,7 +45,7 @@ class Stages:
 class Path:
     """The stages of a model on some rows: outcomes as codes, laws in one layout, (n,) for two classes."""
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     laws: list[FloatArray]
     sheet: Sheet
     notes: tuple[str, ...]
@@ -156,7 +158,12 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
         return _of_model(stages, X, some)
     if isinstance(stages, Iterator):
         stages = list(stages)
+        if not stages:
+            refuse("stages must hold at least one", "no stages, from a generator that is used up", _REMEDY)
+    if isinstance(stages, (Mapping, list, tuple)) and not stages:
+        refuse("stages must hold at least one", "no stages", _REMEDY)
     numbers, found = numbered(stages)
+    numbers = whole(numbers)
     if all(isinstance(one, Level) for one in found):
         laws = [one.given for one in found]
         return _alike(
@@ -170,7 +177,32 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
         GivenLaw(f"stage {number:g}", parse_law(one, f"stage {number:g}"), None, column_names(one))
         for number, one in zip(numbers.tolist(), found, strict=True)
     ]
-    return _alike(Stages(numbers, laws, backend=next((b for b in map(backend_of, found) if b), None)))
+    rows = {law.name: one for law, one in zip(laws, found, strict=True)} | {"X": X}
+    backend = next((b for b in map(backend_of, found) if b), None)
+    return _alike(Stages(numbers, laws, backend=backend, rows=rows))
+
+
+def whole(numbers: FloatArray) -> NDArray[Any]:
+    """
+    Numbers as integers where all are whole, so that a stage can be passed on as a number of rounds.
+
+    Parameters
+    ----------
+    numbers : array
+        Finite numbers.
+
+    Returns
+    -------
+    array
+        Of integers, or as it was.
+
+    Examples
+    --------
+    >>> whole(np.array([1.0, 10.0])), whole(np.array([0.5, 1.0]))
+    (array([ 1, 10]), array([0.5, 1. ]))
+    """
+    exact = np.abs(numbers) < 2.0**53  # beyond, floats skip integers
+    return numbers.astype(np.int64) if (exact & (numbers == np.round(numbers))).all() else numbers
 
 
 def _alike(stages: Stages) -> Stages:
@@ -181,7 +213,19 @@ def _alike(stages: Stages) -> Stages:
         if n_classes(law.values) != n_classes(first.values):
             found = f"{n_classes(first.values)} in {first.name} and {n_classes(law.values)} in {law.name}"
             refuse("all stages must have the same number of classes", found, "Write all over the same outcome.")
+    _warn_of_labels(stages)
     return stages
+
+
+def _warn_of_labels(stages: Stages) -> None:
+    """Say so if stages look like predicted labels; laws that are known may well be certain."""
+    if stages.given or stages.laws[0].values.shape[0] < _SUSPICIOUS:
+        return
+    hard = [law.name for law in stages.laws if ((law.values == 0.0) | (law.values == 1.0)).all()]
+    if hard:
+        who = f"{hard[0]} holds" if len(hard) == 1 else f"{hard[0]} and {len(hard) - 1} more hold"
+        note = f"{who} only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
+        warnings.warn(note, HardLabelsWarning, stacklevel=outside())
 
 
 def _require_features(X: ArrayLike | None) -> None:
@@ -205,8 +249,8 @@ def _of_model(model: Any, X: ArrayLike | None, some: Collection[int] | None) -> 
         refuse("a model with stages must have at least one", "none", "Fit it for more rounds.")
     laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}"), None, None) for t, law in found]
     labels = _labels(model, reader.labels, n_classes(laws[0].values))
-    numbers = np.array([float(t) for t, _ in found])
-    return Stages(numbers, laws, labels, (), _double_use(model, X), backend_of(X))
+    numbers = np.array([t for t, _ in found])
+    return Stages(numbers, laws, labels, (), _double_use(model, X), backend_of(X), {"X": X})
 
 
 def slim(law: FloatArray) -> FloatArray:
@@ -233,6 +277,11 @@ def _double_use(model: Any, X: Any) -> tuple[str, ...]:
 
 def _counted_leaves(model: Any, X: Any) -> str | None:
     """Lightgbm keeps how many rows each leaf of a tree had in training."""
+    said = (_counted_by(inner, rows) for inner, rows in insides(model, X))
+    return next((words for words in said if words is not None), None)
+
+
+def _counted_by(model: Any, X: Any) -> str | None:
     booster = getattr(model, "booster_", model)
     if type(booster).__module__.partition(".")[0] != "lightgbm" or not hasattr(booster, "dump_model"):
         return None
@@ -262,14 +311,14 @@ def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None) 
     for number, one in zip(numbers.tolist(), found, strict=True):
         name = f"stage {number:g}"
         if hasattr(one, "predict_proba"):
-            law, labels, said = predicted(one, X)
+            law, labels, said = predicted(one, X, name)
             notes += tuple(note for note in said if note not in notes)
         elif callable(one):
             law = parse_law(_host(in_our_words(one, partial(one, X))), name)
         else:
             law = parse_law(one, name)
         laws.append(GivenLaw(name, law, None, None))
-    return Stages(numbers, laws, labels, (), notes, backend_of(X))
+    return Stages(numbers, laws, labels, (), notes, backend_of(X), {"X": X})
 
 
 def _host(value: Any) -> Any:
@@ -310,6 +359,9 @@ def follow(
     """
     if classes is None and pos_label is None and stages.labels is not None:
         classes = list(stages.labels)
+    require_aligned({"y_true": y_true, **stages.rows, "sample_weight": sample_weight, "groups": groups})
+    first = stages.laws[0]
+    require_rows(parse_labels(y_true, "y_true").shape[0], first.values.shape[0], "y_true", first.name)
     sheet = Sheet.of(
         y_true, stages.laws, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes,
         backend=stages.backend,

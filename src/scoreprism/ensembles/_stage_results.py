@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._validation import parse_choice
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.frames import make_frame
+from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.intervals import Moments, quantile
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray, frozen
+from scoreprism.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -82,79 +82,17 @@ class Amount:
         margin = quantile(level, two_sided=True) * error
         return cls(value, error, value - margin, value + margin, level)
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, Any]:
         """
         The numbers by name.
 
         Returns
         -------
         dict
-            Estimate, standard error, ends and level.
+            Estimate, standard error, ends and level; numbers that are not finite are strings.
         """
-        return dict(vars(self))
-
-
-def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """
-    Numbers of each stage as the columns of a table, in the order of its fields after the stage itself.
-
-    Parameters
-    ----------
-    table : type
-        A dataclass of columns.
-    lines : sequence of sequences of float
-        One line per stage.
-
-    Returns
-    -------
-    dict of str to array
-        Arguments of the table.
-
-    Examples
-    --------
-    >>> list(named_columns(StageTable, [[0.7, 0.1]]))
-    ['loss', 'std_error']
-    """
-    names = [field.name for field in fields(table)][1:]
-    return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
-
-
-class StageColumns:
-    """A table with a line per stage: every array of the dataclass is a column."""
-
-    numbers: FloatArray
-    _backend: str | None
-
-    def _columns(self) -> dict[str, FloatArray]:
-        named = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return {"stage": named.pop("numbers"), **named}
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The stages as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
-
-        Returns
-        -------
-        frame
-            One row per stage.
-        """
-        return make_frame(self._columns(), backend or self._backend)
-
-    def to_dict(self) -> dict[str, list[float]]:
-        """
-        The stages as plain lists.
-
-        Returns
-        -------
-        dict
-            A list per column.
-        """
-        return {key: value.tolist() for key, value in self._columns().items()}
+        found: dict[str, Any] = encode(dict(vars(self)))
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,7 +118,7 @@ class StageTable(StageColumns):
     0
     """
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     loss: FloatArray
     std_error: FloatArray
     reliability: FloatArray
@@ -201,12 +139,15 @@ class StageTable(StageColumns):
         """Position of the stage with the smallest loss after recalibration."""
         return int(np.argmin(self.refinement))
 
-    def __repr__(self) -> str:
-        first, last, best = self.numbers[0], self.numbers[-1], self.numbers[self.least_refinement]
+    def _title(self) -> str:
+        best = self.numbers[self.least_refinement]
         return (
-            f"StageTable: {self.numbers.size} stages, {first:g} to {last:g}; least loss at "
-            f"{self.numbers[self.least_loss]:g}, least refinement at {best:g}"
+            f"StageTable: {counted(self.numbers)}; least loss at {self.numbers[self.least_loss]:g}, "
+            f"least refinement at {best:g}"
         )
+
+    def _shown(self) -> dict[str, list[Any]]:
+        return self._lines("loss", "std_error", "reliability", "refinement")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,10 +166,11 @@ class StagewiseDecomposition(Drawable, TermTable):
         The chain; its terms add up to the loss of the first stage of the grid.
     stages : StageTable
         Loss, reliability and refinement of every stage.
-    grid : tuple of float
+    grid : tuple of int or float
         Stages of the chain.
     compression : Amount or None
-        What keeping only the last score loses of the whole path: loss of C(S_T) minus loss of Q_T.
+        What keeping only the last score loses of the whole path: loss of C(S_T) minus loss of Q_T. None where the
+        grid has one stage only, or does not end at the last, or features stand above it.
     checks : dict of str to list of Amount
         For the Brier loss. "gap": gain minus E(η_{t+1} − η_t)² (Doob–Pythagoras), "drift": mean of η_{t+1} − η_t,
         "tilt": covariance of η_{t+1} − η_t with η_t. All are 0 for a martingale, up to their standard errors.
@@ -359,8 +301,8 @@ class StagewiseDecomposition(Drawable, TermTable):
     def _title(self) -> str:
         t, chain = self.stages, self.decomposition
         return (
-            f"{self.loss!s} loss {chain.risk:.5f} of stage {self.grid[0]:g}, along {len(self.grid)} stages\n"
-            f"  [{t.numbers.size} stages on {self.n} rows; least loss {t.loss[t.least_loss]:.5f} at stage "
+            f"{self.loss!s} loss {chain.risk:.5f} of stage {self.grid[0]:g}, along {plural(len(self.grid), 'stage')}\n"
+            f"  [{plural(t.numbers.size, 'stage')} on {self.n} rows; least loss {t.loss[t.least_loss]:.5f} at stage "
             f"{t.numbers[t.least_loss]:g}, least after recalibration {t.refinement[t.least_refinement]:.5f} at stage "
             f"{t.numbers[t.least_refinement]:g}]"
         )

@@ -17,7 +17,8 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._martingale import martingale_checks
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, geometric, has_stages, read_stages
-from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition, named_columns
+from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
+from scoreprism.ensembles._stage_tables import named_columns, plural
 from scoreprism.estimation._chain import Block, calibrate, fit_levels
 from scoreprism.estimation._decompose import chain_of, decompose, decomposed_by
 from scoreprism.estimation._parse import Request, parse
@@ -137,15 +138,19 @@ def stagewise_decomposition(
         refuse("prediction must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
     path = follow(read, y_true, **rows)
     seed = int(parse_random_state(random_state).integers(2**62))
-    common = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
+    common = {"cv": parse_splits(cv, path), "random_state": seed, "calibrator": calibrator, **path.options()}
     beside = X if (features if features is not None else not _needs(stages)) else None
-    common["calibrator"] = calibrator
     chain, sheet = _chain(path, positions, beside, reference, chosen, clip, common | {"n_jobs": n_jobs})
     table, last = _every_stage(path, chosen, confidence, clip, common, n_jobs)
     compression = None
-    if beside is None:
+    if beside is None and _whole_path(positions, len(path.laws)):
         compression = Amount.of(last - chain.rows[:, -1], chain.sample_weight, chain._groups, confidence)
     return _result(chain, sheet, table, path, positions, compression, confidence)
+
+
+def _whole_path(positions: IntArray, count: int) -> bool:
+    """Whether the chain is a path that ends at the last score: only then can the two be compared."""
+    return bool(positions.size > 1 and positions[-1] == count - 1)
 
 
 def _needs(stages: Any) -> bool:
@@ -243,13 +248,14 @@ def repeat_warnings(path: Path, said: Sequence[Sequence[tuple[type[Warning], str
     said : sequence of sequences of (category, text)
         Warnings of each stage.
     """
-    kinds: dict[type[Warning], list[tuple[float, str]]] = {}
+    kinds: dict[type[Warning], dict[float, str]] = {}
     for number, lines in zip(path.numbers.tolist(), said, strict=True):
         for kind, text in lines:
-            kinds.setdefault(kind, []).append((number, text))
+            kinds.setdefault(kind, {}).setdefault(number, text)
     for kind, found in kinds.items():
-        where = f"stage {found[0][0]:g}" + (f" and {len(found) - 1} others" if len(found) > 1 else "")
-        warnings.warn(f"{where}: {found[0][1]}", kind, stacklevel=outside())
+        first, text = next(iter(found.items()))
+        where = f"stage {first:g}" + (f" and {plural(len(found) - 1, 'other')}" if len(found) > 1 else "")
+        warnings.warn(f"{where}: {text}", kind, stacklevel=outside())
 
 
 # ── the chain ───────────────────────────────────────────────────────────────────────────────────────────
@@ -385,7 +391,7 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss, positions: Any, l
     a, b = lines["reliability"], lines["refinement"]
     table = StageTable(frozen(read.numbers), risk, none, a, a, a, b, b, b, None)
     lost = float(b[-1] - found.terms["remaining"])
-    compression = Amount(lost, 0.0, lost, lost, level)
+    compression = Amount(lost, 0.0, lost, lost, level) if _whole_path(positions, len(laws)) else None
     state, label, weight = model._rows()
     averages = [model.level(cells)[state] for cells in partitions.values()]
     sheet = Sheet(label, [laws[positions[0]][state], *averages], [None] * (len(averages) + 1), weight)

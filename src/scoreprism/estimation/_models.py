@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from scoreprism.simplex import ArrayLike, FloatArray
 _KEPT_ROWS = ("_fit_X", "X_train_", "X_fit_")
 
 
-def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, ...] | None, tuple[str, ...]]:
+def predicted(
+    model: Any, X: ArrayLike | None, name: str = "y_proba"
+) -> tuple[FloatArray, tuple[Any, ...] | None, tuple[str, ...]]:
     """
     Probabilities that a fitted classifier gives to X, the labels of their columns, and what there is to say of it.
 
@@ -25,6 +28,8 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
         With ``predict_proba``.
     X : array-like or frame
         Features.
+    name : str, default="y_proba"
+        What the caller calls the model.
 
     Returns
     -------
@@ -32,16 +37,16 @@ def predicted(model: Any, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, .
         Law, labels, notes.
     """
     if X is None:
-        refuse("a model as y_proba must come with X", "no X", "Pass the features it should score.")
+        refuse(f"a model as {name} must come with X", "no X", "Pass the features it should score.")
     from sklearn.exceptions import NotFittedError
 
     if not hasattr(model, "predict_proba"):
         remedy = "Wrap it in scikit-learn's CalibratedClassifierCV, or pass probabilities."
-        refuse("a model as y_proba must have predict_proba", type(model).__name__, remedy)
+        refuse(f"a model as {name} must have predict_proba", type(model).__name__, remedy)
     try:
         law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
     except NotFittedError as error:
-        refuse("a model as y_proba must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
+        refuse(f"a model as {name} must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
@@ -65,7 +70,9 @@ def trained_on(model: Any, X: Any) -> str | None:
     Parameters
     ----------
     model : fitted estimator
-        A pipeline is judged by its last step, a search by its best estimator.
+        A pipeline is judged by its last step, on what the steps before it make of the rows; a search by its best
+        estimator. Rows that were drawn (bootstrap, subsample), parts of the training rows, and models that keep
+        nothing of them are not recognised.
     X : array-like or frame
         Features.
 
@@ -81,26 +88,51 @@ def trained_on(model: Any, X: Any) -> str | None:
     >>> trained_on(KNeighborsClassifier(1).fit(X, [0, 1] * 4), X)
     'KNeighborsClassifier was trained on these rows (it keeps them)'
     """
-    for inner in _insides(model):
+    for inner, rows in insides(model, X):
         name = type(inner).__name__
         for attribute in _KEPT_ROWS:
             kept = getattr(inner, attribute, None)
-            if kept is not None and np.shape(kept) == np.shape(X) and np.array_equal(np.asarray(kept), np.asarray(X)):
+            if kept is not None and _same(kept, rows):
                 return f"{name} was trained on these rows (it keeps them)"
-        if _fills_leaves(inner, X):
+        if _fills_leaves(inner, rows):
             return f"{name} was trained on these rows (they fill the leaves of its trees to the last row)"
     return None
 
 
-def _insides(model: Any) -> list[Any]:
-    """A model and what it is made of, as far as it shows."""
-    found = [model]
+def _same(kept: Any, rows: Any) -> bool:
+    """Whether rows are those that were kept."""
+    if hasattr(kept, "nnz") or hasattr(rows, "nnz"):
+        alike = hasattr(kept, "nnz") and hasattr(rows, "nnz") and kept.shape == rows.shape
+        return bool(alike and (kept != rows).nnz == 0)
+    return np.shape(kept) == np.shape(rows) and np.array_equal(np.asarray(kept), np.asarray(rows))
+
+
+def insides(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+    """
+    A model and what it is made of, as far as it shows, each with the rows as they reach it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Perhaps a pipeline, a search, a wrapper.
+    X : array-like or frame
+        Features.
+
+    Yields
+    ------
+    tuple
+        A model, and its features.
+    """
+    yield model, X
     for attribute in ("best_estimator_", "estimator_", "final_estimator_"):
         if getattr(model, attribute, None) is not None:
-            found += _insides(getattr(model, attribute))
+            yield from insides(getattr(model, attribute), X)
     if getattr(model, "steps", None):
-        found += _insides(model.steps[-1][1])
-    return found
+        try:
+            rows = model[:-1].transform(X) if len(model.steps) > 1 else X
+        except Exception:  # noqa: BLE001 - steps of another maker that do not take these rows have not seen them
+            return
+        yield from insides(model.steps[-1][1], rows)
 
 
 def _fills_leaves(model: Any, X: Any) -> bool:
@@ -115,7 +147,8 @@ def _fills_leaves(model: Any, X: Any) -> bool:
         if leaves.sum() < 2:
             return False
         try:
-            held = np.bincount(one.apply(np.asarray(X)), minlength=leaves.size)
+            rows = X if hasattr(one, "feature_names_in_") else np.asarray(X)  # what it knows by name it wants by name
+            held = np.bincount(one.apply(rows), minlength=leaves.size)
         except (ValueError, TypeError):
             return False
         if not np.array_equal(held[leaves], one.tree_.n_node_samples[leaves]):

@@ -1,0 +1,203 @@
+"""Tables with a line per stage: columns, a frame, and a text that leaves out the middle of a long one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.decomposition._summary import encode
+from scoreprism.decomposition._table import TermTable
+from scoreprism.frames import make_frame
+from scoreprism.simplex import frozen
+
+#: Lines at the beginning and at the end that a text shows of a long table.
+_ENDS = 5
+
+
+def plural(count: int, word: str) -> str:
+    """
+    A count and what is counted.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    word : str
+        Of what, one of them.
+
+    Returns
+    -------
+    str
+        With an s unless it is one.
+
+    Examples
+    --------
+    >>> plural(1, "stage"), plural(2, "stage")
+    ('1 stage', '2 stages')
+    """
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def counted(numbers: NDArray[Any]) -> str:
+    """
+    How many stages there are, from which to which.
+
+    Parameters
+    ----------
+    numbers : array of shape (T,)
+        Their numbers.
+
+    Returns
+    -------
+    str
+        In words.
+
+    Examples
+    --------
+    >>> counted(np.array([1, 2, 9]))
+    '3 stages, 1 to 9'
+    """
+    ends = f", {numbers[0]:g} to {numbers[-1]:g}" if numbers.size > 1 else f", number {numbers[0]:g}"
+    return plural(numbers.size, "stage") + ends
+
+
+def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """
+    Numbers of each stage as the columns of a table, in the order of its fields after the stage itself.
+
+    Parameters
+    ----------
+    table : type
+        A dataclass of columns.
+    lines : sequence of sequences of float
+        One line per stage.
+
+    Returns
+    -------
+    dict of str to array
+        Arguments of the table.
+
+    Examples
+    --------
+    >>> from scoreprism.ensembles import StageTable
+    >>> list(named_columns(StageTable, [[0.7, 0.1]]))
+    ['loss', 'std_error']
+    """
+    names = [field.name for field in fields(table)][1:]
+    return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listing(TermTable):
+    """
+    A table with a title and sentences below, as text and for a page.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Unused: lines are stages.
+    title : str
+        What stands above.
+    columns : dict of str to list
+        What is shown.
+    below : list of str
+        Sentences.
+
+    Examples
+    --------
+    >>> Listing((), None, "Two stages", {"stage": [1, 2], "loss": [0.5, 0.4]}, [])
+    Two stages
+      stage     loss
+      1      0.50000
+      2      0.40000
+    """
+
+    title: str
+    columns: dict[str, list[Any]]
+    below: list[str]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Nothing: lines are stages, not terms."""
+        return {}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return self.columns
+
+    def _title(self) -> str:
+        return self.title
+
+    def _footer(self) -> list[str]:
+        return self.below
+
+
+class StageColumns(ABC):
+    """A table with a line per stage: every array of the dataclass is a column."""
+
+    numbers: NDArray[Any]
+    _backend: str | None
+
+    @abstractmethod
+    def _title(self) -> str:
+        """What stands above the text."""
+
+    @abstractmethod
+    def _shown(self) -> dict[str, list[Any]]:
+        """The columns of the text."""
+
+    def _footer(self) -> list[str]:
+        return []
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        named = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return {"stage": named.pop("numbers"), **named}
+
+    def _lines(self, *names: str) -> dict[str, list[Any]]:
+        """Some columns, of the first and the last stages; the middle of a long table is left out."""
+        shown = {"stage": [f"{number:g}" for number in self.numbers.tolist()]}
+        columns = shown | {name: getattr(self, name).tolist() for name in names}
+        if self.numbers.size <= 2 * _ENDS + 1:
+            return columns
+        return {name: [*line[:_ENDS], "…", *line[-_ENDS:]] for name, line in columns.items()}
+
+    def _listing(self) -> Listing:
+        return Listing((), None, self._title(), self._shown(), self._footer())
+
+    def __repr__(self) -> str:
+        return repr(self._listing())
+
+    def _repr_html_(self) -> str:
+        return self._listing()._repr_html_()
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The stages as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per stage.
+        """
+        return make_frame(self._columns(), backend or self._backend)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """
+        The stages as plain lists.
+
+        Returns
+        -------
+        dict
+            A list per column; numbers that are not finite are strings.
+        """
+        found: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._columns().items()})
+        return found
