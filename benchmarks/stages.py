@@ -1,6 +1,6 @@
 """Stages: gains along a filtration with known laws, speed, and stage selection on fresh test rows.
 
-`python -m benchmarks.stages` prints the tables of docs/stages.md; `gains`, `selection` or `speed`
+`python -m benchmarks.stages` prints the tables of docs/stages.md; `gains`, `selection`, `speed` or `small`
 one of them, `figures` the figures.
 """
 
@@ -254,6 +254,60 @@ def speed() -> None:
         print(f"  {what}: {time.perf_counter() - start:.1f} s")
 
 
+def small(runs: int = 20) -> None:
+    """The refined booster on small data, where nothing is overstated, and on a booster that learns fast."""
+    from sklearn.datasets import make_hastie_10_2
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from xgboost import XGBClassifier
+
+    def probit(n, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n + 4000, 5))
+        return X, (X[:, 0] + rng.normal(size=n + 4000) > 0).astype(int)
+
+    def hastie(n, seed):
+        X, y = make_hastie_10_2(n + 4000, random_state=seed)
+        return X, (y > 0).astype(int)
+
+    slow = XGBClassifier(n_estimators=30, learning_rate=0.1, max_depth=3, n_jobs=1)
+    fast = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.5, early_stopping=False, random_state=0)
+    print("| n | all rows | all rounds | always a map | refined | refit | maps kept |\n|---|---|---|---|---|---|---|")
+    for draw, booster, sizes, count in (
+        (probit, slow, (60, 100, 200, 400), runs),
+        (hastie, fast, (300, 600, 1500), min(runs, 6)),
+    ):
+        for n in sizes:
+            found = np.array([_small(draw(n, seed), n, booster, seed) for seed in range(1000, 1000 + count)])
+            cells = " | ".join(
+                f"{m:.3f} ({w:.2f})" for m, w in zip(found[:, :-1].mean(0), found[:, :-1].max(0), strict=True)
+            )
+            print(f"| {n} | {cells} | {found[:, -1].sum():.0f} of {count} |", flush=True)
+
+
+def _small(rows, n, booster, seed) -> list[float]:
+    """Log losses on fresh rows, and whether the map was kept."""
+    from sklearn.base import clone
+    from sklearn.metrics import log_loss
+
+    from scoreprism.calibrators import PlattCalibrator
+    from scoreprism.ensembles import RefinedBoostingClassifier
+    from scoreprism.ensembles._refined_parts import divided
+
+    X, y = rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = RefinedBoostingClassifier(booster, random_state=seed).fit(X[:n], y[:n])
+        again = RefinedBoostingClassifier(booster, random_state=seed, refit=True).fit(X[:n], y[:n])
+        held = divided(y[:n], 0.2, int(np.random.default_rng(seed).integers(2**31)))[1]
+        laws = [law.values for law in read_stages(ours.estimator_, X[n:]).laws]
+        stage = int(ours.selection_.stage) - 1
+        score = read_stages(ours.estimator_, X[held]).laws[stage].values
+        mapped = PlattCalibrator().fit(score, y[held]).predict_proba(laws[stage])
+        whole = clone(booster).fit(X[:n], y[:n]).predict_proba(X[n:])
+    fitted = (whole, laws[-1], mapped, ours.predict_proba(X[n:]), again.predict_proba(X[n:]))
+    return [*(log_loss(y[n:], law) for law in fitted), float(ours.recalibrated_)]
+
+
 def figures(folder: str = "docs/figures") -> None:
     """The figures of docs/stages.md."""
     import matplotlib as mpl
@@ -275,5 +329,7 @@ if __name__ == "__main__":
         selection(*(int(v) for v in sys.argv[2:3]), *sys.argv[3:4])
     if asked[0] in ("speed", "all"):
         speed()
+    if asked[0] in ("small", "all"):
+        small(*(int(v) for v in sys.argv[2:3]))
     if asked[0] == "figures":
         figures()

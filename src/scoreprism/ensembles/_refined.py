@@ -27,14 +27,14 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator, class_labels
-from scoreprism.ensembles._refined_parts import divided, rows_of, too_few, weighted, whole_groups, with_rounds
+from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection
 from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
 from scoreprism.ensembles._stage_maps import FAST
 from scoreprism.ensembles._staged_models import staged_model, transformed
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import require_aligned
+from scoreprism.frames import require_aligned, take_rows
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray
 
@@ -254,7 +254,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         seed = int(rng.integers(2**31))
         parts = divided(codes, share, seed) if groups is None else whole_groups(codes, groups, share, least, seed)
         first, second = (
-            (rows_of(X, p), codes[p], *(None if one is None else one[p] for one in (weight, groups))) for p in parts
+            (take_rows(X, p), codes[p], *(None if one is None else one[p] for one in (weight, groups))) for p in parts
         )
         return first, second
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scoreprism._validation import outside, refuse
 from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.exceptions import ScoreprismWarning
-from scoreprism.frames import take_rows
 from scoreprism.simplex import FloatArray
 
 #: How boosters call their number of rounds.
@@ -20,25 +19,6 @@ _ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
 #: Held-out rows outside the most frequent class that a map needs: ten for each of Platt's two parameters. With fewer
 #: the classes are often separated by chance, and the map turns into a step.
 FEW = 20
-
-
-def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
-    """
-    Some rows of features, which may be sparse.
-
-    Parameters
-    ----------
-    X : array-like, frame or sparse matrix
-        Features.
-    rows : integer array
-        Row numbers.
-
-    Returns
-    -------
-    object
-        The rows, in the container they came in.
-    """
-    return X[rows] if hasattr(X, "nnz") else take_rows(X, rows)
 
 
 def too_few(path: Path) -> bool:

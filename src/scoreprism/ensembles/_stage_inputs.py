@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import _SUSPICIOUS, GivenLaw, outside, parse_labels, parse_law, refuse, require_rows
+from scoreprism._validation import GivenLaw, is_hard, outside, parse_labels, parse_law, refuse, require_rows
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._staged_models import READERS, in_our_words, staged_model, transformed
 from scoreprism.estimation._models import insides, predicted, trained_on
@@ -219,9 +219,7 @@ def _alike(stages: Stages) -> Stages:
 
 def _warn_of_labels(stages: Stages) -> None:
     """Say so if stages look like predicted labels; laws that are known may well be certain."""
-    if stages.given or stages.laws[0].values.shape[0] < _SUSPICIOUS:
-        return
-    hard = [law.name for law in stages.laws if ((law.values == 0.0) | (law.values == 1.0)).all()]
+    hard = [] if stages.given else [law.name for law in stages.laws if is_hard(law.values)]
     if hard:
         who = f"{hard[0]} holds" if len(hard) == 1 else f"{hard[0]} and {len(hard) - 1} more hold"
         note = f"{who} only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
