@@ -145,7 +145,8 @@ def test_rows_do_not_depend_on_jobs(both):
     scores, y, X, _ = both
     one = aggregation_decomposition(y, scores, X=X, random_state=0, loss="brier")
     again = aggregation_decomposition(y, scores, X=X, random_state=0, loss="brier", n_jobs=2)
-    np.testing.assert_array_equal(one.decomposition.rows, again.decomposition.rows)
+    # workers have fewer threads: sums of linear algebra differ in the last bits
+    np.testing.assert_allclose(one.decomposition.rows, again.decomposition.rows, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
