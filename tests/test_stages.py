@@ -137,7 +137,9 @@ def test_trees_that_do_not_add_up_are_predicted_stage_by_stage(hastie):
     ).fit(X, y)
     for t, law in enumerate(_laws(forest, X_new), start=1):
         np.testing.assert_allclose(law, forest.booster_.predict(X_new, num_iteration=t), atol=1e-12)
-    dart = xgboost.XGBClassifier(n_estimators=6, booster="dart", rate_drop=0.5, random_state=0, n_jobs=1).fit(X, y)
+    dart = xgboost.XGBClassifier(
+        n_estimators=6, booster="dart", rate_drop=0.5, random_state=0, n_jobs=1, verbosity=0
+    ).fit(X, y)
     for t, law in enumerate(_laws(dart, X_new), start=1):
         expected = dart.predict_proba(X_new, iteration_range=(0, t))[:, 1]
         np.testing.assert_allclose(law, expected, atol=1e-6)
@@ -189,10 +191,11 @@ def test_models_on_their_training_rows_are_found_out(hastie, boosted):
     read_stages(light, X_new)  # filterwarnings=error: nothing is said
 
 
+@pytest.mark.filterwarnings("ignore:.*booster=gblinear. is deprecated")
 def test_refusals_of_stages(hastie, boosted):
     X, y, _, y_new = hastie
     s = np.linspace(0.1, 0.9, y_new.size)
-    linear = xgboost.XGBClassifier(n_estimators=2, booster="gblinear", n_jobs=1).fit(X, y)
+    linear = xgboost.XGBClassifier(n_estimators=2, booster="gblinear", n_jobs=1, verbosity=0).fit(X, y)
     counts = xgboost.train({"objective": "count:poisson"}, xgboost.DMatrix(X, y), 2)
     custom = lightgbm.train({"objective": "poisson", "verbose": -1}, lightgbm.Dataset(X, y), 2)
     cases = [
