@@ -435,7 +435,13 @@ def test_result_is_complete(both):
         "advice",
     }
     text = repr(found)
-    for part in ("projection", "keep the vector", "the mean", "Disagreement predicts", "Tests: calibrated p ="):
+    for part in (
+        "projection",
+        "keep the vector",
+        "the mean",
+        "Disagreement of calibrated members predicts",
+        "Tests: calibrated p =",
+    ):
         assert part in text
     page = found._repr_html_()
     assert page.count("<table") == 3

@@ -14,6 +14,9 @@ from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
 from scoreprism.intervals import Moments, tail
 from scoreprism.simplex import ArrayLike, as_matrix, one_hot
 
+#: Members whose own gaps have a smaller p-value are said not to be calibrated.
+_SEEN = 0.05
+
 
 @dataclass(frozen=True)
 class AveragingGap:
@@ -37,9 +40,9 @@ class AveragingGap:
 
     Examples
     --------
-    >>> gap = AveragingGap(0.01, 0.0, 0.012, 0.001, 0.002, 0.001, 0.001)
+    >>> gap = AveragingGap(0.01, 0.0, 0.0101, 0.001, 0.0001, 0.001, 0.001)
     >>> gap
-    Disagreement predicts a calibration gap of 0.01000; observed 0.01200 ± 0.00100
+    Disagreement of calibrated members predicts a calibration gap of 0.01000; observed 0.01010 ± 0.00100
     """
 
     predicted: float
@@ -80,7 +83,8 @@ class AveragingGap:
 
     def __repr__(self) -> str:
         seen = f"observed {self.observed:.5f} ± {self.observed_std_error:.5f}"
-        return f"Disagreement predicts a calibration gap of {self.predicted:.5f}; {seen}"
+        own = "; the members have gaps of their own" if self.members_pvalue < _SEEN else ""
+        return f"Disagreement of calibrated members predicts a calibration gap of {self.predicted:.5f}; {seen}{own}"
 
 
 def averaging_gap(
