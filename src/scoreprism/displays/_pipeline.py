@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._registry import draws
 from scoreprism._validation import parse_choice, parse_confidence, refuse
 from scoreprism.displays._inputs import check_axes
-from scoreprism.displays._labels import inches, wrapped
+from scoreprism.displays._labels import inches, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.pipelines import PipelineBootstrap
 
@@ -75,18 +75,21 @@ class PipelineBootstrapDisplay:
             axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for row, name in enumerate(finite):
                 self._row(axes, inks, row, name, known[name])
-            axes.set_yticks(range(len(finite)), finite)
+            axes.set_yticks(range(len(finite)), [wrapped(name, 14) for name in finite])
             axes.set_ylim(len(finite) - 0.6, -0.85)
             self._words(axes, inks, finite, known)
             axes.set_xlabel(wrapped(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
             inks.dress(axes)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
+        if root_figure(axes).get_layout_engine() is None:  # nothing makes room for words
+            axes.tick_params(axis="y", labelsize=5.5, pad=1)
+            axes.set_xlabel(self._unit(), fontsize=7)
         return self
 
     def _unit(self) -> str:
-        what = "test rows too" if self.result.resample_test else "test rows as they are"
-        return f"{self.result.loss!s} loss: change from the estimate in {self.result.n_resamples} replicates, {what}"
+        what = "" if self.result.resample_test else ", test rows fixed"
+        return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
 
     def _new_axes(self, rows: int) -> Canvas:
         import matplotlib.pyplot as plt
