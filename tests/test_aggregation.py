@@ -576,3 +576,37 @@ def test_bad_input_of_the_tests(both):
     few = aggregation_decomposition(y[:60], {m: s[:60] for m, s in scores.items()}, loss="brier", random_state=0)
     assert "sufficient" not in repr(few)
     assert few.to_dict()["sufficiency"] is None
+
+
+def test_forests_and_votes_are_ensembles(both):
+    """Their own predict_proba is the mean of the members, whose labels are numbers inside."""
+    from sklearn.ensemble import VotingClassifier
+
+    _, y, X, _ = both
+    words = np.where(y == 1, "yes", "no")
+    vote = VotingClassifier([("a", LogisticRegression()), ("b", LogisticRegression(C=0.01))], voting="soft")
+    vote.fit(X[:700], words[:700])
+    found = aggregation_decomposition(words[700:], vote, X=X[700:], loss="brier", random_state=0)
+    truth = (vote.predict_proba(X[700:])[:, 1] - y[700:]) ** 2
+    assert found.decomposition.risk == pytest.approx(truth.mean(), abs=1e-12)
+    assert list(found.members) == ["a", "b"]
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
+        pd.DataFrame(X[:700], columns=list("uvw")), y[:700]
+    )
+    rows = pd.DataFrame(X[700:], columns=list("uvw"))
+    assert average(forest, X=rows)[:, 1] == pytest.approx(forest.predict_proba(rows)[:, 1], abs=1e-12)
+    with pytest.raises(InputError, match="a fitted ensemble must come with X"):
+        average(forest)
+
+
+def test_what_many_members_warn_of_is_said_once():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(0.2, 0.8, 300)
+    y = (rng.random(300) < a).astype(int)
+    members = [np.where(np.arange(300) == np.flatnonzero(y)[i], 0.0, a) for i in range(4)]
+    with pytest.warns(scoreprism.exceptions.InfiniteLossWarning) as caught:
+        aggregation_decomposition(y, members, random_state=0)
+    texts = [str(one.message) for one in caught]
+    assert len(texts) == 1
+    assert texts[0].startswith("member 1: ")
+    assert texts[0].endswith("(and so of 3 other members)")

@@ -14,7 +14,7 @@ from scoreprism.crossfit import CrossFit, make_crossfit
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
-from scoreprism.ensembles._members import Members, parse_members
+from scoreprism.ensembles._members import Members, is_ensemble, parse_members
 from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.estimation._chain import floored
@@ -159,6 +159,8 @@ def parse_ensemble(
 
 
 def _has_models(scores: Any) -> bool:
+    if is_ensemble(scores):
+        return True
     parts = scores.values() if isinstance(scores, Mapping) else scores
     return isinstance(scores, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
 

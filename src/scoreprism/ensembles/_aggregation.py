@@ -208,7 +208,8 @@ def aggregation_decomposition(
         Outcomes of rows that no member was trained on.
     scores : mapping, frame, sequence or array
         Members: name → probabilities of shape (n,) or (n, K), or fitted classifiers, applied to `X`; a frame with a
-        column P(Y=1) for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K).
+        column P(Y=1) for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K); a
+        fitted forest or soft vote of scikit-learn, applied to `X`.
     aggregate : str, array-like, callable or combiner, default="mean"
         A name in `AGGREGATES`; the aggregated probabilities themselves; a function of the laws, an array of shape
         (M, n) or (M, n, K); a fitted combiner; or one that is fitted in the folds ("stacking", ``LogPool()``, any
@@ -281,10 +282,7 @@ def aggregation_decomposition(
     found = decomposed_by(problem, choice, lines, losses, form, clip)[str(chosen)]
     backend = ensemble.sheet.backend
     whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
-    members = {
-        name: _member(name, problem, law, lines, chosen, form, clip)
-        for name, law in zip(ensemble.names, ensemble.members, strict=True)
-    }
+    members = _members(problem, ensemble, lines, chosen, form, clip)
     return AggregationDecomposition(
         whole.names, backend, whole, Comparison(whole.names, backend, members),
         _actions(problem, ensemble, choice.winner, lines, chosen, clip, confidence),
@@ -325,17 +323,30 @@ def _renamed(found: Decomposition) -> Decomposition:
     return replace(found, names=names, level_names=LEVELS[: len(found.level_names)])
 
 
+def _members(
+    problem: Problem, ensemble: Ensemble, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
+) -> dict[str, Decomposition]:
+    """Every member; what several of them warn of is said once."""
+    found: dict[str, Decomposition] = {}
+    said: dict[type[Warning], list[str]] = {}
+    for name, law in zip(ensemble.names, ensemble.members, strict=True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found[name] = _member(problem, law, lines, loss, form, clip)
+        for one in caught:
+            said.setdefault(one.category, []).append(f"{name}: {one.message}")
+    for kind, texts in said.items():
+        others = f" (and so of {len(texts) - 1} other members)" if len(texts) > 1 else ""
+        warnings.warn(f"{texts[0]}{others}", kind, stacklevel=outside())
+    return found
+
+
 def _member(
-    name: str, problem: Problem, law: FloatArray, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
+    problem: Problem, law: FloatArray, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
 ) -> Decomposition:
     """A member by the same laws C_S and Q, and a map of its own in the same folds."""
     own = replace(problem, data=replace(problem.data, score=law), sheet=replace(problem.sheet, laws=[law]))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = _renamed(decomposed(own, calibrate(own, {}).winner, lines, loss, form, clip))
-    for one in said:
-        warnings.warn(f"{name}: {one.message}", one.category, stacklevel=outside())
-    return found
+    return _renamed(decomposed(own, calibrate(own, {}).winner, lines, loss, form, clip))
 
 
 def _actions(

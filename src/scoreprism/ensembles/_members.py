@@ -87,7 +87,8 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
     scores : mapping, frame, sequence or array
         Name → probabilities of shape (n,) or (n, K), or fitted classifiers, which are applied to `X`; a frame, whose
         columns are P(Y=1) of the models; a list or tuple of probabilities or classifiers; an array of shape (n, M),
-        P(Y=1) of M members, or (n, M, K). Rows come first in arrays, members first in lists.
+        P(Y=1) of M members, or (n, M, K); a fitted forest or soft vote of scikit-learn. Rows come first in arrays,
+        members first in lists.
     X : array-like or frame of shape (n, p), optional
         Features for fitted classifiers.
 
@@ -102,6 +103,8 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
     >>> found.names, found.laws.shape
     (('a', 'b'), (2, 2))
     """
+    if is_ensemble(scores):
+        return _of_ensemble(scores, X)
     parts, named = _parts(scores)
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
@@ -123,6 +126,49 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
     return Members(
         tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend
     )
+
+
+def is_ensemble(model: Any) -> bool:
+    """
+    Whether an object is a fitted ensemble of scikit-learn whose probabilities are an average of its members'.
+
+    Parameters
+    ----------
+    model : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for forests and for soft votes.
+
+    Examples
+    --------
+    >>> is_ensemble({"a": [0.1, 0.2]})
+    False
+    """
+    if not hasattr(model, "estimators_") or not hasattr(model, "predict_proba"):
+        return False
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, VotingClassifier
+
+    return isinstance(model, (ExtraTreesClassifier, RandomForestClassifier, VotingClassifier))
+
+
+def _of_ensemble(model: Any, X: ArrayLike | None) -> Members:
+    """The members of a forest or a vote; they know classes by number, the ensemble by label."""
+    if X is None:
+        refuse("a fitted ensemble must come with X", f"{type(model).__name__} and no X", "Pass the features.")
+    _, columns, notes = predicted(model, X)
+    if hasattr(model, "named_estimators_"):
+        parts = {str(name): part for name, part in model.named_estimators_.items() if part in model.estimators_}
+        table: Any = X
+    else:
+        parts = {f"tree {i + 1}": part for i, part in enumerate(model.estimators_)}
+        table = np.asarray(X, dtype=np.float32)  # trees do not know the names of columns
+    if len(parts) < 2:
+        refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
+    laws = [parse_law(part.predict_proba(table), f"predict_proba of {name!r}") for name, part in parts.items()]
+    return Members(tuple(parts), np.stack(laws), columns, named=True, notes=notes, backend=backend_of(X))
 
 
 def _parts(scores: Any) -> tuple[dict[str, Any], bool]:
