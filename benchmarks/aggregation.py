@@ -113,6 +113,16 @@ def rejections(name: str, n: int, seed: int, *, slow: bool) -> dict[str, bool]:
     return found
 
 
+def three_classes(n: int, seed: int) -> bool:
+    """Two members around a common law, Y drawn from their mean."""
+    rng = np.random.default_rng([seed, 1])
+    base = rng.dirichlet([1, 1, 1], n)
+    laws = rng.standard_gamma(np.stack([base * 8 + 0.05] * 2))
+    laws /= laws.sum(axis=2, keepdims=True)
+    y = np.minimum((rng.random(n)[:, None] > laws.mean(axis=0).cumsum(axis=1)).sum(axis=1), 2)
+    return sufficiency_test(y, list(laws)).pvalue < 0.05
+
+
 def truth(law: Law, loss: str, n: int = 2_000_000) -> dict[str, float]:
     """Population terms of the mean: C_ens from the million rows nearest in the mean (exact C_S, no outcomes)."""
     from scoreprism import get_loss
@@ -141,7 +151,7 @@ def estimates(name: str, loss: str, n: int, seed: int) -> tuple[list[float], lis
 
 
 def main(argv: list[str]) -> None:
-    from benchmarks.aggregation import estimates, rejections  # workers import them: ufuncs do not travel
+    from benchmarks.aggregation import estimates, rejections, three_classes  # workers import them: ufuncs do not travel
 
     quick = "--quick" in argv
     runs, few = (40, 10) if quick else (1000, 40)
@@ -155,6 +165,9 @@ def main(argv: list[str]) -> None:
             share += [np.mean([r[key] for r in slow]) for key in ("learned direction", "calibration")]
             cells = " | ".join(f"{v:.3f}" for v in share)
             print(f"| {name} | {'yes' if name in SUFFICIENT else 'no'} | {n} | {cells} |", flush=True)
+    for n, count in ((500, runs // 5), (2000, runs // 5), (10_000, runs // 20)):
+        share = np.mean(jobs(delayed(three_classes)(n, s) for s in range(count)))
+        print(f"three classes, the mean is sufficient, n = {n}: {share:.3f} of {count}", flush=True)
     print("\n| law | loss | n | term | truth | bias | RMSE | lower bound holds |\n|---|---|---|---|---|---|---|---|")
     for name in ("identity", "paper", "unequal", "bayes"):
         for loss in ("brier", "log"):

@@ -848,3 +848,46 @@ def test_the_figure_draws_every_quantity(splits):
     with pytest.raises(InputError, match="each term must be one of"):
         result.plot(terms=["bias"])
     plt.close("all")
+
+
+FULL_DISK = """
+import resource, sys
+import numpy as np
+from sklearn.naive_bayes import GaussianNB
+from scoreprism.pipelines import pipeline_bootstrap
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 2))
+y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+parts = [(X[i::3], y[i::3]) for i in range(3)]
+options = {"n_resamples": 60, "random_state": 0}
+resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+try:
+    pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=sys.argv[1], **options)
+except ValueError as error:
+    print(type(error).__name__, error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+again = pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=sys.argv[1], **options)
+whole = pipeline_bootstrap(GaussianNB(), "platt", *parts, **options)
+print(np.array_equal(again.replicates, whole.replicates))
+"""
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_from_there(tmp_path):
+    pytest.importorskip("resource")
+    path = tmp_path / "run.checkpoint"
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
+    said, same = done.stdout.strip().splitlines()
+    assert said.startswith("InputError a checkpoint must be writable to the end; got File too large, after ")
+    assert said.endswith("Make room and run it again: it goes on from there.")
+    assert same == "True"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in this file system")
+def test_a_pipe_or_a_device_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    parts = [(np.arange(8.0)[:, None] + i, [0, 1] * 4) for i in range(3)]
+    with pytest.raises(
+        InputError, match="checkpoint must be the path of a file in an existing folder; got .*which is no plain file"
+    ):
+        pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=tmp_path / "pipe")

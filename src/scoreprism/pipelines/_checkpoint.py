@@ -10,13 +10,15 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from scoreprism._validation import refuse
+from scoreprism.exceptions import InputError
 from scoreprism.simplex import FloatArray
 
 _MAGIC = "scoreprism pipeline bootstrap 1"
@@ -99,11 +101,19 @@ class Checkpoint(Store):
         if not isinstance(path, (str, os.PathLike)):
             refuse("checkpoint must be the path of a file", type(path).__name__, "For example 'run.checkpoint'.")
         self.path = Path(path)
-        if self.path.is_dir() or not self.path.parent.is_dir():
-            what = "a folder" if self.path.is_dir() else f"{str(self.path)!r} in a folder that does not exist"
-            refuse("checkpoint must be the path of a file in an existing folder", what, "Make the folder first.")
+        rule = "checkpoint must be the path of a file in an existing folder"
+        if not self.path.parent.is_dir():
+            refuse(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
+        if self.path.exists() and not self.path.is_file():  # a device can be read for ever
+            what = "a folder" if self.path.is_dir() else f"{str(self.path)!r}, which is no plain file"
+            refuse(rule, what, "Add the name of a file, for example 'run.checkpoint'.")
         super().__init__(seed)
-        self._file = self.path.open("a+b")
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            refuse(
+                "a checkpoint must be readable and writable", f"{error.strerror} for {str(path)!r}", "Use another path."
+            )
         try:
             self._lock()
             self.seed = self._read(dict(identity), scores, seed)
@@ -151,7 +161,12 @@ class Checkpoint(Store):
     def _begin(self, identity: dict[str, str]) -> int:
         self._file.truncate(0)
         self._file.write(_line({"format": _MAGIC, "identity": identity, "seed": self.seed}))
-        self._sync()
+        try:
+            self._sync()
+        except InputError:
+            with suppress(OSError):
+                os.truncate(self.path, 0)  # half a first line would be taken for somebody else's file
+            raise
         return self.seed
 
     def _compare(self, header: dict[str, Any], identity: dict[str, str], scores: Scores, seed: int | None) -> None:
@@ -173,20 +188,37 @@ class Checkpoint(Store):
         """Keep a replicate, and write it."""
         numbers = [float(v).hex() for v in values.ravel()]  # exact
         content = {"replicate": replicate, "redrawn": redrawn, "shape": list(values.shape), "values": numbers}
-        self._file.write(_line(content))
-        self._file.flush()
+        with self._writing():
+            self._file.write(_line(content))
+            self._file.flush()
         super().add(replicate, values, redrawn)
         if time.monotonic() - self._synced > _SYNC:
             self._sync()
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A full disk, or one that went away, in our words; a line that was cut off is recognised the next time."""
+        try:
+            yield
+        except OSError as error:
+            with suppress(OSError):
+                self._file.close()  # what is still in the buffer has no place either
+            refuse(
+                "a checkpoint must be writable to the end",
+                f"{error.strerror or error}, after {len(self.done)} replicates in {str(self.path)!r}",
+                "Make room and run it again: it goes on from there.",
+            )
+
     def _sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
     def __exit__(self, *_: object) -> None:
-        self._sync()
-        self._file.close()
+        if not self._file.closed:
+            self._sync()
+            self._file.close()
 
 
 def _begun(line: bytes) -> bool:
