@@ -1,0 +1,258 @@
+"""What a report is made of: sections of sentences, tables and figures, the same for every way of showing them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: How a number is shown, by kind of column; a column of text has the kind "text", one of ranges the kind "range".
+KINDS: dict[str, Callable[[float], str]] = {
+    "number": lambda value: f"{round(value, 5) + 0.0:.5f}",
+    "short": lambda value: f"{round(value, 3) + 0.0:.3f}",
+    "signed": lambda value: f"{round(value, 5) + 0.0:+.5f}",
+    "count": lambda value: f"{value:,.0f}",
+    "share": lambda value: f"{round(100 * value, 1) + 0.0:.1f} %",
+    "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """
+    What is known of a number: an interval, or a bound on one side.
+
+    Attributes
+    ----------
+    low, high : float or None
+        Ends; None where there is none.
+
+    Examples
+    --------
+    >>> Range(0.1, 0.25).shown("short"), Range(0.1, None).shown("short"), Range(None, None).shown("short")
+    ('0.100 to 0.250', '≥ 0.100', '–')
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def shown(self, kind: str) -> str:
+        """
+        The range in words.
+
+        Parameters
+        ----------
+        kind : str
+            How its ends are shown, in `KINDS`.
+
+        Returns
+        -------
+        str
+            For example "≥ 0.1".
+        """
+        low, high = _known(self.low), _known(self.high)
+        if low is None and high is None:
+            return "–"
+        if high is None:
+            return f"≥ {show(low, kind)}"
+        return f"≤ {show(high, kind)}" if low is None else f"{show(low, kind)} to {show(high, kind)}"
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+Cell: TypeAlias = "str | float | int | Range | None"
+
+
+def show(value: Cell, kind: str) -> str:
+    """
+    A cell as people read it.
+
+    Parameters
+    ----------
+    value : str, float, int, Range or None
+        What it holds.
+    kind : str
+        The kind of its column.
+
+    Returns
+    -------
+    str
+        A dash where nothing is known.
+
+    Examples
+    --------
+    >>> show(0.0001, "pvalue"), show(1234567, "count"), show(None, "number"), show(float("inf"), "number")
+    ('< 0.001', '1,234,567', '–', '∞')
+    """
+    if isinstance(value, Range):
+        return value.shown(kind)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, str) or kind == "text":
+        return str(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return KINDS[kind](value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """
+    A column of a table.
+
+    Attributes
+    ----------
+    key : str
+        Its name in JSON and CSV.
+    title : str
+        Its heading.
+    kind : str
+        "text", or how its numbers (or ranges of numbers) are shown, in `KINDS`.
+    """
+
+    key: str
+    title: str
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """
+    Rows of named columns.
+
+    Attributes
+    ----------
+    key : str
+        Its name in JSON; unique within a report.
+    title : str
+        Its caption.
+    columns : tuple of Column
+        The columns.
+    rows : tuple of tuples
+        Cells, in the order of the columns.
+    note : str
+        What stands below it.
+    """
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def shown(self) -> list[list[str]]:
+        """
+        The cells as text.
+
+        Returns
+        -------
+        list of list of str
+            Row by row.
+        """
+        return [[show(cell, c.kind) for cell, c in zip(row, self.columns, strict=True)] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """
+    A picture, in words and numbers too.
+
+    Attributes
+    ----------
+    key : str
+        Its name; unique within a report.
+    title : str
+        Its caption.
+    description : str
+        What it shows for this model, for those who cannot see it.
+    draw : callable
+        Draws it on a new matplotlib figure, and returns that.
+    data : Table
+        The numbers behind it.
+    """
+
+    key: str
+    title: str
+    description: str
+    draw: Callable[[], Any] = field(repr=False, compare=False)
+    data: Table
+
+
+@dataclass(frozen=True)
+class Notice:
+    """
+    A sentence that must not be missed, or one that explains.
+
+    Attributes
+    ----------
+    kind : str
+        "action" for what to do, "warning" for what may be wrong, "note" for how it was done.
+    text : str
+        The sentence.
+    """
+
+    kind: str
+    text: str
+
+
+Block: TypeAlias = "Table | Figure | Notice"
+
+
+@dataclass(frozen=True)
+class Section:
+    """
+    A part of a report.
+
+    Attributes
+    ----------
+    key : str
+        Its name, in `SECTIONS`.
+    title : str
+        Its heading.
+    meaning : str
+        One sentence that says what it means for this model.
+    blocks : tuple
+        Notices, tables and figures, in order.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def tables(self) -> Iterator[Table]:
+        """Tables, and those behind figures."""
+        for block in self.blocks:
+            if isinstance(block, Table):
+                yield block
+            elif isinstance(block, Figure):
+                yield block.data
+
+    @property
+    def notices(self) -> Iterator[Notice]:
+        """Sentences of their own."""
+        return (block for block in self.blocks if isinstance(block, Notice))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """
+    Where the data came from.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file, or "memory".
+    sha256 : str
+        Hash of the file, or of the arrays.
+    details : mapping
+        How it was read: rows, rows dropped, columns used.
+    """
+
+    name: str = "memory"
+    sha256: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
