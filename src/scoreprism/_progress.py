@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 #: Seconds of silence.
 PATIENCE = 2.0
+_HIDDEN = ContextVar("hidden", default=False)
 
 
 def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
@@ -34,7 +37,7 @@ def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
     >>> list(tracked(iter("ab"), 2, "letters"))
     ['a', 'b']
     """
-    if not sys.stderr.isatty():
+    if _HIDDEN.get() or not sys.stderr.isatty():
         yield from items
         return
     start, bar, task = time.monotonic(), None, None
@@ -58,3 +61,31 @@ def _bar() -> Any:
     bar = Progress(console=Console(stderr=True), transient=True)
     bar.start()
     return bar
+
+
+@contextlib.contextmanager
+def hidden(silent: bool = True) -> Iterator[None]:
+    """
+    Within it no bar is shown.
+
+    Parameters
+    ----------
+    silent : bool, default=True
+        False changes nothing.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Examples
+    --------
+    >>> with hidden():
+    ...     list(tracked("ab", 2, "letters"))
+    ['a', 'b']
+    """
+    token = _HIDDEN.set(silent or _HIDDEN.get())
+    try:
+        yield
+    finally:
+        _HIDDEN.reset(token)

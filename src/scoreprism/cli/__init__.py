@@ -2,88 +2,79 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from scoreprism.cli._process import open_pipe, run
 
-    from scoreprism.decomposition import Decomposition
+__all__ = ["COMMANDS", "main"]
 
-__all__ = ["main"]
+#: Every command: the module that holds it, and what it does. Nothing is loaded for ``--help`` but click.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "report": ("_reports", "Write a report that can be handed over."),
+    "diagnose": ("_reports", "Print what is wrong with a score, and what to do about it."),
+    "compare": ("_reports", "Compare several scores of the same rows, term by term."),
+    "test": ("_tests", "Test calibration and, with features, grouping."),
+    "recalibrate": ("_maps", "Fit a recalibration map and keep it in a file."),
+    "apply": ("_maps", "Add recalibrated scores to a file."),
+    "export": ("_maps", "Write a recalibration map as SQL or as a table."),
+    "losses": ("_lists", "List the losses that can be named."),
+    "calibrators": ("_lists", "List the recalibration maps that can be named."),
+    "demo": ("_demo", "Decompose a bundled example."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """A group that loads a command when it is called, and ends as `run` says."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"scoreprism.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Choose one of {', '.join(COMMANDS)}."
+            raise click.UsageError(f"there is no command {args[0]!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with open_pipe():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with open_pipe():
+            return super().invoke(ctx)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        if not standalone_mode:
+            return super().main(args, *rest, standalone_mode=False, **extra)
+        return run(lambda: super(_Commands, self).main(args, *rest, standalone_mode=False, **extra))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="scoreprism", message="scoreprism %(version)s")
-def main() -> None:
-    """Split a classifier's loss into what recalibration, a better model, or only better data can fix."""
+@click.option("--debug", is_flag=True, envvar="SCOREPRISM_DEBUG", help="Show where an unexpected error came from.")
+def main(debug: bool) -> None:
+    """
+    Split a classifier's loss into what recalibration, a better model, or only better data can fix.
 
-
-@main.command()
-@click.option(
-    "--loss",
-    "losses",
-    multiple=True,
-    default=("brier", "log"),
-    show_default=True,
-    help="A loss by name; may be given several times. See `scoreprism losses`.",
-)
-def demo(losses: tuple[str, ...]) -> None:
-    """Decompose a bundled example exactly and print the table."""
-    from scoreprism.datasets import german_credit_population
-    from scoreprism.exceptions import ScoreprismError
-
-    population = german_credit_population()
-    try:
-        tables = [_table(population.decompose(name)) for name in losses]
-    except ScoreprismError as error:
-        raise click.UsageError(str(error)) from error
-    _show(population.story, *tables, f"Data: {population.attribution}")
-
-
-@main.command("losses")
-def list_losses() -> None:
-    """List the losses that can be named, with their formulas."""
-    from scoreprism.losses import LOSSES, get_loss
-
-    for name in LOSSES:
-        loss = get_loss(name)
-        click.echo(f"{loss!s:28}  {loss.formula(2)}")
-
-
-def _show(*parts: str | Table) -> None:
-    """Print texts and tables: no trailing blanks, and no crash on a terminal that cannot write a sign."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part, markup=False)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    lines = [line.rstrip() for line in captured.get().splitlines()]
-    click.echo("\n".join(lines).encode(encoding, errors="replace").decode(encoding))
-
-
-def _table(result: Decomposition) -> Table:
-    """A decomposition as a rich table, with what reduces each term."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from scoreprism.decomposition._advice import meaning
-
-    table = Table(
-        title=Text(f"{result.loss} loss, {result.loss.formula(result.n_classes)}"),
-        box=SIMPLE_HEAD,
-        title_justify="left",
-        show_footer=True,
-    )
-    table.add_column("term", footer="total")
-    table.add_column("loss", justify="right", footer=f"{result.risk:.6f}")
-    table.add_column("share", justify="right", footer="100.0 %")
-    table.add_column("what reduces it")
-    for name, value in result.terms.items():
-        table.add_row(Text(name), f"{value:.6f}", f"{100 * value / result.risk:.1f} %", meaning(name))
-    return table
+    Results go to stdout, everything else to stderr. Exit codes: 0 done; 1 a gate failed; 2 a wrong call or data that
+    cannot be used; 70 an error of scoreprism itself; 130 interrupted.
+    """

@@ -29,6 +29,12 @@ SECTIONS = {
     "method": "Method and data",
 }
 
+#: How a report is written, by the ending of the file's name.
+WAYS = {".html": "to_html", ".json": "to_json", ".md": "to_markdown", ".csv": "to_csv", ".txt": "to_text"}
+
+#: What a report may be: a whole one, or the answer of a command.
+KINDS = ("report", "diagnosis", "comparison", "tests", "recalibration", "losses", "calibrators")
+
 
 @dataclass(frozen=True, eq=False)
 class ModelResult:
@@ -76,6 +82,8 @@ class Report:
         Seed, confidence level, losses and other choices.
     versions : mapping
         Versions of what computed it.
+    kind : str
+        What it is, in `KINDS`; said in JSON.
     """
 
     title: str
@@ -85,6 +93,7 @@ class Report:
     origin: Origin
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
+    kind: str = "report"
 
     def __getitem__(self, key: str) -> Section:
         present = {section.key: section for section in self.sections}
@@ -194,11 +203,7 @@ class Report:
         from scoreprism._files import write_text
 
         target = Path(path)
-        ways = {".html": "to_html", ".json": "to_json", ".md": "to_markdown", ".csv": "to_csv", ".txt": "to_text"}
-        if target.suffix.lower() not in ways:
-            rule = f"the name of a report must end in one of {', '.join(ways)}"
-            refuse(rule, repr(target.name), "For example 'report.html'.")
-        return write_text(target, getattr(self, ways[target.suffix.lower()]), overwrite=overwrite)
+        return write_text(target, getattr(self, require_ending(target)), overwrite=overwrite)
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -207,3 +212,29 @@ class Report:
         from scoreprism.report._html import render_frame
 
         return render_frame(self)
+
+
+def require_ending(path: str | os.PathLike[str]) -> str:
+    """
+    How a report is written to a file of this name.
+
+    Parameters
+    ----------
+    path : path
+        Its ending counts.
+
+    Returns
+    -------
+    str
+        Name of the method of `Report` that makes the text.
+
+    Examples
+    --------
+    >>> require_ending("report.md")
+    'to_markdown'
+    """
+    name = Path(path).name
+    ending = Path(path).suffix.lower()
+    if ending not in WAYS:
+        refuse(f"the name of a report must end in one of {', '.join(WAYS)}", repr(name), "For example 'report.html'.")
+    return WAYS[ending]

@@ -1,0 +1,85 @@
+"""Small reports: what commands answer that do not make a whole one, so that every format comes from one path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scoreprism.report import Column, Notice, Origin, Report, Section, Table
+from scoreprism.report._model import Cell
+
+
+def answer(
+    kind: str,
+    title: str,
+    headline: str,
+    table: Table,
+    *,
+    notices: Sequence[Notice] = (),
+    origin: Origin | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Report:
+    """
+    A report of one section with one table.
+
+    Parameters
+    ----------
+    kind : str
+        Also the name of the section.
+    title : str
+        Its heading.
+    headline : str
+        What it says, in a sentence.
+    table : Table
+        The numbers.
+    notices : sequence of Notice
+        Sentences below.
+    origin : Origin, optional
+        The file.
+    settings : mapping, optional
+        Seed and other choices.
+
+    Returns
+    -------
+    Report
+        For every format.
+
+    Examples
+    --------
+    >>> answer("losses", "Losses", "One.", make_table("losses", "", {"name": ("loss", "text")}, [("log",)])).kind
+    'losses'
+    """
+    from scoreprism.report._summarize import versions
+
+    section = Section(kind, title, headline, (table, *notices))
+    return Report(title, headline, (section,), {}, origin or Origin(), dict(settings or {}), versions(), kind)
+
+
+def make_table(
+    key: str, title: str, columns: Mapping[str, tuple[str, str]], rows: Sequence[tuple[Cell, ...]], note: str = ""
+) -> Table:
+    """
+    A table.
+
+    Parameters
+    ----------
+    key, title : str
+        Its name and its caption.
+    columns : mapping of str to (str, str)
+        Key → heading and kind.
+    rows : sequence of tuples
+        Cells.
+    note : str
+        What stands below.
+
+    Returns
+    -------
+    Table
+        The same.
+
+    Examples
+    --------
+    >>> make_table("t", "Tests", {"p": ("p", "pvalue")}, [(0.5,)]).shown()
+    [['0.500']]
+    """
+    return Table(key, title, tuple(Column(name, *how) for name, how in columns.items()), tuple(rows), note)

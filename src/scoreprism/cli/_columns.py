@@ -1,0 +1,154 @@
+"""Recalibrated columns beside those of a file, and the file written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from scoreprism._files import write_with
+from scoreprism._validation import listed, refuse
+from scoreprism.cli._output import Voice, emit_bytes
+
+if TYPE_CHECKING:
+    from scoreprism.calibrators import Calibrator
+    from scoreprism.cli._predictions import Predictions
+
+#: Cells that a spreadsheet takes for a formula, unless they are numbers.
+_RUN, _NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?$|^[+-]?[.,][0-9]+([eE][+-]?[0-9]+)?$"
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def recalibrated(
+    map_: Calibrator, data: Predictions, score: str, column: str | None, *, decimal_comma: bool
+) -> pl.DataFrame:
+    """
+    The rows of a file with recalibrated scores beside them.
+
+    Parameters
+    ----------
+    map_ : Calibrator
+        Fitted.
+    data : Predictions
+        One score; all columns in ``table``.
+    score : str
+        How the score was named.
+    column : str or None
+        Name of the new column, or what names of several start with.
+    decimal_comma : bool
+        Whether numbers are written 0,5.
+
+    Returns
+    -------
+    polars.DataFrame
+        All columns, the new ones last.
+    """
+    if map_.kind != "probability":
+        refuse("the map must be one of probabilities", f"kind {map_.kind!r}", "Apply it in Python, with calibrate().")
+    given = next(iter(data.scores.values()))
+    if isinstance(given, pl.DataFrame):
+        labels = [str(label) for label in map_.classes_.tolist()]
+        if sorted(labels) != sorted(given.columns):
+            refuse(f"scores must be those of the classes {listed(labels)}", listed(given.columns), "Correct --score.")
+        law = map_.predict_proba(_named(map_, pl.DataFrame([given.get_column(label) for label in labels])))
+        new = {f"{column or _stem(score)}_{label}": law[:, j] for j, label in enumerate(labels)}
+    else:
+        new = {column or f"{score}_recalibrated": map_.calibrate(given)}
+    there = [name for name in new if name in data.table.columns]
+    if there:
+        refuse("new columns must have new names", f"{listed(map(repr, there))}, which exist", "Give --column NAME.")
+    made = [pl.Series(name, values) for name, values in new.items()]
+    if decimal_comma:
+        made = [pl.Series(s.name, [repr(value).replace(".", ",") for value in s.to_list()]) for s in made]
+    return data.table.with_columns(made)
+
+
+def _stem(score: str) -> str:
+    """What names of several new columns start with."""
+    stem = score.replace("*", "").strip("_") if "," not in score else ""
+    return f"{stem}_recalibrated" if stem else "recalibrated"
+
+
+def _named(map_: Calibrator, frame: pl.DataFrame) -> Any:
+    """Columns under the names the map was fitted with, if it was with any."""
+    names = getattr(map_, "feature_names_in_", None)
+    return frame.to_numpy() if names is None else frame.rename(dict(zip(frame.columns, names.tolist(), strict=True)))
+
+
+def write_frame(
+    frame: pl.DataFrame, target: Path | None, separator: str | None, voice: Voice, *, overwrite: bool
+) -> None:
+    """
+    Write rows, whole or not at all.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Rows.
+    target : Path or None
+        Ends in .csv, .tsv, .txt or .parquet; None is CSV on stdout.
+    separator : str or None
+        What separates columns of text; by the ending of the name by default.
+    voice : Voice
+        Says what was done.
+    overwrite : bool
+        Whether an existing file may be replaced.
+    """
+    ending = ".csv" if target is None else target.suffix.lower()
+    if ending not in (*_SEPARATORS, ".parquet"):
+        refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
+    if ending == ".parquet":
+        write: Callable[[Any], Any] = frame.write_parquet
+    else:
+        safe, count = neutralised(frame)
+        if count:
+            voice.say(f"note: {count} cells that a spreadsheet would run have an apostrophe before them")
+        sign = "\t" if separator in ("\\t", "tab") else separator or _SEPARATORS[ending]
+
+        def write(where: Any = None) -> Any:
+            return safe.write_csv(where, separator=sign)
+
+    try:
+        if target is None:
+            emit_bytes(write())
+        else:
+            voice.say(f"wrote {write_with(target, write, overwrite=overwrite)}")
+    except pl.exceptions.PolarsError as error:
+        refuse("columns must be such that the format can hold them", str(error), "Write to a .parquet file.")
+
+
+def neutralised(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """
+    A frame of which a spreadsheet runs nothing: formulas get an apostrophe.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Any columns; those of text are looked at, and the names.
+
+    Returns
+    -------
+    tuple of polars.DataFrame and int
+        The frame, and how many cells were changed.
+
+    Examples
+    --------
+    >>> neutralised(pl.DataFrame({"a": ["=1+1", "-0.5", "x"]}))[0]["a"].to_list()
+    ["'=1+1", '-0.5', 'x']
+    """
+    columns, count = [], 0
+    for series in frame.get_columns():
+        text = series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series
+        if text.dtype == pl.String:
+            bad = (text.str.contains(_RUN) & ~text.str.contains(_NUMBER)).fill_null(value=False)
+            if bad.any():
+                count += int(bad.sum())
+                text = text.zip_with(~bad, "'" + text)
+        columns.append(text.alias(_safe(series.name)))
+    return pl.DataFrame(columns), count
+
+
+def _safe(name: str) -> str:
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name

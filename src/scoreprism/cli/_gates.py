@@ -1,0 +1,103 @@
+"""Gates: conditions on the results under which a run fails, for the CI of models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from scoreprism.cli._options import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scoreprism.decomposition import Decomposition
+    from scoreprism.report import Report
+
+
+def failures(report: Report, asked: Asked) -> list[str]:
+    """
+    Gates that failed, in words.
+
+    Parameters
+    ----------
+    report : Report
+        Results for each model.
+    asked : Asked
+        With the gates.
+
+    Returns
+    -------
+    list of str
+        Empty if all is well.
+    """
+    given, found = asked.given, []
+    if given["max_reliability"] is not None:
+        for name, model in report.models.items():
+            first = next(iter(model.decompositions.values()))
+            line = _too_unreliable(name, first, given["max_reliability"], given["gate_on"], given["level"])
+            found += [line] if line else []
+    if given["fail_if_miscalibrated"]:
+        tests = {name: model.tests["calibration"].pvalue for name, model in report.models.items()}
+        found += refuted(tests, given["alpha"])
+    return found
+
+
+def _too_unreliable(model: str, found: Decomposition, limit: float, on: str, level: float) -> str | None:
+    what, value = _judged(found, on, level)
+    if value <= limit:
+        return None
+    loss = f"{found.loss!s} loss"
+    if math.isnan(value):
+        return f"{what} of the reliability of {model} ({loss}) is not known"
+    return (
+        f"{what} of the reliability of {model} ({loss}) is {value:.5g}, above --max-reliability {limit:g} "
+        f"by {value - limit:.5g}"
+    )
+
+
+def _judged(found: Decomposition, on: str, level: float) -> tuple[str, float]:
+    """What a limit is compared with; an upper bound that cannot exist is infinite: it rules nothing out."""
+    from scoreprism.exceptions import UnavailableError
+
+    name = found.names[0]
+    if on == "estimate":
+        return "the estimate", found.terms[name]
+    percent = f"{100 * level:g} %"
+    try:
+        if on == "lower":
+            return f"the lower {percent} bound", found.lower_bound(name, level).value
+        return f"the upper {percent} bound", found.upper_bound(name, level).value
+    except UnavailableError:
+        return f"the {on} {percent} bound", -math.inf if on == "lower" else math.inf
+
+
+def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:
+    """
+    Models whose calibration is refuted, in words.
+
+    Parameters
+    ----------
+    pvalues : mapping of str to float
+        Of each model, not adjusted.
+    alpha : float
+        Level over all models.
+
+    Returns
+    -------
+    list of str
+        One for each of them.
+
+    Examples
+    --------
+    >>> refuted({"a": 0.001, "b": 0.4}, 0.05)
+    ['the calibration of a is refuted: p = 0.002 (Holm over 2 models), below --alpha 0.05']
+    """
+    from scoreprism.estimation._segments import holm
+
+    over = f" (Holm over {len(pvalues)} models)" if len(pvalues) > 1 else ""
+    adjusted = zip(pvalues, holm(list(pvalues.values())), strict=True)
+    return [
+        f"the calibration of {name} is refuted: p = {p:.4g}{over}, below --alpha {alpha:g}"
+        for name, p in adjusted
+        if p <= alpha
+    ]

@@ -1,0 +1,163 @@
+"""The commands around recalibration maps: recalibrate, apply, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoreprism.cli._options import FORCE, NUMBERS, QUIET, RANDOM, READING, SHOWN, Asked, Command, Option, options
+from scoreprism.cli._options import ROLES as _ROLES
+from scoreprism.cli._output import Voice, emit, emit_bytes, outputs
+from scoreprism.cli._summaries import summarized
+
+if TYPE_CHECKING:
+    from scoreprism.calibrators import Calibrator
+    from scoreprism.cli._predictions import Predictions
+
+#: How names are quoted in SQL.
+_QUOTES = {"double": '"', "backtick": "`"}
+
+
+@click.command(
+    cls=Command,
+    example="scoreprism recalibrate credit.csv --target default --score model --method platt --save map.json",
+)
+@click.argument("file")
+@options(
+    _ROLES, READING,
+    click.option("--method", cls=Option, section="Numbers", default="selected", show_default=True, metavar="NAME",
+                 help="The map; see `scoreprism calibrators`. The default chooses one by cross-validation."),
+    NUMBERS, RANDOM,
+    click.option("--save", cls=Option, section="Output", metavar="FILE", help="Where the map goes, as JSON."),
+    FORCE, SHOWN,
+)  # fmt: skip
+def recalibrate(file: str, method: str, save: str | None, force: bool, **given: Any) -> None:
+    """
+    Fit a recalibration map on all rows of FILE, and print what it does to rows it has not seen.
+
+    FILE must hold rows that the model was not trained on. The losses that are printed are cross-fitted; the map that is
+    kept is fitted on all rows.
+    """
+    from scoreprism._files import write_text
+    from scoreprism.calibrators import get_calibrator
+
+    chosen = get_calibrator(method).name
+    targets = outputs((save,) if save else (), force=force)
+    voice = Voice(given["quiet"])
+    found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(chosen,))
+    map_ = next(iter(found.models.values())).map
+    assert map_ is not None  # noqa: S101 - the section makes one
+    for target in targets:
+        voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
+    if not targets:
+        voice.say("note: the map is not kept; give --save map.json to keep it")
+    emit(found, given["form"])
+
+
+def _one_score(data: Predictions) -> list[str]:
+    if len(data.scores) != 1:
+        raise click.UsageError(f"recalibrate takes one score; got {', '.join(data.scores)}. Call it once for each")
+    return ["recalibration"]
+
+
+@click.command(cls=Command, example="scoreprism apply map.json new.csv --score model -o recalibrated.csv")
+@click.argument("calibrator")
+@click.argument("file")
+@options(
+    click.option("--score", "scores", cls=Option, section="Columns", multiple=True, required=True, metavar="COLUMN",
+                 help="The score; 'p_*' or 'p_a,p_b,p_c' for several classes."),
+    click.option("--column", cls=Option, section="Columns", metavar="NAME",
+                 help="Name of the new column; with several classes, what its columns start with. "
+                 "The score's name and _recalibrated by default."),
+    READING,
+    click.option("--output", "-o", cls=Option, section="Output", required=True, metavar="FILE",
+                 help="Where the rows go: .csv, .tsv, .parquet, or - for CSV on stdout."),
+    FORCE, QUIET,
+)  # fmt: skip
+def apply(calibrator: str, file: str, column: str | None, output: str, force: bool, **given: Any) -> None:
+    """
+    Add recalibrated scores to the rows of FILE by the map in CALIBRATOR, which `scoreprism recalibrate` wrote.
+
+    Every other column is written back as it was read.
+    """
+    from scoreprism.cli._columns import recalibrated, write_frame
+
+    map_, voice = _loaded(calibrator), Voice(given["quiet"])
+    if len(given["scores"]) > 1:
+        raise click.UsageError("apply takes one score. Call it once for each, or 'p_a,p_b' for several classes")
+    targets = outputs((output,) if output != "-" else (), force=force)
+    with voice.listening():
+        data = Asked(file, given).read()
+        for note in data.notes:
+            voice.say(f"note: {note}")
+        frame = recalibrated(map_, data, given["scores"][0], column, decimal_comma=given["decimal_comma"])
+        separator = given["delimiter"] or (";" if given["decimal_comma"] else None)
+        write_frame(frame, targets[0] if targets else None, separator, voice, overwrite=force)
+
+
+@click.command(cls=Command, example="scoreprism export map.json --sql --score-column score")
+@click.argument("calibrator")
+@options(
+    click.option("--sql", "way", flag_value="sql", cls=Option, section="What", help="An SQL expression."),
+    click.option("--csv", "way", flag_value="csv", cls=Option, section="What", help="A table of scores and values."),
+    click.option("--score-column", cls=Option, section="What", default="score", show_default=True, metavar="NAME",
+                 help="Column of the score; a dot separates a table from its column."),
+    click.option("--quote", cls=Option, section="What", type=click.Choice(tuple(_QUOTES)), default="double",
+                 show_default=True, help="What quotes names in SQL: backticks in Spark, BigQuery, MySQL."),
+    click.option("--points", cls=Option, section="What", type=click.IntRange(min=2), default=1001, show_default=True,
+                 help="Rows of the table."),
+    click.option("--output", "-o", cls=Option, section="Output", metavar="FILE", help="Where it goes; stdout "
+                 "by default."),
+    FORCE, QUIET,
+)  # fmt: skip
+def export(
+    calibrator: str, way: str | None, score_column: str, quote: str, points: int, output: str | None, force: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """
+    Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in.
+    """
+    from scoreprism._files import write_text
+
+    if way is None:
+        raise click.UsageError("say what to write: --sql or --csv")
+    map_ = _loaded(calibrator)
+    targets = outputs((output,) if output else (), force=force)
+    text = map_.to_sql(score_column, quote=_QUOTES[quote]) if way == "sql" else _grid(map_, score_column, points)
+    text = text if text.endswith("\n") else f"{text}\n"
+    if targets:
+        Voice(quiet).say(f"wrote {write_text(targets[0], lambda: text, overwrite=force)}")
+    else:
+        emit_bytes(text)
+
+
+def _loaded(path: str) -> Calibrator:
+    """A map from its file."""
+    from scoreprism._validation import refuse
+    from scoreprism.calibrators import from_json
+
+    try:
+        text = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        refuse("CALIBRATOR must be a file that can be read", f"{path!r} ({reason})", "Correct its name.")
+    return from_json(text)  # type: ignore[arg-type]
+
+
+def _grid(map_: Calibrator, name: str, points: int) -> str:
+    """Scores from 0 to 1 and what they become."""
+    import numpy as np
+
+    from scoreprism._validation import refuse
+    from scoreprism.cli._answers import make_table
+    from scoreprism.report._tables import csv_text
+
+    if len(map_.classes_) > 2 or map_.n_features_in_ > 2 or map_.kind != "probability":
+        found = f"{map_.n_features_in_} columns of kind {map_.kind!r} and {len(map_.classes_)} classes"
+        refuse("--csv must get a map of one probability", found, "Use `scoreprism apply`, or the map in Python.")
+    grid = np.linspace(0.0, 1.0, points)
+    rows = list(zip(grid.tolist(), map_.calibrate(grid).tolist(), strict=True))
+    columns = {name: (name, "number"), f"{name}_recalibrated": ("", "number")}
+    return csv_text(make_table("grid", "", columns, rows))

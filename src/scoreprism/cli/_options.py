@@ -1,0 +1,321 @@
+"""The options that commands share, in one place, and what becomes of them. Nothing but click is loaded here."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from scoreprism.cli._predictions import Predictions
+    from scoreprism.losses import ProperLoss
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+FORMATS = ("table", "json", "csv", "md")
+
+
+class Option(click.Option):
+    """An option that stands under a heading of its own in the help."""
+
+    def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.section = section
+
+
+class Command(click.Command):
+    """A command whose help lists options under headings, and ends with an example."""
+
+    def __init__(self, *args: Any, example: str = "", **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.example = example
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """
+        Write the example, on one line that can be copied.
+
+        Parameters
+        ----------
+        ctx : click.Context
+            Of the command.
+        formatter : click.HelpFormatter
+            Where it is written.
+        """
+        if self.example:
+            formatter.write(f"\nExample:\n  {self.example}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """
+        Write the options, heading by heading.
+
+        Parameters
+        ----------
+        ctx : click.Context
+            Of the command.
+        formatter : click.HelpFormatter
+            Where they are written.
+        """
+        sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                sections[getattr(parameter, "section", "Options")].append(record)
+        sections["Options"] = sections.pop("Options", [])  # the help itself, last
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def _option(section: str, *names: str, **extra: Any) -> Decorator[Any]:
+    return click.option(*names, cls=Option, section=section, **extra)
+
+
+def _several(section: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> tuple[Decorator[Any], ...]:
+    return tuple(_option(section, *names, **extra) for names, extra in options)
+
+
+#: Which columns mean what.
+ROLES = _several(
+    "Columns",
+    (("--target",), {"metavar": "COLUMN", "help": "The outcomes."}),
+    (("--score", "scores"), {"multiple": True, "metavar": "COLUMN", "help": "Probabilities of the event; give it once "
+      "per model. Several classes are one model: 'p_*' or 'p_a,p_b,p_c'."}),
+    (("--pos-label",), {"metavar": "LABEL", "help": "The outcome that scores speak of, unless outcomes are 0 and 1."}),
+    (("--features",), {"multiple": True, "metavar": "A,B,C", "help": "Features, for the grouping term."}),
+    (("--all-features",), {"is_flag": True, "help": "Every column without another role is a feature."}),
+    (("--reference",), {"metavar": "COLUMN", "help": "P(event | features), where it is known."}),
+    (("--latent",), {"metavar": "COLUMN", "help": "P(event | latent state), where it is known."}),
+    (("--group", "groups"), {"multiple": True, "metavar": "COLUMN", "help": "Segments to look at one by one."}),
+    (("--time",), {"metavar": "COLUMN", "help": "Dates or periods."}),
+    (("--weight",), {"metavar": "COLUMN", "help": "Weights of rows."}),
+)  # fmt: skip
+
+#: How the file is read.
+READING = _several(
+    "Reading",
+    (("--delimiter",), {"metavar": "SIGN", "help": "What separates columns; found out by default."}),
+    (("--decimal-comma",), {"is_flag": True, "help": "Numbers are written 0,5."}),
+    (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
+    (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
+    (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
+    (("--time-format",), {"metavar": "FORMAT", "help": "How times are written, for example %d.%m.%Y."}),
+    (("--max-gigabytes",), {"type": click.FloatRange(min=0.0, min_open=True), "default": 8.0, "show_default": True,
+      "metavar": "GB", "help": "Largest size of the data in memory."}),
+)  # fmt: skip
+
+LOSS = _option(
+    "Numbers",
+    "--loss",
+    "losses",
+    multiple=True,
+    default=("log", "brier"),
+    show_default="log and brier",
+    metavar="NAME",
+    help="A loss; give it several times for several. Parameters as in tsallis:alpha=1.5. See `scoreprism losses`.",
+)
+
+#: How numbers are made.
+NUMBERS = (
+    LOSS,
+    *_several(
+        "Numbers",
+        (("--clip",), {"type": float, "metavar": "DISTANCE", "help": "Keep scores this far from 0 and 1."}),
+        (
+            ("--level",),
+            {"type": float, "default": 0.95, "show_default": True, "metavar": "SHARE", "help": "Confidence level."},
+        ),
+    ),
+)
+RANDOM = _several(
+    "Numbers",
+    (
+        ("--seed",),
+        {
+            "type": click.IntRange(min=0),
+            "default": 0,
+            "show_default": True,
+            "metavar": "N",
+            "help": "Seed; said on stderr.",
+        },
+    ),
+    (("--jobs",), {"type": int, "metavar": "N", "help": "Processes; results do not depend on it."}),
+)
+
+#: What is printed.
+QUIET = _option("Output", "--quiet", "-q", is_flag=True, help="Nothing on stderr but errors.")
+FORCE = _option("Output", "--force", is_flag=True, help="Replace files that exist.")
+FORMAT = _option(
+    "Output",
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="What stdout gets.",
+)
+SHOWN = (FORMAT, QUIET)
+
+#: What makes a run fail.
+MISCALIBRATED = _several(
+    "Gates",
+    (("--fail-if-miscalibrated",), {"is_flag": True, "help": "Exit 1 if a test refutes calibration."}),
+    (("--alpha",), {"type": click.FloatRange(0.0, 1.0, min_open=True, max_open=True), "default": 0.05,
+      "metavar": "SHARE", "show_default": True, "help": "Its level, over all models together (Holm)."}),
+)  # fmt: skip
+GATES = (
+    *_several(
+        "Gates",
+        (("--max-reliability",), {"type": click.FloatRange(min=0.0), "metavar": "LOSS",
+          "help": "Exit 1 if the reliability term of a model, by the first loss, is larger."}),
+        (("--gate-on",), {"type": click.Choice(("estimate", "lower", "upper")), "default": "estimate",
+          "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --level. "
+          "lower: fail only where the excess is shown; upper: fail unless it is ruled out."}),
+    ),
+    *MISCALIBRATED,
+)  # fmt: skip
+
+
+def options(*groups: Sequence[Decorator[Any]] | Decorator[Any]) -> Decorator[Any]:
+    """
+    A decorator that adds options in the order they are given.
+
+    Parameters
+    ----------
+    *groups : decorators, or sequences of decorators
+        What `click.option` makes.
+
+    Returns
+    -------
+    callable
+        A decorator.
+    """
+    flat = [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]  # type: ignore[union-attr]
+
+    def decorate(command: Any) -> Any:
+        for one in reversed(flat):
+            command = one(command)
+        return command
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Asked:
+    """
+    What a command that reads predictions was asked for.
+
+    Attributes
+    ----------
+    source : str
+        Path of the file, or "-".
+    given : mapping
+        Options by name, as click parsed them.
+    """
+
+    source: str
+    given: Mapping[str, Any]
+
+    def read(self) -> Predictions:
+        """
+        The file, its columns in their roles.
+
+        Returns
+        -------
+        Predictions
+            Parsed.
+        """
+        from scoreprism.cli._reading import Reading, Roles, read_predictions
+
+        given = self.given
+        features = split_names(given.get("features", ()))
+        if features and given.get("all_features"):
+            raise click.UsageError("--features and --all-features exclude one another: give one of them")
+        roles = Roles(
+            target=given.get("target"),
+            scores=tuple(given.get("scores", ())),
+            features=features or None,
+            all_features=given.get("all_features", False),
+            reference=given.get("reference"),
+            latent=given.get("latent"),
+            groups=tuple(given.get("groups", ())),
+            time=given.get("time"),
+            weight=given.get("weight"),
+            pos_label=given.get("pos_label"),
+        )
+        asked = {name: given[name] for name in Reading.__dataclass_fields__ if given.get(name) is not None}
+        if asked.get("delimiter") in ("\\t", "tab"):  # few shells make it easy to type one
+            asked["delimiter"] = "\t"
+        reading = Reading(**asked)
+        return read_predictions(self.source, roles, reading)
+
+    def losses(self) -> tuple[ProperLoss, ...]:
+        """
+        The losses that were named.
+
+        Returns
+        -------
+        tuple of ProperLoss
+            In order.
+        """
+        return tuple(parse_loss(text) for text in self.given["losses"])
+
+
+def split_names(texts: Sequence[str]) -> tuple[str, ...]:
+    """
+    Names in lists with commas; a name that holds a comma is put in double quotes.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Lists.
+
+    Returns
+    -------
+    tuple of str
+        Names in order.
+
+    Examples
+    --------
+    >>> split_names(["age,income", '"amount, EUR"'])
+    ('age', 'income', 'amount, EUR')
+    """
+    return tuple(name.strip() for text in texts for line in csv.reader([text]) for name in line if name.strip())
+
+
+def parse_loss(text: str) -> ProperLoss:
+    """
+    A loss as it is written in a call.
+
+    Parameters
+    ----------
+    text : str
+        A name, or a name with parameters.
+
+    Returns
+    -------
+    ProperLoss
+        The loss.
+
+    Examples
+    --------
+    >>> parse_loss("tsallis:alpha=1.5")
+    Tsallis(alpha=1.5)
+    """
+    from scoreprism.losses import get_loss
+
+    name, _, rest = text.partition(":")
+    parameters = {}
+    for part in split_names([rest]):
+        key, _, value = part.partition("=")
+        try:
+            parameters[key.strip()] = float(value)
+        except ValueError:
+            raise click.UsageError(
+                f"parameters of a loss must be numbers; got {part!r}. For example --loss tsallis:alpha=1.5"
+            ) from None
+    return get_loss(name, **parameters)

@@ -1,0 +1,211 @@
+"""What goes where: results on stdout in four formats, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoreprism.cli._process import complain, debugging, legible, one_line
+
+if TYPE_CHECKING:
+    from scoreprism.report import Report
+
+#: Columns of a table that goes to a file or a pipe.
+_WIDTH = 100
+#: Warnings for those who write programs, not for those who read results.
+_FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
+
+
+@dataclass(frozen=True)
+class Voice:
+    """
+    What is said beside the results, on stderr.
+
+    Attributes
+    ----------
+    quiet : bool
+        Whether nothing is said but errors.
+
+    Examples
+    --------
+    >>> Voice(quiet=True).say("seed 0")
+    """
+
+    quiet: bool = False
+
+    def say(self, text: str) -> None:
+        """
+        Print a line, unless quiet.
+
+        Parameters
+        ----------
+        text : str
+            The line.
+        """
+        if not self.quiet:
+            click.echo(legible(one_line(text), sys.stderr), err=True)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Say warnings in one line each, once, as they come; silent ones keep the bars of long work away too."""
+        from scoreprism._progress import hidden
+
+        said: set[str] = set()
+
+        def said_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            text = one_line(str(message))
+            if text not in said and (debugging() or not issubclass(category, _FOR_DEVELOPERS)):
+                said.add(text)
+                self.say(f"warning: {text}")
+
+        with warnings.catch_warnings(), hidden(self.quiet):
+            warnings.simplefilter("always")
+            warnings.showwarning = said_once
+            yield
+
+
+def emit(report: Report, form: str) -> None:
+    """
+    Print a report.
+
+    Parameters
+    ----------
+    report : Report
+        Results.
+    form : {"table", "json", "csv", "md"}
+        How.
+    """
+    if form == "table":
+        from scoreprism.report._terminal import renderables
+
+        show(renderables(report))
+        return
+    makers = {"json": report.to_json, "csv": lambda: csv_of(report), "md": report.to_markdown}
+    emit_bytes(makers[form]())
+
+
+def emit_bytes(text: str) -> None:
+    """
+    Print text for machines: UTF-8 and line ends as they are, whatever the terminal's.
+
+    Parameters
+    ----------
+    text : str
+        Ends in a line end, or gets one.
+    """
+    stream = click.get_binary_stream("stdout")
+    sys.stdout.flush()
+    stream.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
+    stream.flush()
+
+
+def csv_of(report: Report) -> str:
+    """
+    The terms of all models as CSV, or the table of an answer that has no terms.
+
+    Parameters
+    ----------
+    report : Report
+        Results.
+
+    Returns
+    -------
+    str
+        One table.
+    """
+    from scoreprism.report._tables import csv_text
+
+    if report.kind in ("report", "diagnosis"):
+        return report.to_csv()
+    return csv_text(next(table for section in report.sections for table in section.tables))
+
+
+def show(parts: Iterable[Any]) -> None:
+    """
+    Print on a terminal: its width, its colours, no trailing blanks, and no crash on a sign it cannot write.
+
+    Parameters
+    ----------
+    parts : iterable of str or rich renderables
+        Markup in texts is not obeyed: they may come from a file.
+    """
+    from rich.console import Console
+
+    free = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    console = Console(highlight=False, width=None if free else _WIDTH)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, markup=False)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    click.echo(legible("\n".join(lines), sys.stdout))
+
+
+def outputs(paths: tuple[str, ...], *, force: bool) -> list[Path]:
+    """
+    Files to write, checked before any work is done.
+
+    Parameters
+    ----------
+    paths : tuple of str
+        Names.
+    force : bool
+        Whether existing files may be replaced.
+
+    Returns
+    -------
+    list of Path
+        The same.
+    """
+    from scoreprism._files import require_writable
+
+    found = [Path(path) for path in paths]
+    if len({path.absolute() for path in found}) < len(found):
+        raise click.UsageError(f"files to write must have different names; got {', '.join(paths)}")
+    for path in found:
+        require_writable(path, overwrite=force)
+    return found
+
+
+def gate_failed(lines: list[str]) -> None:
+    """
+    End with exit code 1 if a gate failed, after everything was printed.
+
+    Parameters
+    ----------
+    lines : list of str
+        One for each failure.
+    """
+    for line in lines:
+        complain(line, "gate failed")
+    if lines:
+        raise click.exceptions.Exit(1)
+
+
+def plain_settings(**settings: Any) -> dict[str, Any]:
+    """
+    Settings that were made; those left alone are left out.
+
+    Parameters
+    ----------
+    **settings : object
+        By name.
+
+    Returns
+    -------
+    dict
+        Without None.
+
+    Examples
+    --------
+    >>> plain_settings(seed=0, clip=None)
+    {'seed': 0}
+    """
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,0 +1,193 @@
+"""How a run ends: exit codes, one-line errors, signals and closed pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import click
+
+#: Exit codes beside 0.
+GATE, USAGE, BUG, INTERRUPTED, PIPE, TERMINATED = 1, 2, 70, 130, 141, 143
+
+
+class Terminated(BaseException):
+    """SIGTERM, as an exception: what was begun is undone on the way out."""
+
+
+def run(command: Callable[[], Any]) -> NoReturn:
+    """
+    Run a command and leave the process.
+
+    Parameters
+    ----------
+    command : callable
+        Returns None, or an exit code.
+    """
+    with _terminable():
+        code = _code(command)
+    sys.exit(code)
+
+
+def _code(command: Callable[[], Any]) -> int:
+    """The exit code of a command; whatever went wrong has been said."""
+    try:
+        code = command()
+    except click.ClickException as error:
+        return _explained(error)
+    except (click.Abort, KeyboardInterrupt):
+        return _said("interrupted", INTERRUPTED)
+    except Terminated:
+        return _said("terminated", TERMINATED)
+    except ClosedPipe:
+        return PIPE
+    except OSError as error:
+        return _said(_words(error), USAGE)
+    except MemoryError:
+        return _said("memory ran out. Pass fewer rows or columns, or use a larger machine.", USAGE)
+    except BaseException as error:  # noqa: BLE001 - nobody shall see a traceback who did not ask for it
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    """Our own refusals in one line; anything else is a bug, and says how to report it."""
+    if isinstance(error, SystemExit):
+        raise error
+    exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then it is none of ours
+    if exceptions is not None and isinstance(error, exceptions.ScoreprismError):
+        return _said(str(error), USAGE)
+    if debugging():
+        import traceback
+
+        traceback.print_exception(error)
+        return BUG
+    return _said(
+        f"unexpected {type(error).__name__}: {error}. This is a bug in scoreprism; please report it with what "
+        "`scoreprism --debug …` prints",
+        BUG,
+    )
+
+
+def debugging() -> bool:
+    """Whether tracebacks were asked for, as an option or in the environment."""
+    return "--debug" in sys.argv[1:2] or os.environ.get("SCOREPRISM_DEBUG", "").lower() in {"1", "true", "yes", "on"}
+
+
+def _explained(error: click.ClickException) -> int:
+    """A wrong call in one line, with the command whose help to read."""
+    context = getattr(error, "ctx", None)
+    text = error.format_message().rstrip()
+    text = text if text.endswith((".", "?", ")")) else f"{text}."
+    if isinstance(error, click.UsageError) and context is not None:
+        text = f"{text} See '{context.command_path} --help'."
+    return _said(text, USAGE)
+
+
+def _words(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def _said(text: str, code: int) -> int:
+    complain(text)
+    return code
+
+
+def complain(text: str, kind: str = "error") -> None:
+    """
+    One line on stderr that ``--quiet`` does not silence.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong.
+    kind : str, default="error"
+        What stands before it.
+    """
+    with contextlib.suppress(OSError):
+        click.echo(legible(f"{kind}: {one_line(text)}", sys.stderr), err=True)
+
+
+def one_line(text: str) -> str:
+    r"""
+    A text on one line, without signs that would move the cursor of a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Any text, also such as came from a file.
+
+    Returns
+    -------
+    str
+        Printable.
+
+    Examples
+    --------
+    >>> one_line("a\n  b\x1b[31m")
+    'a b\\x1b[31m'
+    """
+    joined = " ".join(text.split())
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in joined)
+
+
+def legible(text: str, stream: Any) -> str:
+    """
+    A text that a stream can encode: signs it does not have become question marks.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    stream : text stream
+        Where it goes.
+
+    Returns
+    -------
+    str
+        The same in UTF-8.
+    """
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, errors="replace").decode(encoding)
+
+
+class ClosedPipe(BaseException):
+    """Nobody reads our output any more; not an OSError, of which click would make exit code 1."""
+
+
+@contextlib.contextmanager
+def open_pipe() -> Iterator[None]:
+    """Turn a closed pipe into an exception of its own; the interpreter must not complain of it on its way out."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ClosedPipe from None
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that temporary files go; a second one is not heard meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def unwind(*_: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

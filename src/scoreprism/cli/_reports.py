@@ -1,0 +1,141 @@
+"""The commands that look at predictions as a whole: report, diagnose, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoreprism.cli._gates import failures
+from scoreprism.cli._options import (
+    FORCE,
+    GATES,
+    NUMBERS,
+    RANDOM,
+    READING,
+    ROLES,
+    SHOWN,
+    Asked,
+    Command,
+    Option,
+    options,
+)
+from scoreprism.cli._output import Voice, emit, gate_failed, outputs
+from scoreprism.cli._summaries import summarized
+
+if TYPE_CHECKING:
+    from scoreprism.cli._predictions import Predictions
+    from scoreprism.report import Report
+
+_FILE = click.argument("file")
+_TITLE = click.option("--title", cls=Option, section="Output", help="What stands above it.")
+_ALL = (ROLES, READING, NUMBERS, RANDOM, GATES)
+
+
+@click.command(
+    cls=Command, example="scoreprism report credit.csv --target default --score model --all-features -o report.html"
+)
+@_FILE
+@options(
+    *_ALL,
+    click.option("--output", "-o", "paths", cls=Option, section="Output", multiple=True, metavar="FILE", help="Where "
+                 "the report goes: .html, .json, .md, .csv or .txt; give it several times for several. "
+                 "FILE-report.html by default."),
+    click.option("--save-map", cls=Option, section="Output", metavar="FILE",
+                 help="Keep the best recalibration map as JSON, for `scoreprism apply`."),
+    _TITLE, FORCE, SHOWN,
+)  # fmt: skip
+def report(file: str, paths: tuple[str, ...], save_map: str | None, force: bool, **given: Any) -> None:
+    """
+    Write a report on the scores in FILE that can be handed over, and print its verdict.
+
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
+    """
+    from scoreprism.report._report import require_ending
+
+    voice, wanted = Voice(given["quiet"]), paths or (_beside(file),)
+    for path in wanted:
+        require_ending(path)
+    targets = outputs((*wanted, *((save_map,) if save_map else ())), force=force)
+    asked = Asked(file, given)
+    found = summarized(asked, voice, "report", lambda _: None)
+    if save_map:
+        _save_map(found, targets.pop(), voice, force)
+    for target in targets:
+        voice.say(f"wrote {found.save(target, overwrite=force)}")
+    emit(replace(found, sections=(found["verdict"],)), given["form"])
+    gate_failed(failures(found, asked))
+
+
+@click.command(cls=Command, example="scoreprism diagnose credit.csv --target default --score model")
+@_FILE
+@options(*_ALL, _TITLE, SHOWN)
+def diagnose(file: str, **given: Any) -> None:
+    """
+    Print what is wrong with the scores in FILE, and what to do about it.
+
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
+    """
+    _printed(file, given, "diagnosis", _diagnosis)
+
+
+@click.command(cls=Command, example="scoreprism compare credit.csv --target default --score old --score new")
+@_FILE
+@options(*_ALL, _TITLE, SHOWN)
+def compare(file: str, **given: Any) -> None:
+    """
+    Compare several scores of the same rows, term by term.
+
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
+    """
+    if len(given["scores"]) == 1:
+        raise click.UsageError("compare needs two scores or more; got one. Give --score once for each model")
+    _printed(file, given, "comparison", _comparison)
+
+
+def _printed(file: str, given: dict[str, Any], kind: str, choose: Callable[[Predictions], Any]) -> None:
+    asked = Asked(file, given)
+    found = summarized(asked, Voice(given["quiet"]), kind, choose)
+    emit(found, given["form"])
+    gate_failed(failures(found, asked))
+
+
+def _diagnosis(data: Predictions) -> list[str]:
+    """What fits on a screen, as far as the file has it."""
+    there = {
+        "verdict": True,
+        "calibration": True,
+        "grouping": data.X is not None or data.reference is not None,
+        "segments": bool(data.segments) or data.time is not None,
+        "models": len(data.scores) > 1,
+    }
+    return [section for section, present in there.items() if present]
+
+
+def _comparison(data: Predictions) -> list[str]:
+    if len(data.scores) < 2:
+        raise click.UsageError(
+            f"compare needs two scores or more; found {', '.join(data.scores)}. Give --score once for each model"
+        )
+    return ["models"]
+
+
+def _beside(file: str) -> str:
+    """Name of a report, in the working folder."""
+    stem = "predictions" if file == "-" else Path(file).name.partition(".")[0]
+    return f"{stem or 'predictions'}-report.html"
+
+
+def _save_map(found: Report, target: Path, voice: Voice, force: bool) -> None:
+    from scoreprism._files import write_text
+    from scoreprism._validation import refuse
+
+    if len(found.models) > 1:
+        refuse("--save-map must go with one score", f"{len(found.models)}", "Use `scoreprism recalibrate` for each.")
+    map_ = next(iter(found.models.values())).map
+    if map_ is None:
+        refuse("--save-map must find a map", "none", "Use `scoreprism recalibrate`.")
+    voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")

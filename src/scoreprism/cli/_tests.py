@@ -1,0 +1,101 @@
+"""The command that tests: is the score calibrated, and do the features know more than it does?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoreprism.cli._gates import refuted
+from scoreprism.cli._options import MISCALIBRATED, RANDOM, READING, ROLES, SHOWN, Asked, Command, Option, options
+from scoreprism.cli._output import Voice, emit, gate_failed
+
+if TYPE_CHECKING:
+    from scoreprism.cli._predictions import Predictions
+    from scoreprism.report import Report
+
+
+@click.command(cls=Command, example="scoreprism test credit.csv --target default --score model --features age,amount")
+@click.argument("file")
+@options(
+    ROLES, READING,
+    click.option("--method", cls=Option, section="Numbers", default="min-p", show_default=True, metavar="NAME",
+                 help="The test of calibration: min-p, kuiper, bins, lr-platt, lr-spline, corp, spiegelhalter, "
+                 "hosmer-lemeshow; for several classes also score-temperature, score-vector, score-polynomial, "
+                 "top-label."),
+    click.option("--grouping-method", cls=Option, section="Numbers", default="projected-covariance",
+                 show_default=True, metavar="NAME", help="The test of grouping: projected-covariance or bootstrap."),
+    click.option("--resamples", cls=Option, section="Numbers", type=click.IntRange(min=1), default=999,
+                 show_default=True, help="Draws of tests that draw outcomes from the scores."),
+    RANDOM, MISCALIBRATED, SHOWN,
+)  # fmt: skip
+def test(file: str, **given: Any) -> None:
+    """
+    Test whether the scores in FILE are calibrated and, with features, whether they lose information.
+
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. P-values are also given after Holm's correction over
+    the models.
+    """
+    from scoreprism._validation import parse_choice
+    from scoreprism.inference import CALIBRATION_TESTS
+
+    parse_choice(given["method"], CALIBRATION_TESTS, "--method")
+    voice = Voice(given["quiet"])
+    with voice.listening():
+        data = Asked(file, given).read()
+        for note in data.notes:
+            voice.say(f"note: {note}")
+        voice.say(f"seed: {given['seed']}")
+        results = _run(data, given)
+    emit(_answer(data, results, given), given["form"])
+    if given["fail_if_miscalibrated"]:
+        gate_failed(refuted({name: found.pvalue for name, found in results["calibration"].items()}, given["alpha"]))
+
+
+def _run(data: Predictions, given: dict[str, Any]) -> Any:
+    """Tests by what they are about and by model."""
+    from scoreprism.inference import calibration_test, grouping_test
+
+    shared = {"sample_weight": data.weight, "pos_label": data.pos_label, "random_state": given["seed"]}
+    shared |= {"n_jobs": given["jobs"]}
+    y: Any = data.y
+    how = {"method": given["method"], "n_resamples": given["resamples"]}
+    found = {"calibration": {name: calibration_test(y, p, **how, **shared) for name, p in data.scores.items()}}
+    if data.X is not None:
+        X, method = data.X, given["grouping_method"]
+        found["grouping"] = {name: grouping_test(y, p, X, method=method, **shared) for name, p in data.scores.items()}
+    return found
+
+
+def _answer(data: Predictions, results: Any, given: dict[str, Any]) -> Report:
+    from scoreprism.cli._answers import answer, make_table
+    from scoreprism.cli._output import plain_settings
+    from scoreprism.estimation._segments import holm
+    from scoreprism.report import Notice
+
+    rows: list[tuple[Any, ...]] = []
+    for about, tests in results.items():
+        adjusted = holm([found.pvalue for found in tests.values()])
+        for (name, found), p in zip(tests.items(), adjusted, strict=True):
+            rows.append((name, about, found.method, found.statistic, found.pvalue, p, found.n, found.n_resamples))
+    columns = {
+        "model": ("model", "text"), "about": ("test of", "text"), "method": ("method", "text"),
+        "statistic": ("statistic", "short"), "pvalue": ("p", "pvalue"), "pvalue_holm": ("p, Holm", "pvalue"),
+        "n": ("rows", "count"), "n_resamples": ("draws", "count"),
+    }  # fmt: skip
+    note = "A small p speaks against the hypothesis; a large one does not show that it holds."
+    table = make_table("tests", "Tests", columns, rows, note)
+    hypotheses = dict.fromkeys(found.hypothesis for tests in results.values() for found in tests.values())
+    said = dict.fromkeys(f"{name}: {n}" for tests in results.values() for name, f in tests.items() for n in f.notes)
+    notices = [Notice("note", f"Hypothesis: {text}.") for text in hypotheses] + [Notice("warning", n) for n in said]
+    settings = plain_settings(seed=given["seed"], method=given["method"], n_resamples=given["resamples"])
+    headline = _headline(rows, given["alpha"])
+    return answer("tests", "Tests", headline, table, notices=notices, origin=data.origin, settings=settings)
+
+
+def _headline(rows: list[tuple[Any, ...]], alpha: float) -> str:
+    """Which hypotheses fall at a level, over all models."""
+    words = {"calibration": "is not calibrated", "grouping": "loses information that is in the features"}
+    found = [f"{name} {words[about]}" for name, about, *_, p, _n, _draws in rows if p <= alpha]
+    at = f"at the level {alpha:g}"
+    return f"Shown {at}: {'; '.join(found)}." if found else f"Nothing is shown {at}."
