@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -62,10 +61,12 @@ class _Commands(click.Group):
         with open_pipe():
             return super().invoke(ctx)
 
-    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        if not standalone_mode:
-            return super().main(args, *rest, standalone_mode=False, **extra)
-        return run(lambda: super(_Commands, self).main(args, *rest, standalone_mode=False, **extra))
+    def main(self, *args: Any, **extra: Any) -> Any:
+        standalone = extra.pop("standalone_mode", True)
+        called: Any = super().main  # whose overloads are about standalone_mode
+        if not standalone:
+            return called(*args, standalone_mode=False, **extra)
+        return run(lambda: called(*args, standalone_mode=False, **extra))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,20 +98,20 @@ def write_frame(
     ending = ".csv" if target is None else target.suffix.lower()
     if ending not in (*_SEPARATORS, ".parquet"):
         refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
-    if ending == ".parquet":
-        write: Callable[[Any], Any] = frame.write_parquet
-    else:
-        safe, count = neutralised(frame)
-        if count:
-            voice.say(f"note: {count} cells that a spreadsheet would run have an apostrophe before them")
-        sign = "\t" if separator in ("\\t", "tab") else separator or _SEPARATORS[ending]
+    safe, count = (frame, 0) if ending == ".parquet" else neutralised(frame)
+    if count:
+        voice.say(f"note: {count} cells that a spreadsheet would run have an apostrophe before them")
+    sign = "\t" if separator in ("\\t", "tab") else separator or _SEPARATORS.get(ending, ",")
 
-        def write(where: Any = None) -> Any:
-            return safe.write_csv(where, separator=sign)
+    def write(where: Path) -> None:
+        if ending == ".parquet":
+            safe.write_parquet(where)
+        else:
+            safe.write_csv(where, separator=sign)
 
     try:
         if target is None:
-            emit_bytes(write())
+            emit_bytes(safe.write_csv(separator=sign))
         else:
             voice.say(f"wrote {write_with(target, write, overwrite=overwrite)}")
     except pl.exceptions.PolarsError as error:

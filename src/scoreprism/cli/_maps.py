@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._options import FORCE, NUMBERS, QUIET, RANDOM, READING, SHOWN, Asked, Command, Option, options
+from scoreprism.cli._options import FORCE, NUMBERS, QUIET, RANDOM, READING, SHOWN, TEXT, Asked, Command, Option, options
 from scoreprism.cli._options import ROLES as _ROLES
 from scoreprism.cli._output import Voice, emit, emit_bytes, outputs
 from scoreprism.cli._summaries import summarized
@@ -22,7 +22,7 @@ _QUOTES = {"double": '"', "backtick": "`"}
 
 @click.command(
     cls=Command,
-    example="scoreprism recalibrate credit.csv --target default --score model --method platt --save map.json",
+    example="scoreprism recalibrate credit.csv --target default --score model --save map.json",
 )
 @click.argument("file")
 @options(
@@ -71,7 +71,7 @@ def _one_score(data: Predictions) -> list[str]:
     click.option("--column", cls=Option, section="Columns", metavar="NAME",
                  help="Name of the new column; with several classes, what its columns start with. "
                  "The score's name and _recalibrated by default."),
-    READING,
+    TEXT,
     click.option("--output", "-o", cls=Option, section="Output", required=True, metavar="FILE",
                  help="Where the rows go: .csv, .tsv, .parquet, or - for CSV on stdout."),
     FORCE, QUIET,
@@ -116,9 +116,7 @@ def export(
     calibrator: str, way: str | None, score_column: str, quote: str, points: int, output: str | None, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
-    """
-    Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in.
-    """
+    """Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in."""
     from scoreprism._files import write_text
 
     if way is None:

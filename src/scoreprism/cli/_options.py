@@ -108,6 +108,9 @@ READING = _several(
       "metavar": "GB", "help": "Largest size of the data in memory."}),
 )  # fmt: skip
 
+#: The part of it that goes for rows without outcomes.
+TEXT = (*READING[:4], READING[-1])
+
 LOSS = _option(
     "Numbers",
     "--loss",
@@ -127,10 +130,11 @@ NUMBERS = (
         (("--clip",), {"type": float, "metavar": "DISTANCE", "help": "Keep scores this far from 0 and 1."}),
         (
             ("--level",),
-            {"type": float, "default": 0.95, "show_default": True, "metavar": "SHARE", "help": "Confidence level."},
+            {"type": float, "default": 0.95, "show_default": True, "metavar": "SHARE",
+          "help": "Confidence level."},
         ),
     ),
-)
+)  # fmt: skip
 RANDOM = _several(
     "Numbers",
     (
@@ -194,7 +198,7 @@ def options(*groups: Sequence[Decorator[Any]] | Decorator[Any]) -> Decorator[Any
     callable
         A decorator.
     """
-    flat = [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]  # type: ignore[union-attr]
+    flat = [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]
 
     def decorate(command: Any) -> Any:
         for one in reversed(flat):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,8 +88,8 @@ def emit(report: Report, form: str) -> None:
 
         show(renderables(report))
         return
-    makers = {"json": report.to_json, "csv": lambda: csv_of(report), "md": report.to_markdown}
-    emit_bytes(makers[form]())
+    makers: dict[str, Callable[[], str]] = {"json": report.to_json, "md": report.to_markdown}
+    emit_bytes(csv_of(report) if form == "csv" else makers[form]())
 
 
 def emit_bytes(text: str) -> None:

@@ -35,9 +35,7 @@ _TITLE = click.option("--title", cls=Option, section="Output", help="What stands
 _ALL = (ROLES, READING, NUMBERS, RANDOM, GATES)
 
 
-@click.command(
-    cls=Command, example="scoreprism report credit.csv --target default --score model --all-features -o report.html"
-)
+@click.command(cls=Command, example="scoreprism report credit.csv --target default --score model -o report.html")
 @_FILE
 @options(
     *_ALL,
