@@ -49,7 +49,7 @@ def answer(
     >>> answer("losses", "Losses", "One.", make_table("losses", "", {"name": ("loss", "text")}, [("log",)])).kind
     'losses'
     """
-    from scoreprism.report._summarize import versions
+    from scoreprism.report._method import versions
 
     section = Section(kind, title, headline, (table, *notices))
     return Report(title, headline, (section,), {}, origin or Origin(), dict(settings or {}), versions(), kind)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scoreprism.cli._options import Command
-from scoreprism.cli._output import show
+from scoreprism.cli._options import FORCE, Command, options
+from scoreprism.cli._output import Voice, outputs, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,13 +24,36 @@ if TYPE_CHECKING:
     show_default=True,
     help="A loss by name; may be given several times. See `scoreprism losses`.",
 )
-def demo(losses: tuple[str, ...]) -> None:
+@click.option("--save-data", metavar="FILE", help="Write predictions of two credit models, to try commands on.")
+@options(FORCE)
+def demo(losses: tuple[str, ...], save_data: str | None, force: bool) -> None:
     """Decompose a bundled example exactly and print the table."""
+    if save_data:
+        write_example(save_data, force=force)
+        return
     from scoreprism.datasets import german_credit_population
 
     population = german_credit_population()
     tables = [_table(population.decompose(name)) for name in losses]
     show([population.story, *tables, f"Data: {population.attribution}"])
+
+
+def write_example(path: str, *, force: bool) -> None:
+    """
+    Write the predictions that the documentation uses.
+
+    Parameters
+    ----------
+    path : str
+        Ends in .csv or .parquet.
+    force : bool
+        Whether an existing file may be replaced.
+    """
+    from scoreprism.cli._columns import write_frame
+    from scoreprism.cli._example import example_predictions
+
+    targets = outputs((path,), force=force)
+    write_frame(example_predictions(), targets[0], None, Voice(), overwrite=force)
 
 
 def _table(result: Decomposition) -> Table:
