@@ -91,13 +91,14 @@ def compare(file: str, **given: Any) -> None:
     """
     if len(given["scores"]) == 1:
         raise click.UsageError("compare needs two scores or more; got one. Give --score once for each model")
-    _printed(file, given, "comparison", _comparison)
+    _printed(file, given, "comparison", _comparison if not given["fail_if_miscalibrated"] else _tested_comparison)
 
 
 def _printed(file: str, given: dict[str, Any], kind: str, choose: Callable[[Predictions], Any]) -> None:
     asked = Asked(file, given)
     found = summarized(asked, Voice(given["quiet"]), kind, choose)
-    emit(found, given["form"])
+    shown = tuple(section for section in found.sections if kind != "comparison" or section.key == "models")
+    emit(replace(found, sections=shown), given["form"])
     gate_failed(failures(found, asked))
 
 
@@ -119,6 +120,10 @@ def _comparison(data: Predictions) -> list[str]:
             f"compare needs two scores or more; found {', '.join(data.scores)}. Give --score once for each model"
         )
     return ["models"]
+
+
+def _tested_comparison(data: Predictions) -> list[str]:
+    return ["verdict", *_comparison(data)]  # which tests calibration
 
 
 def _beside(file: str) -> str:

@@ -1,0 +1,658 @@
+"""The command line as its users meet it: every command, format, gate, exit code, signal, and hostile names."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import scoreprism
+from scoreprism.calibrators import CALIBRATORS, PlattCalibrator, from_json
+from scoreprism.cli import COMMANDS, main
+from scoreprism.losses import LOSSES
+
+ROOT = Path(__file__).parents[1]
+MIXED = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}  # click 8.1
+
+
+def call(*args, code=0, stdin=None, env=None):
+    """Run a command here; its outcome, once the exit code is what it should be."""
+    found = CliRunner(**MIXED, env=env).invoke(main, [str(a) for a in args], input=stdin)
+    assert found.exit_code == code, f"exit {found.exit_code}\n{found.stdout}\n{found.stderr}"
+    assert "Traceback" not in found.stdout + found.stderr
+    return found
+
+
+def process(*args, code=0, **extra):
+    """Run a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "scoreprism", *map(str, args)], capture_output=True, text=True, check=False, **extra
+    )
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def frame(n=400, seed=0):
+    """Rows whose law is known: `good` is P(Y=1), `bold` has twice its log-odds."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    return pl.DataFrame({
+        "y": (rng.random(n) < p).astype(int),
+        "good": p,
+        "bold": 1 / (1 + (1 / p - 1) ** 2),
+        "x": p + rng.normal(0, 0.1, n),
+        "side": np.where(np.arange(n) % 2, "left", "right"),
+        "month": np.repeat(["2024-01-15", "2024-02-15"], n // 2),
+        "w": rng.integers(1, 4, n),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data():
+    return frame()
+
+
+@pytest.fixture
+def file(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data.write_csv("scores.csv")
+    return "scores.csv"
+
+
+ONE = ("--target", "y", "--score", "bold")
+TWO = (*ONE, "--score", "good")
+
+
+# ── help, version, lists ────────────────────────────────────────────────────────────────────────────
+
+
+def test_help_loads_click_and_nothing_else():
+    code = "import json, sys\nfrom scoreprism.cli import main\ntry:\n main(['--help'])\nexcept SystemExit:\n pass\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    heavy = (
+        "numpy",
+        "scipy",
+        "sklearn",
+        "polars",
+        "rich",
+        "jinja2",
+        "matplotlib",
+        "scoreprism.report",
+        "scoreprism.losses",
+    )
+    assert not [name for name in loaded if name.startswith(heavy)]
+    for name, (_, what) in COMMANDS.items():
+        assert re.search(rf"{name} +{what[:30]}", done.stdout)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    text = call(name, "--help").stdout
+    assert text.startswith(f"Usage: main {name}")
+    assert "-h, --help" in text
+
+
+def test_version_and_module():
+    done = process("--version")
+    assert done.stdout == f"scoreprism {scoreprism.__version__}\n"
+
+
+@pytest.mark.parametrize(("name", "known"), [("losses", LOSSES), ("calibrators", CALIBRATORS)])
+def test_lists_hold_the_whole_table(name, known):
+    found = json.loads(call(name, "--format", "json").stdout)
+    assert found["kind"] == name
+    assert [row["name"] for row in found["sections"][0]["tables"][0]["rows"]] == list(known)
+    lines = list(csv.DictReader(io.StringIO(call(name, "--format", "csv").stdout)))
+    assert [line["name"] for line in lines] == list(known)
+    assert all(word in call(name).stdout for word in known)
+    assert all(word in call(name, "--format", "md").stdout for word in known)
+
+
+def test_promises_of_calibrators_are_those_of_the_classes():
+    lines = {line["name"]: line for line in csv.DictReader(io.StringIO(call("calibrators", "--format", "csv").stdout))}
+    assert (lines["isotonic"]["keeps_order"], lines["isotonic"]["smooth"]) == ("yes", "no")
+    assert (lines["temperature"]["keeps_order"], lines["temperature"]["classes"]) == ("strictly", "any")
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def terms_of(found, model, loss):
+    return found["models"][model]["losses"][loss]
+
+
+def test_numbers_are_those_of_the_api_to_the_last_bit(file, data):
+    found = json.loads(call("diagnose", file, *TWO, "--format", "json", "--seed", 3).stdout)
+    assert (found["kind"], found["schema_version"], found["settings"]["seed"]) == ("diagnosis", 1, 3)
+    y = data["y"].to_numpy()
+    for model in ("bold", "good"):
+        api = scoreprism.decompose(y, data[model].to_numpy(), loss=("log", "brier"), random_state=3)
+        for loss, one in api.items():
+            rows = [row for row in _term_rows(found) if (row["model"], row["loss"]) == (model, loss)]
+            assert {row["term"]: row["estimate"] for row in rows} == one.terms
+    table = list(csv.DictReader(io.StringIO(call("diagnose", file, *TWO, "--format", "csv", "--seed", 3).stdout)))
+    assert {float(row["estimate"]) for row in table} >= set(api["brier"].terms.values())
+
+
+def _term_rows(found):
+    """Terms of all models, from the part of the JSON that holds results."""
+    for model, parts in found["models"].items():
+        for loss, one in parts["losses"].items():
+            for name, term in one["terms"].items():
+                yield {
+                    "model": model,
+                    "loss": loss,
+                    "term": name,
+                    "estimate": term["estimate"] if isinstance(term, dict) else term,
+                }
+
+
+def test_tests_are_those_of_the_api(file, data):
+    found = json.loads(call("test", file, *TWO, "--format", "json", "--resamples", 199, "--seed", 5).stdout)
+    rows = found["sections"][0]["tables"][0]["rows"]
+    assert found["kind"] == "tests"
+    y = data["y"].to_numpy()
+    raw = [
+        scoreprism.calibration_test(y, data[m].to_numpy(), n_resamples=199, random_state=5).pvalue
+        for m in ("bold", "good")
+    ]
+    assert [row["pvalue"] for row in rows] == raw
+    # Holm (1979) for two hypotheses: the smaller p doubles, the other is at least that
+    low, high = min(raw), max(raw)
+    assert sorted(row["pvalue_holm"] for row in rows) == sorted([min(2 * low, 1), max(2 * low, high)])
+
+
+def test_grouping_is_tested_with_features(file, data):
+    out = json.loads(
+        call("test", file, *ONE, "--features", "x", "--format", "json", "--method", "spiegelhalter").stdout
+    )
+    rows = {row["about"]: row for row in out["sections"][0]["tables"][0]["rows"]}
+    X = data.select("x")
+    api = scoreprism.grouping_test(data["y"].to_numpy(), data["bold"].to_numpy(), X, random_state=0)
+    assert rows["grouping"]["pvalue"] == api.pvalue
+    assert rows["calibration"]["n_resamples"] == 0  # a large-sample test
+
+
+def test_weights_reach_the_numbers(file, data):
+    found = json.loads(call("diagnose", file, *ONE, "--weight", "w", "--loss", "brier", "--format", "json").stdout)
+    api = scoreprism.decompose(
+        data["y"].to_numpy(), data["bold"].to_numpy(), loss="brier", sample_weight=data["w"].to_numpy(), random_state=0
+    )
+    assert {row["term"]: row["estimate"] for row in _term_rows(found)} == api.terms
+
+
+def test_losses_with_parameters(file):
+    found = json.loads(call("diagnose", file, *ONE, "--loss", "tsallis:alpha=1.25", "--format", "json").stdout)
+    assert list(found["models"]["bold"]["losses"]) == ["tsallis(alpha=1.25)"]
+
+
+def test_compare_holds_paired_differences(file, data):
+    found = json.loads(call("compare", file, *TWO, "--loss", "brier", "--format", "json").stdout)
+    assert (found["kind"], [s["key"] for s in found["sections"]]) == ("comparison", ["models"])
+    text = json.dumps(found)
+    y = data["y"].to_numpy()
+    api = scoreprism.compare(
+        {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}, y, loss="brier", random_state=0
+    )
+    assert repr(api["good"].risk)[:14] in text
+    assert "good" in call("compare", file, *TWO).stdout
+
+
+def test_runs_are_identical_whatever_the_jobs(file):
+    args = ("diagnose", file, *TWO, "--features", "x", "--loss", "brier", "--format", "json")
+    first = call(*args)
+    assert first.stdout == call(*args, "--jobs", "2").stdout
+    assert first.stderr == call(*args).stderr
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_report_writes_every_format_and_prints_the_verdict(file):
+    names = ["a.html", "a.json", "a.md", "a.csv", "a.txt"]
+    flags = [part for name in names for part in ("-o", name)]
+    found = call("report", file, *ONE, *flags, "--save-map", "map.json", "--title", "T <b>")
+    assert all(Path(name).stat().st_size > 100 for name in names)
+    assert "wrote" in found.stderr
+    assert "erdict" in found.stdout
+    assert "Decisions" not in found.stdout
+    assert "T &lt;b&gt;" in Path("a.html").read_text()
+    assert json.loads(Path("a.json").read_text())["kind"] == "report"
+    assert from_json(Path("map.json").read_text()).calibrate([0.5]).shape == (1,)
+    again = Path("a.html").read_bytes()
+    call("report", file, *ONE, "-o", "a.html", "--title", "T <b>", "--force", "--quiet")
+    assert Path("a.html").read_bytes() == again
+
+
+def test_report_has_a_default_name_and_spares_what_exists(file):
+    Path("scores-report.html").write_text("old")
+    found = call("report", file, *ONE, code=2)
+    assert "must not exist" in found.stderr
+    assert "--force" in found.stderr
+    assert Path("scores-report.html").read_text() == "old"
+    assert not found.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("-o", "report.pdf"), "must end in one of .html"),
+        (("-o", "no/such/report.html"), "existing folder"),
+        (("-o", "a.html", "-o", "a.html"), "different names"),
+        (("--features", "x", "--all-features"), "exclude one another"),
+        (("--loss", "focal"), "loss must be one of"),
+        (("--loss", "tsallis:alpha=much"), "must be numbers"),
+        (("--loss", "tsallis:beta=1"), "takes the parameters"),
+        (("--level", "2"), "level must be"),
+        (("--seed", "-1"), "--seed"),
+        (("--format", "xml"), "--format"),
+        (("--score", "godo"), "godo"),
+    ],
+)
+def test_wrong_calls_end_in_one_line(file, args, words):
+    found = call("report", file, *ONE, *args, code=2)
+    assert words in found.stderr
+    assert found.stderr.startswith("error: ") or "\nerror: " in found.stderr
+    assert not found.stdout
+    assert sorted(p.name for p in Path().iterdir()) == ["scores.csv"]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("rport",), "Did you mean 'report'?"),
+        (("xyzzy",), "Choose one of report"),
+        (("report",), "Missing argument"),
+        (("--nonsense",), "No such option"),
+        (("compare", "scores.csv", *ONE), "two scores or more"),
+        (("recalibrate", "scores.csv", *TWO), "takes one score"),
+        (("recalibrate", "scores.csv", *ONE, "--method", "plat"), "Did you mean 'platt'?"),
+        (("apply", "none.json", "scores.csv", "--score", "bold", "-o", "o.csv"), "CALIBRATOR must be a file"),
+        (("apply", "scores.csv", "scores.csv", "--score", "bold", "-o", "o.csv"), "must be JSON"),
+        (("export", "none.json"), "--sql or --csv"),
+        (("test", "scores.csv", *ONE, "--method", "nose"), "--method must be one of"),
+        (("diagnose", "none.csv", *ONE), "none.csv"),
+        (("losses", "--format", "xml"), "--format"),
+    ],
+)
+def test_other_wrong_calls(file, args, words):
+    found = call(*args, code=2)
+    assert words in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    assert not found.stdout
+
+
+# ── maps ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_recalibrate_apply_export(file, data):
+    found = json.loads(
+        call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json", "--format", "json").stdout
+    )
+    assert found["kind"] == "recalibration"
+    map_ = from_json(Path("map.json").read_text())
+    own = PlattCalibrator().fit(data["bold"].to_numpy(), data["y"].to_numpy())
+    score = data["bold"].to_numpy()
+    assert (map_.calibrate(score) == own.calibrate(score)).all()
+    row = next(row for row in found["sections"][0]["tables"][0]["rows"] if row["loss"] == "log")
+    assert row["after"] < row["before"]
+    y = data["y"].to_numpy()
+    assert row["before"] == pytest.approx(-np.log(np.where(y == 1, score, 1 - score)).mean(), rel=1e-12)
+
+    assert "must not exist" in call("recalibrate", file, *ONE, "--save", "map.json", code=2).stderr
+    call("apply", "map.json", file, "--score", "bold", "-o", "out.csv")
+    with Path("out.csv").open(newline="") as out, Path(file).open(newline="") as old:
+        new_rows, old_rows = list(csv.reader(out)), list(csv.reader(old))
+    assert [row[:-1] for row in new_rows] == old_rows  # as text
+    assert [float(row[-1]) for row in new_rows[1:]] == map_.calibrate(score).tolist()
+    assert new_rows[0][-1] == "bold_recalibrated"
+
+    printed = call(
+        "apply", "map.json", "-", "--score", "bold", "--column", "c", "-o", "-", stdin=Path(file).read_text()
+    )
+    assert printed.stdout.splitlines()[0].endswith(",c")
+    assert len(printed.stdout.splitlines()) == len(data) + 1
+    call("apply", "map.json", file, "--score", "bold", "-o", "out.parquet")
+    assert pl.read_parquet("out.parquet")["bold_recalibrated"].to_list() == map_.calibrate(score).tolist()
+    assert (
+        "new names" in call("apply", "map.json", file, "--score", "bold", "--column", "w", "-o", "n.csv", code=2).stderr
+    )
+    assert "must end in" in call("apply", "map.json", file, "--score", "bold", "-o", "n.xlsx", code=2).stderr
+    assert "must not exist" in call("apply", "map.json", file, "--score", "bold", "-o", "out.csv", code=2).stderr
+
+    grid = list(csv.reader(io.StringIO(call("export", "map.json", "--csv", "--points", 11).stdout)))
+    assert [float(row[1]) for row in grid[1:]] == map_.calibrate(np.linspace(0, 1, 11)).tolist()
+    sql = call("export", "map.json", "--sql", "--score-column", 'a"b').stdout
+    assert sql == map_.to_sql('a"b') + "\n"
+    assert "`s`" in call("export", "map.json", "--sql", "--score-column", "s", "--quote", "backtick").stdout
+    call("export", "map.json", "--sql", "-o", "map.sql")
+    assert Path("map.sql").read_text() == map_.to_sql("score") + "\n"
+
+
+def test_sql_gives_what_apply_gives(file, data):
+    duckdb = pytest.importorskip("duckdb")
+    call("recalibrate", file, *ONE, "--method", "beta", "--save", "map.json")
+    call("apply", "map.json", file, "--score", "bold", "-o", "out.csv")
+    sql = call("export", "map.json", "--sql", "--score-column", "bold").stdout
+    found = duckdb.sql(f"SELECT {sql} AS c, bold_recalibrated AS r FROM read_csv('out.csv')").fetchnumpy()
+    assert np.abs(found["c"] - found["r"]).max() < 1e-14
+
+
+def test_a_map_of_the_label_that_sorts_first(file, data):
+    words = data.with_columns(pl.Series("y", np.where(data["y"].to_numpy() == 1, "bad", "good")))
+    words.write_csv("words.csv")
+    call("recalibrate", file, *ONE, "--method", "platt", "--save", "digits.json")
+    call("recalibrate", "words.csv", *ONE, "--pos-label", "bad", "--method", "platt", "--save", "words.json")
+    assert "pos-label" in call("recalibrate", "words.csv", *ONE, code=2).stderr
+    for name in ("digits", "words"):
+        call("apply", f"{name}.json", file, "--score", "bold", "--column", "c", "-o", f"{name}.csv")
+    assert Path("digits.csv").read_text() == Path("words.csv").read_text()
+
+
+def test_maps_of_several_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([1, 1, 1], 500)
+    y = np.array(["a", "b", "c"])[(rng.random(500)[:, None] > law.cumsum(axis=1)).sum(axis=1)]
+    sharp = law**2 / (law**2).sum(axis=1, keepdims=True)
+    table = pl.DataFrame({"y": y, **{f"p_{k}": sharp[:, j] for j, k in enumerate("abc")}})
+    table.write_csv("three.csv")
+    args = ("three.csv", "--target", "y", "--score", "p_*")
+    call("recalibrate", *args, "--method", "temperature", "--save", "map.json")
+    call("apply", "map.json", "three.csv", "--score", "p_*", "-o", "out.csv")
+    out = pl.read_csv("out.csv")
+    new = out.select([c for c in out.columns if "recalibrated" in c]).to_numpy()
+    own = CALIBRATORS["temperature"]().fit(sharp, y).predict_proba(sharp)
+    assert new.shape == (500, 3)
+    assert np.abs(new - own).max() < 1e-12
+    assert "two classes" in call("export", "map.json", "--sql", code=2).stderr
+    assert "one probability" in call("export", "map.json", "--csv", code=2).stderr
+    assert "terms" in call("diagnose", *args, "--format", "json").stdout
+    call("test", *args, "--method", "spiegelhalter")
+
+
+def test_decimal_commas_go_in_and_out(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        ["y", "s", "name"],
+        *([str(y), repr(s).replace(".", ","), "n;1"] for y, s in zip(data["y"], data["bold"], strict=True)),
+    ]
+    with Path("de.csv").open("w", newline="") as out:
+        csv.writer(out, delimiter=";").writerows(rows)
+    args = ("--score", "s", "--decimal-comma")
+    call("recalibrate", "de.csv", "--target", "y", *args, "--method", "platt", "--save", "map.json")
+    call("apply", "map.json", "de.csv", *args, "-o", "out.csv")
+    with Path("out.csv").open(newline="") as out:
+        found = list(csv.reader(out, delimiter=";"))
+    assert [row[:3] for row in found] == rows
+    assert re.fullmatch(r"0,\d+", found[1][3])
+
+
+# ── gates ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_gates(file):
+    passed = call("diagnose", file, *ONE, "--max-reliability", "0.5", "--loss", "brier")
+    assert "gate" not in passed.stderr
+    failed = call("diagnose", file, *ONE, "--max-reliability", "0.001", "--loss", "brier", "--quiet", code=1)
+    assert re.search(
+        r"gate failed: the estimate of the reliability of bold \(brier loss\) is 0\.0\d+, above --max-reliability 0\.001 by 0\.0\d+\n",
+        failed.stderr,
+    )
+    assert failed.stdout  # results all the same
+
+
+def test_gates_on_bounds(file, data):
+    d = scoreprism.decompose(data["y"].to_numpy(), data["bold"].to_numpy(), loss="brier", random_state=0)
+    low, mid, high = d.lower_bound("reliability").value, d.terms["reliability"], d.upper_bound("reliability").value
+    assert 0 < low < mid < high
+    for on, value in (("lower", low), ("estimate", mid), ("upper", high)):
+        args = ("diagnose", file, *ONE, "--loss", "brier", "--gate-on", on, "--max-reliability")
+        call(*args, f"{value * 1.001}")
+        assert on in call(*args, f"{value * 0.999}", code=1).stderr
+
+
+def test_gate_on_the_test_counts_models(file):
+    failed = call("test", file, *TWO, "--fail-if-miscalibrated", "--resamples", "499", code=1)
+    assert "the calibration of bold is refuted: p = 0.004 (Holm over 2 models)" in failed.stderr
+    assert "of good" not in failed.stderr
+    call("test", file, "--target", "y", "--score", "good", "--fail-if-miscalibrated")
+    assert "bold" in call("compare", file, *TWO, "--loss", "brier", "--fail-if-miscalibrated", code=1).stderr
+    assert "bold" in call("report", file, *ONE, "--fail-if-miscalibrated", "-o", "r.json", code=1).stderr
+    assert Path("r.json").exists()
+
+
+# ── output ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_seed_notes_and_warnings_go_to_stderr(file, data):
+    found = call("diagnose", file, *ONE, "--seed", "7")
+    assert "seed: 7" in found.stderr
+    assert "seed: 7" not in found.stdout
+    assert call("diagnose", file, *ONE, "--quiet").stderr == ""
+    zero = data.with_columns(
+        pl.when(pl.int_range(pl.len()) < 3).then(0.0).otherwise(pl.col("bold")).alias("bold"),
+        y=pl.when(pl.int_range(pl.len()) < 3).then(1).otherwise(pl.col("y")),
+    )
+    zero.write_csv("zero.csv")
+    out = call("diagnose", "zero.csv", *ONE, "--format", "json")
+    assert "NaN" not in out.stdout
+    assert json.loads(out.stdout, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_stdin(file, data):
+    text = Path(file).read_text()
+    piped = json.loads(call("diagnose", "-", *ONE, "--format", "json", stdin=text).stdout)
+    named = json.loads(call("diagnose", file, *ONE, "--format", "json").stdout)
+    assert piped["models"] == named["models"]
+    assert piped["origin"]["sha256"] == named["origin"]["sha256"]
+
+
+def test_llm_columns(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    data.select(confidence="good", correct="y").write_csv("llm.csv")
+    assert "confidence" in call("diagnose", "llm.csv").stderr
+
+
+def test_no_colour_no_wide_lines(file, monkeypatch):
+    text = call("diagnose", file, *ONE).stdout
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    narrow = call("diagnose", file, *ONE, env={"COLUMNS": "60"}).stdout
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_formats_have_one_path(file):
+    assert call("diagnose", file, *ONE, "--format", "md").stdout.startswith("# ")
+    head = call("diagnose", file, *ONE, "--format", "csv").stdout.splitlines()[0]
+    assert head.startswith("model,loss,term,estimate")
+
+
+def test_groups_and_time(file):
+    found = json.loads(
+        call("diagnose", file, *ONE, "--group", "side", "--time", "month", "--loss", "brier", "--format", "json").stdout
+    )
+    text = json.dumps(next(s for s in found["sections"] if s["key"] == "segments"))
+    assert "left" in text
+    assert "2024" in text
+
+
+HOSTILE = {
+    "html": "<img src=x onerror=alert(1)>",
+    "sql": "'; DROP TABLE scores; --",
+    "markup": "[red]x[/red][/nothing]",
+    "formula": "=1+1",
+    "path": "../../etc/passwd",
+    "regex": "^.*$",
+    "option": "--score",
+    "lines": "a\nb\x1b[31m",
+    "unicode": "смета‮",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_in_every_command(name, tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    with Path("h.csv").open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow([f"{name}y", name, "other", f"{name}g"])
+        rows = zip(data["y"], data["bold"], data["good"], data["side"], strict=True)
+        writer.writerows([("no", "yes")[y], s, g, f"{name}{side}"] for y, s, g, side in rows)
+    roles = ("h.csv", f"--target={name}y", f"--score={name}", "--pos-label", "yes", "--loss", "brier")
+    for form in ("table", "json", "md", "csv"):
+        text = call("diagnose", *roles, "--group", f"{name}g", "--format", form).stdout
+        assert "\x1b" not in text
+    assert json.loads(call("diagnose", *roles, "--format", "json").stdout)["models"].keys() == {name}
+    call("compare", *roles, "--score", "other")
+    call("test", *roles[:-2], "--method", "spiegelhalter")
+    call("report", *roles, "-o", "h.html", "-o", "h.csv2.csv")
+    assert "<img src=x" not in Path("h.html").read_text()
+    assert not [cell for row in csv.reader(Path("h.csv2.csv").open(newline="")) for cell in row if cell.startswith("=")]
+    call("recalibrate", *roles, "--method", "platt", "--save", "m.json")
+    call("apply", "m.json", "h.csv", f"--score={name}", "-o", "out.csv")
+    with Path("out.csv").open(newline="") as out:
+        head = next(csv.reader(out))
+    assert head[1].lstrip("'") == name
+    assert not head[1].startswith("=")
+    call("export", "m.json", "--sql", f"--score-column={name}")
+    assert call("diagnose", "h.csv", f"--target={name}", "--score", f"no {name}", code=2).stderr.count("\n") == 1
+
+
+# ── the process ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_exit_codes_of_processes(file):
+    assert process("diagnose", "none.csv", *ONE, code=2).stderr.startswith("error: ")
+    done = process("diagnose", file, *ONE, "--loss", "brier", "--max-reliability", "0", "--format", "json", code=1)
+    assert json.loads(done.stdout)["kind"] == "diagnosis"
+
+
+BUG = """
+import scoreprism.cli._lists as lists, scoreprism.cli._answers as answers
+def broken(*args, **more):
+    raise KeyError("inside")
+answers.answer = broken
+import sys
+from scoreprism.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_bugs_show_no_traceback_unless_asked():
+    run = [sys.executable, "-c", BUG]
+    done = subprocess.run([*run, "losses"], capture_output=True, text=True, check=False)
+    assert done.returncode == 70
+    assert done.stderr.startswith("error: unexpected KeyError: 'inside'. This is a bug in scoreprism; please report it")
+    assert done.stderr.count("\n") == 1
+    asked = subprocess.run([*run, "--debug", "losses"], capture_output=True, text=True, check=False)
+    environment = subprocess.run(
+        [*run, "losses"], capture_output=True, text=True, check=False, env={**os.environ, "SCOREPRISM_DEBUG": "1"}
+    )
+    for loud in (asked, environment):
+        assert loud.returncode == 70
+        assert "Traceback" in loud.stderr
+
+
+SLOW = """
+import pathlib, sys, time
+import scoreprism._files as files
+whole = files._sync
+def slow(temporary):
+    whole(temporary)
+    pathlib.Path("ready").touch()
+    time.sleep(60)
+files._sync = slow
+from scoreprism.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_signals_while_writing_leave_the_old_file_and_nothing_else(sent, code, word, file):
+    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json")
+    Path("out.csv").write_text("old")
+    args = ["apply", "map.json", file, "--score", "bold", "-o", "out.csv", "--force"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", SLOW, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 30
+    while not Path("ready").exists():
+        assert time.monotonic() < until
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(sent)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == code
+    assert word in said
+    assert "Traceback" not in said
+    assert Path("out.csv").read_text() == "old"
+    assert sorted(p.name for p in Path().iterdir()) == ["map.json", "out.csv", "ready", "scores.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_closed_pipe_ends_quietly(file):
+    call("recalibrate", file, *ONE, "--method", "isotonic", "--save", "map.json")
+    command = [sys.executable, "-m", "scoreprism", "export", "map.json", "--csv", "--points", "100000"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running.stdout.readline()
+    running.stdout.close()
+    said = running.stderr.read()
+    assert running.wait(timeout=30) == 141
+    assert said == b""
+
+
+def test_terminals_without_the_signs_do_not_crash(file):
+    done = process("losses", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert "brier" in done.stdout
+    done = process("losses", "--format", "json", env={**os.environ, "PYTHONIOENCODING": "ascii"}, encoding="utf-8")
+    assert "−log p_y" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+# ── the documentation ───────────────────────────────────────────────────────────────────────────────
+
+PAGE = ROOT / "docs" / "cli.md"
+
+
+def commands_of(page):
+    """Every ``$ scoreprism …`` line of the console blocks, with the exit code the page promises for it."""
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("$ scoreprism"):
+                command, _, promise = line[2:].partition("# exit ")
+                yield shlex.split(command, comments=True)[1:], int(promise or 0)
+
+
+def test_the_commands_of_the_documentation_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = list(commands_of(PAGE))
+    for args, code in seen:
+        stdin = target = None
+        if "<" in args:
+            at = args.index("<")
+            stdin, args = Path(args[at + 1]).read_text(), args[:at] + args[at + 2 :]
+        if ">" in args:
+            at = args.index(">")
+            target, args = args[at + 1], args[:at] + args[at + 2 :]
+        found = call(*args, code=code, stdin=stdin)
+        if target:
+            Path(target).write_text(found.stdout)
+    assert {args[0] for args, _ in seen} >= COMMANDS.keys() - {"--version"}
