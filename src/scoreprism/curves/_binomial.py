@@ -22,8 +22,8 @@ def rate_interval(
 
     "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it: by .06 with ten rows and
     a level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
-    average over rates. "wilson" inverts the normal test. "jeffreys" has the tails of the Beta(½ + events, ½ + others) law,
-    and reaches 0 or 1 in pure bins (Brown, Cai & DasGupta 2001).
+    average over rates. "wilson" inverts the normal test. "jeffreys" has the tails of the law
+    Beta(½ + events, ½ + others), and reaches 0 or 1 in pure bins (Brown, Cai & DasGupta 2001).
 
     Parameters
     ----------

@@ -62,7 +62,10 @@ def calibration(case: Case) -> Section:
         blocks.append(grade_table(model, number, case.level))
     for model in case.models.values():
         if model.certain:
-            words = f"{model.name} gives {model.certain} rows a score of 0 or 1; intercept, slope and calibration in the large keep them {EDGE:g} away."
+            words = (
+                f"{model.name} gives {model.certain} rows a score of 0 or 1; intercept, slope and "
+                f"calibration in the large keep them {EDGE:g} away."
+            )
             blocks.append(Notice("note", words))
     notes = [note for model in case.models.values() for note in model.metrics.notes]
     blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
@@ -109,7 +112,8 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
     data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
     outside = _outside(curve)
     described = (
-        f"Observed event rate against predicted probability, by isotonic regression, with the {100 * curve.level:g} % band that a "
+        "Observed event rate against predicted probability, by isotonic regression, with the "
+        f"{100 * curve.level:g} % band that a "
         f"calibrated score would stay in{outside}; below it the scores of events and of non-events."
     )
 
@@ -121,7 +125,7 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
 
 
 def _outside(curve: ReliabilityCurve) -> str:
-    if curve.low is None or curve.band_x is None or not np.size(curve.low):
+    if curve.low is None or curve.high is None or curve.band_x is None:
         return ""
     at = np.interp(curve.band_x, curve.x, curve.y)
     share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
@@ -226,9 +230,9 @@ def tests_table(case: Case) -> Table:
     hypotheses = (
         "Hypotheses: outcomes are drawn from the scores (calibration); features add nothing to the score (grouping). "
     )
-    note = (
-        hypotheses
-        + "A large p-value does not prove calibration, and with many rows a small one says nothing of its size: see the terms."
+    note = hypotheses + (
+        "A large p-value does not prove calibration, and with many rows a small one says nothing of "
+        "its size: see the terms."
     )
     return table("tests", "Tests", columns, rows, note)
 
@@ -271,7 +275,8 @@ def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
         rows.append((where, inside.size, mean, float(rate[g]), ends(low[g], high[g]), agrees))
     what = "score" if model.k == 2 else "largest probability"
     columns = [
-        ("score", what, "text"), ("rows", "rows", "count"), ("predicted", "predicted", "short"), ("observed", "observed", "short"),
+        ("score", what, "text"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
+        ("observed", "observed", "short"),
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip
     return table(f"grades-{number}", f"Grades of {model.name}", columns, rows, "Each grade judged by itself.")

@@ -53,7 +53,10 @@ def _meaning(case: Case, benefit: NetBenefit) -> str:
             f"At no threshold is acting on {benefit.name} estimated to be better than acting on all or on none.{lost}"
         )
     low, high = benefit.thresholds[list(longest_run(better))]
-    return f"Acting on {benefit.name} is estimated to be better than acting on all or on none at thresholds between {low:.2f} and {high:.2f}.{lost}"
+    return (
+        f"Acting on {benefit.name} is estimated to be better than acting on all or on none at thresholds "
+        f"between {low:.2f} and {high:.2f}.{lost}"
+    )
 
 
 def longest_run(holds: Any) -> tuple[int, int]:
@@ -81,7 +84,10 @@ def _murphy(case: Case) -> Figure:
     def draw(ax: Any) -> None:
         MurphyDecompositionDisplay([curve]).plot(ax)
 
-    described = f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every proper loss is a weighted mean of these curves."
+    described = (
+        f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every "
+        "proper loss is a weighted mean of these curves."
+    )
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(7.2, 4.0))
 
 
@@ -138,5 +144,8 @@ def _triptych(case: Case) -> Figure:
             first.y, {m.name: m.law for m in models}, sample_weight=first.weight, random_state=case.seed, ax=ax
         )
 
-    described = "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), and overall value for decisions (Murphy curve)."
+    described = (
+        "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "
+        "and overall value for decisions (Murphy curve)."
+    )
     return figure("triptych", "Triptych: calibration, discrimination, value", described, draw, data, size=(9.6, 3.6))

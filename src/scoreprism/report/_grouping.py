@@ -9,15 +9,15 @@ import numpy as np
 
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.displays import GroupingDisplay
-from scoreprism.estimation._chain import fit_levels
+from scoreprism.estimation._chain import calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.frames import column_names, columns_of, take_rows
+from scoreprism.frames import columns_of, take_rows
 from scoreprism.report._case import MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._regions import Region, find_regions
+from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._words import amount, ends, enumerated, figure, table
 
@@ -69,10 +69,14 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
     most = f" Alone, {enumerated([repr(gain[0])[1:-1] for gain in shown])} add to it." if shown else ""
     if least > 0.0:
         return (
-            f"Rows to which {model.name} gives the same score differ in ways the features tell: a model that used them fully "
+            f"Rows to which {model.name} gives the same score differ in ways the features tell: a "
+            "model that used them fully "
             f"would save at least {amount(least, result.risk)} of the {case.loss} loss.{most}"
         )
-    return f"That the features know more than {model.name} is not shown: no data can rule it out, these do not prove it.{most}"
+    return (
+        f"That the features know more than {model.name} is not shown: no data can rule it out, these do "
+        f"not prove it.{most}"
+    )
 
 
 def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
@@ -91,7 +95,7 @@ def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
     list of tuples
         Name, gain, lower bound, Holm's p-value; largest gain first.
     """
-    names = _names(case.X)
+    names = feature_names(case.X)
     chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
     rows = _sampled(model, case.seed)
     found = []
@@ -112,13 +116,13 @@ def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, flo
         column = take_rows(column, rows)
         part = {name: take_rows(value, rows) for name, value in part.items()}
     y, law = (model.y, model.law) if rows is None else (model.y[rows], model.law[rows])
-    classes = {"classes": list(range(model.k))} if model.k > 2 else {}
+    classes: dict[str, Any] = {"classes": list(range(model.k))} if model.k > 2 else {}
     request = Request(y, law, column, cv=asked.cv, random_state=model.seed, n_jobs=asked.n_jobs, **part, **classes)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)
             problem = parse(request)
-            winner = model.laws.choice.winner if rows is None else _recalibrated(problem)
+            winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
             found = decomposed(
                 problem, winner, fit_levels(problem, winner), case.losses[case.loss], "debiased", case.clip
             )
@@ -127,24 +131,10 @@ def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, flo
     return found.terms["grouping"], found.lower_bound("grouping", case.level).value, evidence(found, "grouping")
 
 
-def _recalibrated(problem: Any) -> Any:
-    from scoreprism.estimation._chain import calibrate
-
-    return calibrate(problem, {}).winner
-
-
 def _sampled(model: Model, seed: int) -> Any:
     if model.y.size <= MANY:
         return None
     return np.sort(np.random.default_rng(seed).choice(model.y.size, _SAMPLE, replace=False))
-
-
-def _names(X: Any) -> list[str]:
-    names = column_names(X)
-    if names is not None:
-        return [str(name) for name in names]
-    shape = np.shape(X)
-    return [f"x{j}" for j in range(shape[1] if len(shape) > 1 else 1)]
 
 
 def _column(X: Any, j: int) -> Any:
@@ -183,27 +173,34 @@ def _features(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> Table:
         ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
         ("bound", f"at least ({case.percent})", "number"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    total = len(_names(case.X))
+    total = len(feature_names(case.X))
     some = (
         f" {len(gains)} of {total} features are shown, those that trees of the residuals use most."
         if len(gains) < total
         else ""
     )
     sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.y.size > MANY else ""
-    note = f"What each feature alone adds to the calibrated score; features share what they know, so gains do not add up.{some}{sample}"
+    note = (
+        "What each feature alone adds to the calibrated score; features share what they know, so gains "
+        f"do not add up.{some}{sample}"
+    )
     return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, gains, note)
 
 
 def _no_regions(case: Case) -> str:
     if not case.binary:
         return "Regions in words are found for two classes."
-    return "No region of the features was found in which outcomes differ from the recalibrated score: too few rows, or nothing to find."
+    return (
+        "No region of the features was found in which outcomes differ from the recalibrated score: too "
+        "few rows, or nothing to find."
+    )
 
 
 def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
     columns = [
         ("region", "region", "text"), ("rows", "rows", "count"), ("calibrated", "score, recalibrated", "short"),
-        ("observed", "observed", "short"), ("difference", "difference", "short"), ("interval", f"{case.percent} interval", "short"),
+        ("observed", "observed", "short"), ("difference", "difference", "short"),
+        ("interval", f"{case.percent} interval", "short"),
         ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     rows = []
@@ -226,8 +223,10 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
 def _diagram(case: Case, model: Model) -> Block:
     curve = grouping_of(*model.chain, 10, case.level, model.name)
     columns = [
-        ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"), ("q25", "25 %", "short"),
-        ("q50", "median", "short"), ("q75", "75 %", "short"), ("q95", "95 %", "short"), ("spread", "spread (sd)", "short"),
+        ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
+        ("q25", "25 %", "short"),
+        ("q50", "median", "short"), ("q75", "75 %", "short"), ("q95", "95 %", "short"),
+        ("spread", "spread (sd)", "short"),
     ]  # fmt: skip
     rows = [
         (float(x), float(c), *(float(v) for v in q), float(spread))
@@ -236,7 +235,8 @@ def _diagram(case: Case, model: Model) -> Block:
     data = table("grouping-data", "P(Y = 1 | X) among rows of similar scores", columns, rows)
     widest = int(np.argmax(curve.spread))
     described = (
-        f"Among rows of similar scores, quantiles of the estimated chance given all features; it spreads most, by a standard deviation of "
+        "Among rows of similar scores, quantiles of the estimated chance given all features; it "
+        "spreads most, by a standard deviation of "
         f"{curve.spread[widest]:.3f}, around the score {curve.x[widest]:.2f}."
     )
 

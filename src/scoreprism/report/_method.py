@@ -104,7 +104,8 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     blocks += [Notice("note", note) for note in case.notes]
     blocks.append(table("references", "References", [("reference", "", "text")], [(line,) for line in REFERENCES]))
     meaning = (
-        f"Every number here was computed from {model.y.size:,} rows with seed {case.seed}: the same data, versions and choices give it again, "
+        f"Every number here was computed from {model.y.size:,} rows with seed {case.seed}: the same "
+        "data, versions and choices give it again, "
         "to the last digit."
     )
     return Section("method", SECTIONS["method"], meaning, tuple(blocks))

@@ -62,7 +62,7 @@ def gap_interval(gap: Any, level: float) -> tuple[float, float]:
 
 
 def _ranking(case: Case, comparison: Comparison) -> Table:
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for name in comparison.ranking():
         result = comparison[name]
         rows.append((name, result.risk, *(result.terms[term] for term in comparison.names)))
@@ -109,11 +109,15 @@ def _plane(case: Case) -> Block:
         return data
     plane = ResolutionPlane(
         name=None, n=first.n, _backend=None, models=tuple(forms), miscalibration=values["reliability"],
-        discrimination=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit", loss=case.losses[case.loss],
+        discrimination=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit",
+        loss=case.losses[case.loss],
     )  # fmt: skip
 
     def draw(ax: Any) -> None:
         ResolutionPlaneDisplay([plane]).plot(ax)
 
-    described = "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models on one line have equal losses."
+    described = (
+        "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models "
+        "on one line have equal losses."
+    )
     return figure("plane", "Resolution plane", described, draw, data, size=(5.8, 4.4))

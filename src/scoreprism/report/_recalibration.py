@@ -53,7 +53,10 @@ def _meaning(case: Case) -> str:
         return f"None of the maps tried lowers the {case.loss} loss of {model.name}: leave it as it is."
     interval = f"gain {gain.gain:.4f}, {span(gain.low, gain.high, 4)}"
     if gain.low <= 0.0:
-        return f"The best of the maps tried on {model.name}, {gain.name}, takes its {case.loss} loss from {change}: no gain is shown ({interval})."
+        return (
+            f"The best of the maps tried on {model.name}, {gain.name}, takes its {case.loss} loss from "
+            f"{change}: no gain is shown ({interval})."
+        )
     return f"Recalibrating {model.name} by {gain.name} takes its {case.loss} loss from {change} ({interval})."
 
 

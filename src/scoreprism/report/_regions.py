@@ -91,7 +91,7 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
     n = model.y.size
     if n < FEW:
         return []
-    table, conditions = readable(parse_features(X, n), _names(X))
+    table, conditions = readable(parse_features(X, n), feature_names(X))
     residual = model.y - model.sheet.laws[1]
     weight = np.ones(n) if model.weight is None else model.weight
     found = np.random.default_rng(seed).permutation(n) % 2 == 0
@@ -223,7 +223,15 @@ def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> li
     return parts
 
 
-def _names(X: Any) -> list[str]:
+def feature_names(X: Any) -> list[str]:
+    """
+    Names of the columns of a frame; numbers for those of an array.
+
+    Examples
+    --------
+    >>> feature_names(np.zeros((3, 2)))
+    ['x0', 'x1']
+    """
     names = column_names(X)
     if names is not None:
         return [str(name) for name in names]

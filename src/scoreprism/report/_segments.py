@@ -60,9 +60,15 @@ def segments(case: Case) -> Section | None:
 def _meaning(case: Case, shown: list[str], total: int) -> str:
     name = case.first.name
     if not total:
-        return f"No group or period has the {LEAST} rows, and {RAREST} of the rarer outcome, that a decomposition of its own needs."
+        return (
+            f"No group or period has the {LEAST} rows, and {RAREST} of the rarer outcome, that a "
+            "decomposition of its own needs."
+        )
     if not shown:
-        return f"In none of {total} groups and periods is {name} shown to be miscalibrated, adjusted for how many there are."
+        return (
+            f"In none of {total} groups and periods is {name} shown to be miscalibrated, adjusted for how "
+            "many there are."
+        )
     return f"{name} is shown to be miscalibrated in {len(shown)} of {total} groups and periods: {enumerated(shown, 6)}."
 
 
@@ -110,17 +116,21 @@ def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]
 
 def _picture(case: Case, column: str, found: SegmentDecompositions, number: int) -> Block:
     reliable = found.pvalues("reliability")
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for segment, result in found.decompositions.items():
         known = ends(*known_of(result, "reliability", case.level))
         values = [result.terms[name] for name in found.names]
         rows.append((str(segment).strip(), result.n, result.risk, values[0], known, reliable[segment], *values[1:]))
     columns = [
         ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "number"),
-        ("reliability", "reliability", "number"), ("interval", f"{case.percent} interval", "number"), ("pvalue", "p (Holm)", "pvalue"),
+        ("reliability", "reliability", "number"), ("interval", f"{case.percent} interval", "number"),
+        ("pvalue", "p (Holm)", "pvalue"),
         *((name, name, "number") for name in found.names[1:]),
     ]  # fmt: skip
-    note = "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, adjusted for how many segments there are."
+    note = (
+        "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
+        "adjusted for how many segments there are."
+    )
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
     described = (
         f"The terms of the {case.loss} loss in each of {len(found)} segments of {column}, each by laws of its own."

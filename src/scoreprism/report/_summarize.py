@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ def summarize(
     ['Verdict']
     """
     asked = [parse_choice(key, SECTIONS, "section") for key in (SECTIONS if sections is None else sections)]
-    options = {"q": q, "latent": latent, "cv": list(cv) if hasattr(cv, "__next__") else cv}
+    options = {"q": q, "latent": latent, "cv": list(cv) if isinstance(cv, Iterator) else cv}
     options |= {
         "sample_weight": sample_weight,
         "groups": groups,

@@ -53,7 +53,7 @@ def verdict(case: Case) -> Section:
         blocks.append(glance_table(case))
     if several or len(case.losses) > 1:
         blocks.append(terms_table(case))
-    blocks.append(Notice("note", _how_sure(case, model, result)))
+    blocks.append(Notice("note", _how_sure(case, model)))
     return Section("verdict", SECTIONS["verdict"], headline(case), tuple(blocks))
 
 
@@ -78,7 +78,10 @@ def advised(case: Case, model: Model) -> list[str]:
     if not _only_tested(case, model):
         return lines
     most = amount(result.interval("reliability", case.level).high, result.risk)
-    found = f"{model.name} is miscalibrated ({pvalue(model.calibration.pvalue)}); what recalibration gains, at most {most}, is not settled."
+    found = (
+        f"{model.name} is miscalibrated ({pvalue(model.calibration.pvalue)}); what recalibration gains, "
+        f"at most {most}, is not settled."
+    )
     kept = [line for line in lines if not line.startswith(("Nothing can be concluded", "No miscalibration is shown"))]
     return [f"{found} Recalibrate, and judge it on fresh rows.", *kept]
 
@@ -112,7 +115,8 @@ def glance_table(case: Case) -> Table:
         rows.append((model.name, result.risk, *cells, model.calibration.pvalue, next_step(case, model)))
     terms = case.first.decompositions[case.loss].names
     columns = [
-        ("model", "model", "text"), ("loss", f"{case.loss} loss", "number"), *((term, term, "number") for term in terms),
+        ("model", "model", "text"), ("loss", f"{case.loss} loss", "number"),
+        *((term, term, "number") for term in terms),
         ("pvalue", "calibrated? p", "pvalue"), ("next", "next step", "text"),
     ]  # fmt: skip
     return table(
@@ -184,7 +188,10 @@ def headline(case: Case) -> str:
     if _only_tested(case, case.first):
         most = amount(result.interval("reliability", case.level).high, result.risk)
         test = pvalue(case.first.calibration.pvalue)
-        return f"{name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} loss, {result.risk:.3f}."
+        return (
+            f"{name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} "
+            f"loss, {result.risk:.3f}."
+        )
     doubted = {level for level, _ in result._doubts}
     gains = []
     for i, term in enumerate(result.names[: result._levels - 1]):
@@ -293,7 +300,8 @@ def warned(case: Case) -> list[str]:
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
         few = [note for result in one.decompositions.values() for note in result.notes if "too optimistic" in note]
         infinite = [
-            f"{_infinite_rows(one, loss)} rows have an infinite {loss} loss: the score gave probability 0 to what happened"
+            f"{_infinite_rows(one, loss)} rows have an infinite {loss} loss: the score gave "
+            "probability 0 to what happened"
             for loss, result in one.decompositions.items()
             if math.isinf(result.risk)
         ]
@@ -315,8 +323,11 @@ def _small(model: Model) -> str:
     return ""
 
 
-def _how_sure(case: Case, model: Model, result: Decomposition) -> str:
+def _how_sure(case: Case, model: Model) -> str:
     test = model.calibration
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."
-    return f"{sure} Intervals and bounds hold at {case.percent}; terms are corrected for the noise of fitted laws and add up to the observed loss."
+    return (
+        f"{sure} Intervals and bounds hold at {case.percent}; terms are corrected for the noise of fitted "
+        "laws and add up to the observed loss."
+    )
