@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         metrics,
         pipelines,
         references,
+        report,
         simplex,
     )
     from scoreprism.decomposition import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from scoreprism.intervals import Bound, Interval
     from scoreprism.levels import Chain, Level
     from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
+    from scoreprism.report import Report, make_report
 
     __version__: str
 
@@ -66,6 +68,7 @@ __all__ = [
     "Level",
     "PairedDifference",
     "ProperLoss",
+    "Report",
     "SampleSize",
     "SegmentDecompositions",
     "Summary",
@@ -96,9 +99,11 @@ __all__ = [
     "intervals",
     "levels",
     "losses",
+    "make_report",
     "metrics",
     "pipelines",
     "references",
+    "report",
     "required_sample_size",
     "resolution_decomposition",
     "simplex",
@@ -121,6 +126,7 @@ _HOME = {
     ),
     **dict.fromkeys(("Chain", "Level"), "levels"),
     "FiniteModel": "finite",
+    **dict.fromkeys(("Report", "make_report"), "report"),
     **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
     **dict.fromkeys(
         (
@@ -138,7 +144,7 @@ _HOME = {
 _MODULES = frozenset(
     {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
     | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "pipelines", "references"}
-    | {"simplex"}
+    | {"report", "simplex"}
 )
 
 

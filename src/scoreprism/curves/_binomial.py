@@ -7,7 +7,7 @@ import numpy as np
 from scoreprism.simplex import FloatArray
 
 #: How the interval of a rate is found.
-INTERVALS = ("mid-p", "clopper-pearson", "wilson")
+INTERVALS = ("mid-p", "clopper-pearson", "wilson", "jeffreys")
 #: Coins below which their sum is built one by one; halves of more are joined by a Fourier transform.
 _FEW = 64
 #: Halvings of [0, 1]: to the last bit of a double near 1, and 1e-18 near 0.
@@ -22,7 +22,8 @@ def rate_interval(
 
     "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it: by .06 with ten rows and
     a level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
-    average over rates. "wilson" inverts the normal test.
+    average over rates. "wilson" inverts the normal test. "jeffreys" has the tails of the law
+    Beta(½ + events, ½ + others), and reaches 0 or 1 in pure bins (Brown, Cai & DasGupta 2001).
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def rate_interval(
         Events, and rows (effective ones under weights).
     level : float or array of shape (m,)
         Confidence level.
-    interval : {"mid-p", "clopper-pearson", "wilson"}, default="mid-p"
+    interval : {"mid-p", "clopper-pearson", "wilson", "jeffreys"}, default="mid-p"
         Kind.
 
     Returns
@@ -59,6 +60,9 @@ def rate_interval(
         low = np.where(events > 0.0, betaincinv(np.maximum(events, 1e-300), rest + 1.0, tail), 0.0)
         high = np.where(rest > 0.0, 1.0 - betaincinv(np.maximum(rest, 1e-300), events + 1.0, tail), 1.0)
         return low, high
+    if interval == "jeffreys":
+        low = np.where(events > 0.0, betaincinv(events + 0.5, rest + 0.5, tail), 0.0)
+        return low, np.where(rest > 0.0, 1.0 - betaincinv(rest + 0.5, events + 0.5, tail), 1.0)
     return _mid_low(events, rest, tail), 1.0 - _mid_low(rest, events, tail)
 
 

@@ -124,7 +124,11 @@ def grouping_curve(
     """
     count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
     require_one_model(y_proba)
-    sheet, plan = fitted_chain(y_true, y_proba, X, options)
+    return grouping_of(*fitted_chain(y_true, y_proba, X, options), count, confidence, name)
+
+
+def grouping_of(sheet: Sheet, plan: Plan, count: int, confidence: float, name: str | None = None) -> GroupingCurve:
+    """The curve of laws that are fitted."""
     require_two_classes(n_classes(sheet.laws[0]))
     if len(sheet.laws) != 3:
         rule = "a grouping curve must have the levels S, C and Q"

@@ -176,7 +176,7 @@ class MurphyDecomposition(Curve):
         MurphyDecomposition
             Terms as functions of θ.
         """
-        return _by_threshold(chain._sheet, chain._plan, thresholds, form, level, name)
+        return murphy_of(chain._sheet, chain._plan, thresholds, form, level, name)
 
 
 def murphy_decomposition(
@@ -231,10 +231,10 @@ def murphy_decomposition(
     """
     require_one_model(y_proba)
     sheet, plan = fitted_chain(y_true, y_proba, X, options)
-    return _by_threshold(sheet, plan, thresholds, form, level, name)
+    return murphy_of(sheet, plan, thresholds, form, level, name)
 
 
-def _by_threshold(
+def murphy_of(
     sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
 ) -> MurphyDecomposition:
     """Exact lines of every component, and intervals at some thresholds."""

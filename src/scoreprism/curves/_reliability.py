@@ -171,7 +171,7 @@ def reliability_curve(
         Number of bins; fewer come back where equal scores or empty bins leave no room.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal mass, with equal scores kept together, or of equal width: (a, b], with 0 in the first.
-    interval : {"mid-p", "clopper-pearson", "wilson"}, default="mid-p"
+    interval : {"mid-p", "clopper-pearson", "wilson", "jeffreys"}, default="mid-p"
         Binomial interval of a bin: "mid-p" has the level on average over event rates, "clopper-pearson" at least the
         level for each, which in small bins is far more. The consistency band of bins takes half of, or all of, the
         probability of a count into its tail accordingly; under unequal weights it is redrawn, and the same for all.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -176,7 +176,7 @@ def decompose(
     )  # fmt: skip
     problem = parse(request)
     parse_clip(clip, problem.data.k)
-    results = estimate(problem, losses, form, clip)
+    results = fit_laws(problem, losses, clip).decomposed(losses, form, clip)
     return results if several else next(iter(results.values()))
 
 
@@ -189,10 +189,43 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     return named
 
 
-def estimate(problem: Problem, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
-    """Fit the laws once, and decompose each loss by them."""
+class Laws(NamedTuple):
+    """What was fitted: the problem, the law C, and the levels above."""
+
+    problem: Problem
+    choice: Choice
+    lines: Sequence[Line]
+
+    def decomposed(self, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
+        """Each loss, decomposed by these laws."""
+        return decomposed_by(self.problem, self.choice, self.lines, losses, form, clip)
+
+    def chain(self) -> tuple[Sheet, Plan]:
+        """The laws with their fold models, and names."""
+        notes = (*self.problem.notes, *_notes(self.problem, self.choice))
+        return chain_of(self.problem, self.choice.winner, self.lines, notes)
+
+
+def fit_laws(problem: Problem, losses: Losses, clip: float | None = None) -> Laws:
+    """
+    Fit the laws once, for every loss: they do not depend on it.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to fit.
+    losses : dict of str to ProperLoss
+        Losses for which the candidates of C are judged one by one.
+    clip : float, optional
+        How far laws are kept from 0 when they are.
+
+    Returns
+    -------
+    Laws
+        Fitted.
+    """
     choice = calibrate(problem, losses, clip)
-    return decomposed_by(problem, choice, fit_levels(problem, choice.winner), losses, form, clip)
+    return Laws(problem, choice, fit_levels(problem, choice.winner))
 
 
 def decomposed_by(
@@ -254,10 +287,7 @@ def fitted_chain(
     """
     known = [field.name for field in fields(Request)][3:]
     named = {parse_choice(key, known, "each option"): value for key, value in options.items()}
-    problem = parse(Request(y_true, y_proba, X, **named))
-    choice = calibrate(problem, {})
-    lines = fit_levels(problem, choice.winner)
-    return chain_of(problem, choice.winner, lines, (*problem.notes, *_notes(problem, choice)))
+    return fit_laws(parse(Request(y_true, y_proba, X, **named)), {}).chain()
 
 
 def _sheet(sheet: Sheet, chain: Sequence[Line]) -> Sheet:

@@ -102,7 +102,7 @@ class SegmentDecompositions(Drawable, TermTable):
         """
         first = next(iter(self.decompositions.values()))
         name = parse_choice(term, self.names[: first._levels - 1], "term")
-        raw = {segment: _evidence(d, name) for segment, d in self.decompositions.items()}
+        raw = {segment: evidence(d, name) for segment, d in self.decompositions.items()}
         return dict(zip(raw, holm(list(raw.values())), strict=True))
 
     def lower_bounds(self, term: str = "reliability", level: float = 0.95) -> dict[Any, float]:
@@ -161,7 +161,7 @@ class SegmentDecompositions(Drawable, TermTable):
         return [f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()]
 
 
-def _evidence(d: Decomposition, name: str) -> float:
+def evidence(d: Decomposition, name: str) -> float:
     """One-sided p-value of the statistic behind the lower bound."""
     shift, error = d._inference(name).lower_statistic()
     if not math.isfinite(shift) or not math.isfinite(error):

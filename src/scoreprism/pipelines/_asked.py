@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import outside, parse_choice, parse_clip, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._decompose import estimate, parse_losses
+from scoreprism.estimation._decompose import fit_laws, parse_losses
 from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.frames import require_aligned, take_rows
@@ -139,7 +139,7 @@ class Asked:
         if not two_of_each(self.calibration)(np.ones(self.calibration.n)):
             rule = "calibration must hold at least two rows of each class, and five rows or clusters"
             refuse(rule, f"{self.calibration.n} rows", "Use a larger split.")
-        decompositions = estimate(problem, self.losses, "debiased", self.clip)
+        decompositions = fit_laws(problem, self.losses, self.clip).decomposed(self.losses, "debiased", self.clip)
         again = self.refit == "all"
         setup = Setup(
             estimator=self.estimator if again else None,

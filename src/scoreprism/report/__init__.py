@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scoreprism.report._model import Column, Figure, Notice, Origin, Range, Section, Table
 from scoreprism.report._report import SECTIONS, ModelResult, Report
+from scoreprism.report._summarize import make_report, summarize
 
 __all__ = [
     "SECTIONS",
@@ -16,4 +17,6 @@ __all__ = [
     "Report",
     "Section",
     "Table",
+    "make_report",
+    "summarize",
 ]

@@ -21,21 +21,26 @@ KINDS: dict[str, Callable[[float], str]] = {
 @dataclass(frozen=True)
 class Range:
     """
-    What is known of a number: an interval, or a bound on one side.
+    What is known of a number: an interval, or a bound on one side; perhaps with the estimate itself.
 
     Attributes
     ----------
     low, high : float or None
         Ends; None where there is none.
+    estimate : float or None
+        The number, in cells that hold it too.
 
     Examples
     --------
     >>> Range(0.1, 0.25).shown("short"), Range(0.1, None).shown("short"), Range(None, None).shown("short")
     ('0.100 to 0.250', '≥ 0.100', '–')
+    >>> Range(0.1, 0.25, 0.2).shown("short")
+    '0.200 (0.100 to 0.250)'
     """
 
     low: float | None = None
     high: float | None = None
+    estimate: float | None = None
 
     def shown(self, kind: str) -> str:
         """
@@ -51,6 +56,9 @@ class Range:
         str
             For example "≥ 0.1".
         """
+        if self.estimate is not None:
+            around = Range(self.low, self.high).shown(kind)
+            return show(self.estimate, kind) + (f" ({around})" if around != "–" else "")
         low, high = _known(self.low), _known(self.high)
         if low is None and high is None:
             return "–"
@@ -95,7 +103,7 @@ def show(value: Cell, kind: str) -> str:
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return KINDS[kind](value)
+    return KINDS[kind](value).replace("-", "−")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,310 @@
+"""Section 2: how far predictions and outcomes agree, in pictures, numbers, tests and grades."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scoreprism.curves import ReliabilityCurve, reliability_curve
+from scoreprism.curves._binomial import rate_interval
+from scoreprism.displays import ReliabilityDisplay
+from scoreprism.inference import calibration_test
+from scoreprism.report._case import EDGE, MANY, Case, Model
+from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import ends, figure, pvalue, span, table, thinned
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Metrics in words: heading, and the value of a calibrated model.
+METRIC_WORDS = {
+    "observed_expected_ratio": ("observed : expected events", "1"),
+    "calibration_in_the_large": ("calibration in the large (log-odds)", "0"),
+    "calibration_intercept": ("calibration intercept", "0"),
+    "calibration_slope": ("calibration slope", "1"),
+    "ici": ("ICI, mean |C − S|", "0"),
+    "e50": ("E50, median |C − S|", "0"),
+    "e90": ("E90, 90 % quantile of |C − S|", "0"),
+    "emax": ("Emax, largest |C − S|", "0"),
+    "ece": ("ECE, 15 bins (biased up)", "0"),
+    "auc": ("AUC (discrimination)", ""),
+    "global_balance": ("global balance", "0"),
+    "classwise_ici": ("class-wise ICI", "0"),
+    "classwise_ece": ("class-wise ECE (biased up)", "0"),
+    "confidence_ece": ("confidence ECE (biased up)", "0"),
+    "top_label_ece": ("top-label ECE (biased up)", "0"),
+}
+#: Distinct scores up to this many are grades of their own; otherwise there are ten of equal size.
+GRADES, _DECILES = 20, 10
+
+
+def calibration(case: Case) -> Section:
+    """
+    The second section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section
+        Reliability diagram, summaries, tests, grades.
+    """
+    blocks: list[Block] = (
+        [metrics_table(case), tests_table(case)]
+        if case.binary
+        else [_classes(case), metrics_table(case), tests_table(case)]
+    )
+    for number, model in enumerate(case.models.values(), start=1):
+        blocks += [_diagram(case, model, number)] if case.binary else []
+        blocks.append(grade_table(model, number, case.level))
+    for model in case.models.values():
+        if model.certain:
+            words = (
+                f"{model.name} gives {model.certain} rows a score of 0 or 1; intercept, slope and "
+                f"calibration in the large keep them {EDGE:g} away."
+            )
+            blocks.append(Notice("note", words))
+    notes = [note for model in case.models.values() for note in model.metrics.notes]
+    blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
+    return Section("calibration", SECTIONS["calibration"], _meaning(case), tuple(blocks))
+
+
+def _meaning(case: Case) -> str:
+    model = case.first
+    test, found = model.calibration, model.metrics
+    verdict = "is shown not to be calibrated" if test.pvalue < 1.0 - case.level else "is not shown to be miscalibrated"
+    words = [f"{model.name} {verdict} ({pvalue(test.pvalue)})"]
+    if case.binary:
+        words += [word for word in (_overall(found), _slope(found)) if word]
+    return "; ".join(words) + "."
+
+
+def _overall(found: Any) -> str:
+    if "observed_expected_ratio" not in found.intervals:
+        return ""
+    value, interval = float(found.estimates["observed_expected_ratio"]), found.intervals["observed_expected_ratio"]
+    if interval.low > 1.0:
+        side = "it predicts too few events"
+    elif interval.high < 1.0:
+        side = "it predicts too many events"
+    else:
+        side = "its number of events agrees with what was observed"
+    return f"{side} (observed : expected {value:.2f}, {span(interval.low, interval.high, 2)})"
+
+
+def _slope(found: Any) -> str:
+    if "calibration_slope" not in found.intervals:
+        return ""
+    value, interval = float(found.estimates["calibration_slope"]), found.intervals["calibration_slope"]
+    words = f"(slope {value:.2f}, {span(interval.low, interval.high, 2)})"
+    if interval.high < 1.0:
+        return f"its predictions are too extreme {words}"
+    return f"its predictions are too timid {words}" if interval.low > 1.0 else ""
+
+
+def _diagram(case: Case, model: Model, number: int) -> Block:
+    curve = reliability_curve(model.y, model.law, random_state=case.seed, name=model.name, **model.given)
+    rows = [(float(curve.x[i]), float(curve.y[i])) for i in thinned(curve.x.size)]
+    columns = [("score", "predicted", "short"), ("rate", "observed (isotonic)", "short")]
+    data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
+    outside = _outside(curve)
+    described = (
+        "Observed event rate against predicted probability, by isotonic regression, with the "
+        f"{100 * curve.level:g} % band that a "
+        f"calibrated score would stay in{outside}; below it the scores of events and of non-events."
+    )
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay(curve).plot(ax)
+
+    title = f"Reliability diagram of {model.name}, and the scores of events and non-events"
+    return figure(f"reliability-{number}", title, described, draw, data, size=(5.6, 5.2))
+
+
+def _outside(curve: ReliabilityCurve) -> str:
+    if curve.low is None or curve.high is None or curve.band_x is None:
+        return ""
+    at = np.interp(curve.band_x, curve.x, curve.y)
+    share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
+    return f", which {curve.name or 'the curve'} leaves on {100 * share:.0f} % of its range"
+
+
+def _classes(case: Case) -> Block:
+    """More than two classes: frequency and mean probability of each."""
+    rows = []
+    for model in case.models.values():
+        mean = np.average(model.law, axis=0, weights=model.weight)
+        weight = np.ones(model.y.size) if model.weight is None else model.weight
+        share = np.bincount(model.y, weight, model.k) / weight.sum()
+        rows += [(model.name, label, float(o), float(e)) for label, o, e in zip(model.labels, share, mean, strict=True)]
+    columns = [
+        ("model", "model", "text"),
+        ("class", "class", "text"),
+        ("observed", "observed", "share"),
+        ("expected", "expected", "share"),
+    ]
+    data = table("classes", "Classes: observed share and mean probability", columns, rows)
+    model = case.first
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay.from_predictions(
+            [model.labels[code] for code in model.y], model.law, classes=model.labels, sample_weight=model.weight,
+            random_state=case.seed, ax=ax,
+        )  # fmt: skip
+
+    described = f"Observed frequency against predicted probability of each class of {model.name}, one against the rest."
+    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(5.6, 5.2))
+
+
+def metrics_table(case: Case) -> Table:
+    """
+    Summaries of calibration, one row per metric, one pair of columns per model.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Table
+        Estimates and intervals.
+    """
+    present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
+    rows = []
+    for name in present:
+        words, ideal = METRIC_WORDS[name]
+        rows.append((words, *(_measured(model, name) for model in case.models.values()), ideal))
+    models = [(f"model_{i}", model, "short") for i, model in enumerate(case.models, start=1)]
+    columns = [("metric", "metric", "text"), *models, ("ideal", "if calibrated", "text")]
+    return table(
+        "metrics",
+        "Summaries of calibration",
+        columns,
+        rows,
+        f"In brackets {case.percent} intervals; C is the calibrated score.",
+    )
+
+
+def _measured(model: Model, name: str) -> Any:
+    if name not in model.metrics.names:
+        return None
+    interval = model.metrics.intervals[name]
+    return ends(interval.low, interval.high, float(model.metrics.estimates[name]))
+
+
+def tests_table(case: Case) -> Table:
+    """
+    Tests of calibration, and of what features add.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Table
+        One row per model and test.
+    """
+    rows = []
+    for model in case.models.values():
+        found = [model.calibration]
+        if model.y.size <= MANY and case.binary:
+            found += [
+                calibration_test(model.y, model.law, method=m, **model.given)
+                for m in ("spiegelhalter", "hosmer-lemeshow")
+            ]
+        elif case.binary:
+            found.append(calibration_test(model.y, model.law, method="spiegelhalter", **model.given))
+        if model.grouping is not None:
+            found.append(model.grouping)
+        rows += [(model.name, test.about.lower(), test.method, test.statistic, test.pvalue) for test in found]
+    columns = [
+        ("model", "model", "text"), ("about", "of", "text"), ("method", "test", "text"),
+        ("statistic", "statistic", "short"), ("pvalue", "p-value", "pvalue"),
+    ]  # fmt: skip
+    hypotheses = (
+        "Hypotheses: outcomes are drawn from the scores (calibration); features add nothing to the score (grouping). "
+    )
+    note = hypotheses + (
+        "A large p-value does not prove calibration, and with many rows a small one says nothing of "
+        "its size: see the terms."
+    )
+    return table("tests", "Tests", columns, rows, note)
+
+
+def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
+    """
+    Grades of the score: predicted and observed rates with Jeffreys intervals.
+
+    Parameters
+    ----------
+    model : Model
+        The model; of several classes, grades of its largest probability.
+    number : int
+        Its place among the models.
+    level : float, default=0.95
+        Confidence level.
+
+    Returns
+    -------
+    Table
+        One row per grade.
+    """
+    score, event = (
+        (model.law, model.y) if model.k == 2 else (model.law.max(axis=1), model.law.argmax(axis=1) == model.y)
+    )
+    weight = np.ones(score.size) if model.weight is None else model.weight
+    held = weight > 0
+    score, event, weight = score[held], np.asarray(event, dtype=np.float64)[held], weight[held]
+    grade, count = grades(score)
+    total = np.bincount(grade, weight, count)
+    rate = np.bincount(grade, weight * event, count) / total
+    effective = total**2 / np.bincount(grade, weight**2, count)
+    low, high = rate_interval(rate * effective, effective, level, "jeffreys")
+    rows = []
+    for g in range(count):
+        inside = score[grade == g]
+        mean = float(np.average(inside, weights=weight[grade == g]))
+        agrees = "agrees" if low[g] <= mean <= high[g] else "too low" if mean < low[g] else "too high"
+        where = f"{inside.min():.3f}" if inside.min() == inside.max() else f"{inside.min():.3f} to {inside.max():.3f}"
+        rows.append((where, inside.size, mean, float(rate[g]), ends(low[g], high[g]), agrees))
+    what = "score" if model.k == 2 else "largest probability"
+    columns = [
+        ("score", what, "text"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
+        ("observed", "observed", "short"),
+        ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
+    ]  # fmt: skip
+    return table(f"grades-{number}", f"Grades of {model.name}", columns, rows, "Each grade judged by itself.")
+
+
+def grades(score: FloatArray) -> tuple[IntArray, int]:
+    """
+    Grades of a score: its values where they are few, else ten of equal size, ties together.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+        Scores.
+
+    Returns
+    -------
+    tuple of array and int
+        The grade of each row, and how many there are.
+
+    Examples
+    --------
+    >>> grades(np.array([0.1, 0.1, 0.4]))
+    (array([0, 0, 1]), 2)
+    """
+    distinct, codes, counts = np.unique(score, return_inverse=True, return_counts=True)
+    if distinct.size <= GRADES:
+        return codes, int(distinct.size)
+    middle = np.cumsum(counts) - 0.5 * counts
+    home = np.minimum((middle / score.size * _DECILES).astype(np.intp), _DECILES - 1)
+    used, grade = np.unique(home[codes], return_inverse=True)
+    return grade, int(used.size)

@@ -1,0 +1,315 @@
+"""The material of a report: everything the user passed, parsed once; laws fitted once per model, asked many things."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._validation import parse_confidence, parse_groups, plain, refuse
+from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.curves import MurphyDecomposition
+from scoreprism.curves._murphy_decomposition import murphy_of
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import Plan, Sheet
+from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
+from scoreprism.estimation._parse import Request, parse
+from scoreprism.exceptions import ScoreprismWarning
+from scoreprism.inference import TestResult, calibration_test, grouping_test
+from scoreprism.losses import ProperLoss
+from scoreprism.metrics import MetricTable, evaluate
+from scoreprism.report._maps import MapTable, judge_maps
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+
+#: Summaries of calibration, for two classes and for more.
+BINARY_METRICS = (
+    "observed_expected_ratio",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "ici",
+    "e50",
+    "e90",
+    "emax",
+    "ece",
+    "auc",
+)
+SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
+#: Beyond so many rows, tests go by their large-sample laws instead of draws, and features are weighed on a sample.
+MANY = 50_000
+#: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
+EDGE = 1e-6
+#: Groups of the Hosmer–Lemeshow test where it stands in for the exact one.
+_GROUPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """
+    What a report is about.
+
+    Attributes
+    ----------
+    models : dict of str to Model
+        Each with its laws.
+    losses : dict of str to ProperLoss
+        The first is the one that single-loss sections speak of.
+    X : frame, array or None
+        Features.
+    segments : dict of str to array
+        Labels of each row, by grouping column.
+    time : array or None
+        Times or periods of the rows.
+    level : float
+        Confidence level.
+    seed : int
+        Seed of everything random.
+    n_jobs : int or None
+        Processes.
+    clip : float or None
+        How far laws are kept from 0.
+    maps : tuple of str
+        Calibrators to try; empty for those that fit the number of classes.
+    notes : tuple of str
+        What was done to the data before.
+    """
+
+    models: dict[str, Model]
+    losses: dict[str, ProperLoss]
+    X: Any
+    segments: dict[str, NDArray[Any]]
+    time: NDArray[Any] | None
+    level: float
+    seed: int
+    n_jobs: int | None
+    clip: float | None
+    maps: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> Model:
+        """The model that single-model figures show."""
+        return next(iter(self.models.values()))
+
+    @property
+    def loss(self) -> str:
+        """The loss that single-loss sections speak of."""
+        return next(iter(self.losses))
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return self.first.k == 2
+
+    @property
+    def percent(self) -> str:
+        """The confidence level in words."""
+        return f"{100 * self.level:g} %"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """
+    One model: its laws, and what is asked of them.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    laws : Laws
+        What was fitted.
+    decompositions : dict of str to Decomposition
+        One per loss.
+    warnings : tuple of str
+        What was warned of on the way.
+    request : Request
+        As it came.
+    """
+
+    name: str
+    laws: Laws
+    decompositions: dict[str, Decomposition]
+    warnings: tuple[str, ...]
+    request: Request
+    level: float
+    seed: int
+    maps_asked: tuple[str, ...] = ()
+    losses: dict[str, ProperLoss] = field(default_factory=dict)
+
+    @cached_property
+    def chain(self) -> tuple[Sheet, Plan]:
+        """Laws with their fold models, and names."""
+        return self.laws.chain()
+
+    @property
+    def sheet(self) -> Sheet:
+        """Outcomes, laws and weights."""
+        return self.chain[0]
+
+    @property
+    def y(self) -> IntArray:
+        """Codes of the outcomes."""
+        return self.sheet.y
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.sheet.laws[0])
+
+    @property
+    def law(self) -> FloatArray:
+        """The prediction: one column for two classes."""
+        return as_vector(self.sheet.laws[0]) if self.k == 2 else self.sheet.laws[0]
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Weights."""
+        return self.sheet.weight
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Options of curves and metrics on codes."""
+        return {"sample_weight": self.weight} | ({"classes": list(range(self.k))} if self.k > 2 else {})
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes, in words."""
+        names = self.sheet.classes
+        return [str(label) for label in (range(self.k) if names is None else names.tolist())]
+
+    @cached_property
+    def calibration(self) -> TestResult:
+        """Is it calibrated? Exact by draws; for many rows by a large-sample law."""
+        many = self.y.size > MANY
+        how: dict[str, Any] = {"random_state": self.seed}
+        if many:
+            how = {"method": "hosmer-lemeshow", "n_groups": _GROUPS} if self.k == 2 else {"method": "spiegelhalter"}
+        return calibration_test(self.y, self.law, **self.given, **how)
+
+    @cached_property
+    def grouping(self) -> TestResult | None:
+        """Do the features know more than the score? None without features."""
+        if self.request.X is None or self.y.size > MANY:
+            return None
+        return grouping_test(self.y, self.law, self.request.X, random_state=self.seed, **self.given)
+
+    @property
+    def certain(self) -> int:
+        """Rows whose score is 0 or 1, which have no log-odds."""
+        return int(((self.law == 0.0) | (self.law == 1.0)).sum()) if self.k == 2 else 0
+
+    @cached_property
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination."""
+        names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
+        clip = {"clip": EDGE} if self.certain else {}
+        chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
+        return evaluate(self.y, self.law, metrics=chosen, level=self.level, random_state=self.seed, **self.given)
+
+    @cached_property
+    def murphy(self) -> MurphyDecomposition:
+        """The terms as functions of the decision threshold."""
+        return murphy_of(*self.chain, None, "debiased", self.level, self.name)
+
+    @cached_property
+    def maps(self) -> MapTable:
+        """What recalibration by each map would do, out of sample."""
+        return judge_maps(self.laws.problem, self.losses, self.maps_asked, self.level)
+
+    @cached_property
+    def best_map(self) -> Calibrator:
+        """The best map, fitted on all rows."""
+        codes, law = self.y, self.law
+        labels = None if self.sheet.classes is None else self.sheet.classes[codes]
+        return get_calibrator(self.maps.best).fit(law, codes if labels is None else labels, sample_weight=self.weight)
+
+
+def parse_case(
+    y_true: ArrayLike,
+    y_proba: Any,
+    X: Any,
+    *,
+    loss: Any,
+    segments: Any,
+    time: Any,
+    level: float,
+    random_state: object,
+    clip: float | None,
+    calibrators: Any,
+    notes: tuple[str, ...],
+    options: Mapping[str, Any],
+) -> Case:
+    """Parse everything, and fit the laws of every model on the same folds."""
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        remedy = "It is printed in the report, so that anybody can make it again."
+        refuse("random_state of a report must be a whole number", plain(random_state), remedy)
+    seed, confidence = int(random_state), parse_confidence(level)
+    losses = parse_losses(loss if isinstance(loss, (list, tuple)) else [loss])
+    maps = tuple(calibrators or ())
+    for name in maps:
+        get_calibrator(name)
+    models: dict[str, Model] = {}
+    for name, score in _models(y_proba).items():
+        request = Request(y_true, score, X, random_state=seed, **options)
+        models[name] = _fitted(name, request, losses, clip, confidence, seed, maps)
+    n = next(iter(models.values())).y.size
+    ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
+    moments = None if time is None else _labels(time, n, "time", keep=True)
+    return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
+
+
+def _models(y_proba: Any) -> dict[str, Any]:
+    """Models by name; one that has none is called so."""
+    if not isinstance(y_proba, Mapping):
+        name = getattr(y_proba, "name", None)
+        classifier = hasattr(y_proba, "predict_proba")
+        return {type(y_proba).__name__ if classifier else name if isinstance(name, str) and name else "model": y_proba}
+    if not y_proba:
+        refuse("y_proba must hold at least one model", "an empty mapping", "For example {'forest': p}.")
+    return {str(name): score for name, score in y_proba.items()}
+
+
+def _fitted(
+    name: str,
+    request: Request,
+    losses: dict[str, ProperLoss],
+    clip: float | None,
+    level: float,
+    seed: int,
+    maps: tuple[str, ...],
+) -> Model:
+    """Fit the laws of one model; what is warned of is kept for the reader of the report."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScoreprismWarning)
+        laws = fit_laws(parse(request), losses, clip)
+        decompositions = laws.decomposed(losses, "debiased", clip)
+    said = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ScoreprismWarning))
+    return Model(name, laws, decompositions, tuple(said), request, level, seed, maps, losses)
+
+
+def _named(segments: Any) -> Mapping[Any, Any]:
+    """Columns of labels by name."""
+    if segments is None:
+        return {}
+    if isinstance(segments, Mapping):
+        return segments
+    from scoreprism.frames import column_names, columns_of
+
+    columns, names = columns_of(segments), column_names(segments)
+    if columns is not None and names is not None:
+        return dict(zip(names, columns, strict=True))
+    return {"group": segments}
+
+
+def _labels(values: Any, n: int, name: str, *, keep: bool = False) -> NDArray[Any]:
+    """One label per row, as text unless times are meant."""
+    parsed = parse_groups(values, n, name)
+    if parsed is None:
+        refuse(f"{name} must hold one label per row", "None", "Leave it out.")
+    labels, codes = parsed
+    return labels[codes] if keep else labels.astype(str)[codes]

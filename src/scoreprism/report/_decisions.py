@@ -1,0 +1,151 @@
+"""Section 5: what the score is worth for decisions, threshold by threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scoreprism.curves import NetBenefit, net_benefit, roc_curve
+from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
+from scoreprism.report._case import Case
+from scoreprism.report._model import Block, Figure, Notice, Section
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import ends, figure, table, thinned
+
+#: Thresholds that tables give.
+_THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def decisions(case: Case) -> Section:
+    """
+    The fifth section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section
+        Murphy decomposition, net benefit, ROC curve, triptych.
+    """
+    title = SECTIONS["decisions"]
+    if not case.binary:
+        words = (
+            "Decision curves are of two classes: ask about one of them with pos_label and its column of probabilities."
+        )
+        return Section("decisions", title, words, (Notice("note", "No decision curves for more than two classes."),))
+    benefits = [net_benefit(m.y, m.law, level=case.level, name=m.name, **m.given) for m in case.models.values()]
+    blocks: list[Block] = [_murphy(case), _benefit(case, benefits), _roc(case), _triptych(case)]
+    return Section("decisions", title, _meaning(case, benefits[0]), tuple(blocks))
+
+
+def _meaning(case: Case, benefit: NetBenefit) -> str:
+    better = benefit.benefit > np.maximum(benefit.act_on_all, 0.0) + 1e-12
+    curve = case.first.murphy
+    reliability = curve.values[:, 0]
+    worst = float(curve.theta[int(np.argmax(reliability))])
+    lost = f" Miscalibration costs most at thresholds around {worst:.2f}." if reliability.max() > 0 else ""
+    if not better.any():
+        return (
+            f"At no threshold is acting on {benefit.name} estimated to be better than acting on all or on none.{lost}"
+        )
+    low, high = benefit.thresholds[list(longest_run(better))]
+    return (
+        f"Acting on {benefit.name} is estimated to be better than acting on all or on none at thresholds "
+        f"between {low:.2f} and {high:.2f}.{lost}"
+    )
+
+
+def longest_run(holds: Any) -> tuple[int, int]:
+    """
+    First and last place of the longest run of True.
+
+    Examples
+    --------
+    >>> longest_run(np.array([True, False, True, True]))
+    (2, 3)
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(holds, dtype=int), [0]])))
+    starts, stops = edges[::2], edges[1::2]
+    best = int(np.argmax(stops - starts))
+    return int(starts[best]), int(stops[best]) - 1
+
+
+def _murphy(case: Case) -> Figure:
+    curve = case.first.murphy
+    places = [int(np.argmin(np.abs(curve.theta - t))) for t in _THRESHOLDS]
+    columns = [("threshold", "threshold", "short"), *((name, name, "number") for name in curve.names)]
+    rows = [(float(curve.theta[i]), *(float(v) for v in curve.values[i])) for i in places]
+    data = table("murphy-data", "Terms of the elementary loss", columns, rows)
+
+    def draw(ax: Any) -> None:
+        MurphyDecompositionDisplay([curve]).plot(ax)
+
+    described = (
+        f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every "
+        "proper loss is a weighted mean of these curves."
+    )
+    return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(7.2, 4.0))
+
+
+def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
+    rows = []
+    for curve in benefits:
+        for t in _THRESHOLDS:
+            i = int(np.argmin(np.abs(curve.thresholds - t)))
+            interval = ends(float(curve.low[i]), float(curve.high[i]))
+            rows.append(
+                (curve.name, float(curve.thresholds[i]), float(curve.benefit[i]), interval, float(curve.act_on_all[i]))
+            )
+    columns = [
+        ("model", "model", "text"), ("threshold", "threshold", "short"), ("benefit", "net benefit", "number"),
+        ("interval", f"{case.percent} interval", "number"), ("all", "acting on all", "number"),
+    ]  # fmt: skip
+    data = table("net-benefit-data", "Net benefit", columns, rows, "Acting on none has the net benefit 0.")
+
+    def draw(ax: Any) -> None:
+        NetBenefitDisplay(benefits).plot(ax)
+
+    described = "Net benefit against the decision threshold, beside acting on all and acting on none."
+    return figure("net-benefit", "Net benefit of acting on the score", described, draw, data, size=(6.4, 3.8))
+
+
+def _roc(case: Case) -> Figure:
+    curves = [roc_curve(m.y, m.law, name=m.name, **m.given) for m in case.models.values()]
+    rows = [(c.name, float(c.fpr[i]), float(c.tpr[i])) for c in curves for i in thinned(c.fpr.size, 11)]
+    columns = [("model", "model", "text"), ("fpr", "false alarms", "short"), ("tpr", "hits", "short")]
+    areas = ", ".join(f"{c.name} {c.auc:.3f}" for c in curves)
+    data = table("roc-data", "ROC curve", columns, rows, f"Area: {areas}.")
+
+    def draw(ax: Any) -> None:
+        RocDisplay(curves).plot(ax)
+
+    described = (
+        f"Share of events found against share of false alarms, and the concave hull. Area under the curve: {areas}."
+    )
+    return figure("roc", "ROC curve: what the score tells apart", described, draw, data, size=(4.8, 4.8))
+
+
+def _triptych(case: Case) -> Figure:
+    models = case.models.values()
+    first = case.first
+    columns = [("model", "model", "text"), ("auc", "AUC", "short"), ("brier", "Brier loss", "number")]
+    rows = [
+        (m.name, float(roc_curve(m.y, m.law, **m.given).auc), float(np.average((m.law - m.y) ** 2, weights=m.weight)))
+        for m in models
+    ]
+    data = table("triptych-data", "Triptych in numbers", columns, rows)
+
+    def draw(ax: Any) -> None:
+        TriptychDisplay.from_predictions(
+            first.y, {m.name: m.law for m in models}, sample_weight=first.weight, random_state=case.seed, ax=ax
+        )
+
+    described = (
+        "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "
+        "and overall value for decisions (Murphy curve)."
+    )
+    return figure("triptych", "Triptych: calibration, discrimination, value", described, draw, data, size=(9.6, 3.6))

@@ -1,0 +1,246 @@
+"""Section 4: where rows of equal scores have different chances, and which features say so."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from scoreprism.curves._grouping import grouping_of
+from scoreprism.displays import GroupingDisplay
+from scoreprism.estimation._chain import calibrate, fit_levels
+from scoreprism.estimation._decompose import decomposed
+from scoreprism.estimation._parse import Request, parse
+from scoreprism.estimation._segments import evidence, holm
+from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
+from scoreprism.frames import columns_of, take_rows
+from scoreprism.report._case import MANY, Case, Model
+from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._regions import Region, feature_names, find_regions
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import amount, ends, enumerated, figure, table
+
+#: Features that are weighed one by one; of more, those that a tree finds first.
+MOST_FEATURES = 40
+#: Rows that features are weighed on, drawn at random from more.
+_SAMPLE = 20_000
+
+
+def grouping(case: Case) -> Section | None:
+    """
+    The fourth section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section or None
+        None where there is neither a feature nor a reference law.
+    """
+    model = case.first
+    result = model.decompositions[case.loss]
+    if len(model.sheet.laws) < 3:
+        return None
+    blocks: list[Block] = []
+    if case.binary and result.level_names[:3] == ("S", "C", "Q"):
+        blocks.append(_diagram(case, model))
+    gains: list[tuple[Any, ...]] = []
+    regions: list[Region] = []
+    if case.X is not None:
+        gains = feature_gains(case, model)
+        blocks.append(_features(case, model, gains))
+        regions = find_regions(model, case.X, case.seed) if case.binary else []
+        blocks.append(_rules(case, model, regions) if regions else Notice("note", _no_regions(case)))
+    return Section("grouping", SECTIONS["grouping"], _meaning(case, model, gains), tuple(blocks))
+
+
+def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
+    result = model.decompositions[case.loss]
+    name = result.names[1]
+    doubt = next((text for level, text in result._doubts if level in (1, 2)), None)
+    if doubt:
+        return f"Nothing is said of what the features add to {model.name}: {doubt}"
+    least = result.lower_bound(name, case.level).value
+    shown = [gain for gain in gains if gain[3] < 1.0 - case.level]
+    most = f" Alone, {enumerated([repr(gain[0])[1:-1] for gain in shown])} add to it." if shown else ""
+    if least > 0.0:
+        return (
+            f"Rows to which {model.name} gives the same score differ in ways the features tell: a "
+            "model that used them fully "
+            f"would save at least {amount(least, result.risk)} of the {case.loss} loss.{most}"
+        )
+    return (
+        f"That the features know more than {model.name} is not shown: no data can rule it out, these do "
+        f"not prove it.{most}"
+    )
+
+
+def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
+    """
+    What each feature alone adds to the score.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        The model.
+
+    Returns
+    -------
+    list of tuples
+        Name, gain, lower bound, Holm's p-value; largest gain first.
+    """
+    names = feature_names(case.X)
+    chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
+    rows = _sampled(model, case.seed)
+    found = []
+    for j in chosen:
+        gain = _alone(case, model, _column(case.X, j), rows)
+        if gain is not None:
+            found.append((names[j], *gain))
+    adjusted = holm([gain[3] for gain in found])
+    lines = [(name, gain, max(low, 0.0), p) for (name, gain, low, _), p in zip(found, adjusted, strict=True)]
+    return sorted(lines, key=lambda line: (line[3], -line[1]))
+
+
+def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, float, float] | None:
+    """Gain of one feature, its lower bound and its p-value, starting from the law C."""
+    asked = model.request
+    part = {name: getattr(asked, name) for name in ("sample_weight", "groups") if getattr(asked, name) is not None}
+    if rows is not None:
+        column = take_rows(column, rows)
+        part = {name: take_rows(value, rows) for name, value in part.items()}
+    y, law = (model.y, model.law) if rows is None else (model.y[rows], model.law[rows])
+    classes: dict[str, Any] = {"classes": list(range(model.k))} if model.k > 2 else {}
+    request = Request(y, law, column, cv=asked.cv, random_state=model.seed, n_jobs=asked.n_jobs, **part, **classes)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)
+            problem = parse(request)
+            winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
+            found = decomposed(
+                problem, winner, fit_levels(problem, winner), case.losses[case.loss], "debiased", case.clip
+            )
+    except ScoreprismError:
+        return None
+    return found.terms["grouping"], found.lower_bound("grouping", case.level).value, evidence(found, "grouping")
+
+
+def _sampled(model: Model, seed: int) -> Any:
+    if model.y.size <= MANY:
+        return None
+    return np.sort(np.random.default_rng(seed).choice(model.y.size, _SAMPLE, replace=False))
+
+
+def _column(X: Any, j: int) -> Any:
+    columns = columns_of(X)
+    if columns is not None:
+        return columns[j]
+    array = np.asarray(X)
+    return array if array.ndim == 1 else array[:, j]
+
+
+def _first(model: Model, X: Any, count: int) -> list[int]:
+    """The features that trees of the residuals use most."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    from scoreprism.references._features import Encoder, parse_features
+
+    columns = parse_features(X, model.y.size)
+    codes = Encoder.fitted(columns)(columns).codes.T
+    fitted = as_residual(model)
+    trees = ExtraTreesRegressor(100, max_depth=6, min_samples_leaf=20, random_state=model.seed)
+    used = trees.fit(codes, fitted).feature_importances_
+    return sorted(np.argsort(-used)[: min(MOST_FEATURES, count)].tolist())
+
+
+def as_residual(model: Model) -> Any:
+    """What the calibrated score leaves over: of several classes, of the likeliest one."""
+    calibrated = model.sheet.laws[1]
+    if calibrated.ndim == 1:
+        return model.y - calibrated
+    top = calibrated.argmax(axis=1)
+    return (model.y == top) - calibrated[np.arange(model.y.size), top]
+
+
+def _features(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> Table:
+    columns = [
+        ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
+        ("bound", f"at least ({case.percent})", "number"), ("pvalue", "p (Holm)", "pvalue"),
+    ]  # fmt: skip
+    total = len(feature_names(case.X))
+    some = (
+        f" {len(gains)} of {total} features are shown, those that trees of the residuals use most."
+        if len(gains) < total
+        else ""
+    )
+    sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.y.size > MANY else ""
+    note = (
+        "What each feature alone adds to the calibrated score; features share what they know, so gains "
+        f"do not add up.{some}{sample}"
+    )
+    return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, gains, note)
+
+
+def _no_regions(case: Case) -> str:
+    if not case.binary:
+        return "Regions in words are found for two classes."
+    return (
+        "No region of the features was found in which outcomes differ from the recalibrated score: too "
+        "few rows, or nothing to find."
+    )
+
+
+def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
+    columns = [
+        ("region", "region", "text"), ("rows", "rows", "count"), ("calibrated", "score, recalibrated", "short"),
+        ("observed", "observed", "short"), ("difference", "difference", "short"),
+        ("interval", f"{case.percent} interval", "short"),
+        ("pvalue", "p (Holm)", "pvalue"),
+    ]  # fmt: skip
+    rows = []
+    for region in regions:
+        interval = ends(*region.interval(case.level))
+        shown = (
+            region.words,
+            region.rows,
+            region.calibrated,
+            region.observed,
+            region.difference,
+            interval,
+            region.pvalue,
+        )
+        rows.append(shown)
+    note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
+    return table("regions", f"Where {model.name} is wrong at equal scores", columns, rows, note)
+
+
+def _diagram(case: Case, model: Model) -> Block:
+    curve = grouping_of(*model.chain, 10, case.level, model.name)
+    columns = [
+        ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
+        ("q25", "25 %", "short"),
+        ("q50", "median", "short"), ("q75", "75 %", "short"), ("q95", "95 %", "short"),
+        ("spread", "spread (sd)", "short"),
+    ]  # fmt: skip
+    rows = [
+        (float(x), float(c), *(float(v) for v in q), float(spread))
+        for x, c, q, spread in zip(curve.x, curve.calibrated, curve.quantiles, curve.spread, strict=True)
+    ]
+    data = table("grouping-data", "P(Y = 1 | X) among rows of similar scores", columns, rows)
+    widest = int(np.argmax(curve.spread))
+    described = (
+        "Among rows of similar scores, quantiles of the estimated chance given all features; it "
+        "spreads most, by a standard deviation of "
+        f"{curve.spread[widest]:.3f}, around the score {curve.x[widest]:.2f}."
+    )
+
+    def draw(ax: Any) -> None:
+        GroupingDisplay([curve]).plot(ax)
+
+    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(5.2, 5.0))

@@ -1,0 +1,114 @@
+"""What recalibration by each map would do: losses before and after, out of sample, on the same folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoreprism._validation import refuse
+from scoreprism.calibrators import get_calibrator
+from scoreprism.estimation._chain import Problem, calibrated_by, judged
+from scoreprism.estimation._learners import OwnMap
+from scoreprism.exceptions import ScoreprismError
+from scoreprism.intervals import quantile
+from scoreprism.losses import ProperLoss
+
+#: Maps that a report tries, for two classes and for more; the last chooses among the others inside each fold.
+TRIED = {
+    True: ("platt", "temperature", "beta", "isotonic", "monotone-spline", "venn-abers", "selected"),
+    False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),
+}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """
+    What a map does to a loss.
+
+    Attributes
+    ----------
+    name, loss : str
+        The map and the loss.
+    before, after : float
+        Mean loss of the score and of the recalibrated score, out of sample.
+    gain, low, high : float
+        Their paired difference, and its interval.
+    """
+
+    name: str
+    loss: str
+    before: float
+    after: float
+    gain: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MapTable:
+    """
+    All maps that were tried.
+
+    Attributes
+    ----------
+    gains : tuple of Gain
+        By map and loss.
+    best : str
+        The map with the smallest loss after recalibration (of the first loss).
+    failed : dict of str to str
+        Maps that could not be fitted, and why.
+    """
+
+    gains: tuple[Gain, ...]
+    best: str
+    failed: dict[str, str]
+
+    def of(self, name: str, loss: str) -> Gain:
+        """The line of one map and one loss."""
+        return next(gain for gain in self.gains if (gain.name, gain.loss) == (name, loss))
+
+
+def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[str], level: float) -> MapTable:
+    """
+    Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score.
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows and folds.
+    losses : dict of str to ProperLoss
+        Losses to judge by; the first chooses the best map.
+    asked : sequence of str
+        Names of calibrators; empty for `TRIED`.
+    level : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    MapTable
+        Gains of all maps, and the best of them.
+    """
+    binary = problem.data.k == 2
+    gains: list[Gain] = []
+    failed: dict[str, str] = {}
+    z = quantile(level, two_sided=True)
+    for name in asked or TRIED[binary]:
+        calibrator = get_calibrator(name)
+        if not binary and not calibrator.multiclass:
+            failed[name] = "it is a map of two classes"
+            continue
+        try:
+            candidate = calibrated_by(problem, OwnMap(calibrator.name, calibrator))
+        except ScoreprismError as error:
+            failed[name] = str(error)
+            continue
+        for loss_name, loss in losses.items():
+            one = judged(problem.sheet, candidate, loss, None)
+            reach = z * one.std_error
+            ends = (one.difference - reach, one.difference + reach)
+            gains.append(Gain(calibrator.name, loss_name, one.loss + one.difference, one.loss, one.difference, *ends))
+    if not gains:
+        refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in calibrators=.")
+    first = next(iter(losses))
+    best = min((gain for gain in gains if gain.loss == first), key=lambda gain: gain.after)
+    return MapTable(tuple(gains), best.name, failed)

@@ -1,0 +1,123 @@
+"""Section 7: several models on the same rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from scoreprism.curves import ResolutionPlane
+from scoreprism.displays import ResolutionPlaneDisplay
+from scoreprism.estimation import Comparison
+from scoreprism.report._case import Case
+from scoreprism.report._model import Block, Section, Table
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import ends, figure, span, table
+
+#: Pairs of models in the table of differences: all of few models, else each with the best.
+_ALL_PAIRS = 5
+
+
+def models(case: Case) -> Section | None:
+    """
+    The seventh section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section or None
+        None for one model.
+    """
+    if len(case.models) < 2:
+        return None
+    found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
+    comparison = Comparison(next(iter(found.values())).names, None, found)
+    blocks: list[Block] = [_ranking(case, comparison), _plane(case), _differences(case, comparison)]
+    return Section("models", SECTIONS["models"], _meaning(case, comparison), tuple(blocks))
+
+
+def _meaning(case: Case, comparison: Comparison) -> str:
+    best, second = comparison.ranking()[:2]
+    gap = comparison.difference(second, best)
+    reach = gap_interval(gap, case.level)
+    start = f"{best} has the smallest {case.loss} loss"
+    if not np.isfinite(gap.risk):
+        return f"{start}; that of {second} is infinite."
+    words = f"{second} is {gap.risk:.4f} behind ({span(*reach, 4)})"
+    shown = "a difference that these rows show" if reach[0] > 0 else "a difference that these rows do not show"
+    return f"{start}; {words}, {shown}."
+
+
+def gap_interval(gap: Any, level: float) -> tuple[float, float]:
+    """Interval of the difference of two losses."""
+    from scoreprism.intervals import quantile
+
+    reach = quantile(level, two_sided=True) * gap.risk_std_error
+    return float(gap.risk - reach), float(gap.risk + reach)
+
+
+def _ranking(case: Case, comparison: Comparison) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for name in comparison.ranking():
+        result = comparison[name]
+        rows.append((name, result.risk, *(result.terms[term] for term in comparison.names)))
+    columns = [
+        ("model", "model", "text"),
+        ("loss", f"{case.loss} loss", "number"),
+        *((t, t, "number") for t in comparison.names),
+    ]
+    return table("ranking", "Models, smallest loss first", columns, rows)
+
+
+def _differences(case: Case, comparison: Comparison) -> Table:
+    order = comparison.ranking()
+    pairs = list(combinations(order, 2)) if len(order) <= _ALL_PAIRS else [(order[0], other) for other in order[1:]]
+    rows: list[tuple[Any, ...]] = []
+    for better, worse in pairs:
+        gap = comparison.difference(worse, better)
+        words = f"{worse} − {better}"
+        rows.append((words, "loss", gap.risk, ends(*gap_interval(gap, case.level))))
+        for term, value in gap.terms.items():
+            interval = gap.interval(term, case.level) if np.isfinite(value) else None
+            rows.append((words, term, value, None if interval is None else ends(interval.low, interval.high)))
+    columns = [
+        ("pair", "difference", "text"), ("term", "of", "text"), ("value", "estimate", "signed"),
+        ("interval", f"{case.percent} interval", "signed"),
+    ]  # fmt: skip
+    note = "Paired: same rows, same folds. Intervals are of each line by itself."
+    return table("differences", f"Paired differences of the {case.loss} loss and its terms", columns, rows, note)
+
+
+def _plane(case: Case) -> Block:
+    forms = {name: model.decompositions[case.loss].resolution_form for name, model in case.models.items()}
+    values = {term: np.array([form.terms[term] for form in forms.values()]) for term in ("reliability", "resolution")}
+    risk = np.array([form.risk for form in forms.values()])
+    first = next(iter(forms.values()))
+    rows = [(name, form.risk, form.terms["reliability"], form.terms["resolution"]) for name, form in forms.items()]
+    columns = [
+        ("model", "model", "text"), ("loss", "loss", "number"), ("reliability", "reliability", "number"),
+        ("resolution", "resolution", "number"),
+    ]  # fmt: skip
+    note = f"Loss = uncertainty {first.terms['uncertainty']:.5f} − resolution + reliability."
+    data = table("plane-data", "Reliability and resolution", columns, rows, note)
+    if not np.isfinite(risk).all():
+        return data
+    plane = ResolutionPlane(
+        name=None, n=first.n, _backend=None, models=tuple(forms), miscalibration=values["reliability"],
+        discrimination=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit",
+        loss=case.losses[case.loss],
+    )  # fmt: skip
+
+    def draw(ax: Any) -> None:
+        ResolutionPlaneDisplay([plane]).plot(ax)
+
+    described = (
+        "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models "
+        "on one line have equal losses."
+    )
+    return figure("plane", "Resolution plane", described, draw, data, size=(5.8, 4.4))

@@ -1,0 +1,112 @@
+"""Section 3: what recalibration by each map would do, out of sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scoreprism.curves import CalibrationMap, calibration_map
+from scoreprism.displays import CalibrationMapDisplay
+from scoreprism.report._case import Case, Model
+from scoreprism.report._model import Block, Figure, Notice, Section, Table
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import ends, figure, span, table
+
+#: Where the table of a map gives its values.
+_PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
+
+
+def recalibration(case: Case) -> Section:
+    """
+    The third section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section
+        Losses before and after, and the best map.
+    """
+    blocks: list[Block] = [gains_table(case)]
+    if case.binary:
+        blocks.append(_picture(case))
+    for model in case.models.values():
+        blocks += [
+            Notice("note", f"{model.name}: {name} was left out, {why}") for name, why in model.maps.failed.items()
+        ]
+    return Section("recalibration", SECTIONS["recalibration"], _meaning(case), tuple(blocks))
+
+
+def _meaning(case: Case) -> str:
+    model = case.first
+    gain = model.maps.of(model.maps.best, case.loss)
+    change = f"{gain.before:.4f} to {gain.after:.4f}, out of sample"
+    if not np.isfinite(gain.before):
+        return (
+            f"Any of these maps makes the {case.loss} loss of {model.name} finite: {gain.name} gives {gain.after:.4f}."
+        )
+    if gain.gain <= 0.0:
+        return f"None of the maps tried lowers the {case.loss} loss of {model.name}: leave it as it is."
+    interval = f"gain {gain.gain:.4f}, {span(gain.low, gain.high, 4)}"
+    if gain.low <= 0.0:
+        return (
+            f"The best of the maps tried on {model.name}, {gain.name}, takes its {case.loss} loss from "
+            f"{change}: no gain is shown ({interval})."
+        )
+    return f"Recalibrating {model.name} by {gain.name} takes its {case.loss} loss from {change} ({interval})."
+
+
+def gains_table(case: Case) -> Table:
+    """
+    Losses before and after recalibration.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Table
+        One row per model, map and loss.
+    """
+    rows = [
+        (model.name, gain.loss, gain.name, gain.before, gain.after, gain.gain, ends(gain.low, gain.high))
+        for model in case.models.values()
+        for gain in sorted(model.maps.gains, key=lambda gain: (list(case.losses).index(gain.loss), gain.after))
+    ]
+    columns = [
+        ("model", "model", "text"), ("loss", "loss", "text"), ("map", "map", "text"), ("before", "before", "number"),
+        ("after", "after", "number"), ("gain", "gain", "signed"), ("interval", f"{case.percent} interval", "signed"),
+    ]  # fmt: skip
+    note = (
+        "Every map is fitted without the rows it is judged on. The best of several looks a little better than it is; "
+        "“selected” chooses inside each fold, so that its line is honest about the choice."
+    )
+    return table("recalibration", "Losses before and after recalibration, smallest first", columns, rows, note)
+
+
+def _maps(model: Model) -> CalibrationMap:
+    return calibration_map(model.y, model.law, model.maps.best, name=f"{model.name}: {model.maps.best}", **model.given)
+
+
+def _picture(case: Case) -> Figure:
+    maps = [_maps(model) for model in case.models.values()]
+    rows = [
+        (one.name, float(place), float(np.interp(place, one.x, one.y)))
+        for one in maps
+        for place in _PLACES
+        if one.support[0] <= place <= one.support[1]
+    ]
+    columns = [("map", "map", "text"), ("score", "score", "short"), ("calibrated", "becomes", "short")]
+    data = table("maps-data", "The best map of each model, where it has seen scores", columns, rows)
+
+    def draw(ax: Any) -> None:
+        CalibrationMapDisplay(maps).plot(ax)
+
+    described = "The recalibrated probability against the score, by the best map of each model, fitted on all rows."
+    return figure("maps", "The best map of each model", described, draw, data, size=(5.2, 4.4))

@@ -1,0 +1,239 @@
+"""Regions of the features in words: a small tree on one half of the rows, judged on the other half."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.estimation._segments import holm
+from scoreprism.frames import column_names
+from scoreprism.intervals import quantile
+from scoreprism.references._features import Categorical, parse_features
+from scoreprism.simplex import FloatArray
+
+#: Leaves of the tree, rows of a leaf at least, and rows in all below which there is no point.
+LEAVES, LEAST, FEW = 8, 25, 200
+#: Categories named in a rule before it says "and n more".
+_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Region:
+    """
+    A part of the feature space, and how outcomes there differ from the recalibrated score.
+
+    Attributes
+    ----------
+    words : str
+        The rule.
+    rows : int
+        Rows in it that were not used to find it.
+    calibrated, observed : float
+        Mean recalibrated score, and event rate.
+    std_error : float
+        Standard error of their difference.
+    pvalue : float
+        Two-sided, adjusted by Holm's method over the regions.
+    """
+
+    words: str
+    rows: int
+    calibrated: float
+    observed: float
+    std_error: float
+    pvalue: float
+
+    @property
+    def difference(self) -> float:
+        """Observed minus expected."""
+        return self.observed - self.calibrated
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Normal interval of the difference."""
+        reach = quantile(level, two_sided=True) * self.std_error
+        return self.difference - reach, self.difference + reach
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A column of the tree's table: a number to be compared, or a category that holds or does not."""
+
+    feature: str
+    category: str | None = None
+    missing: bool = False
+
+
+def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
+    """
+    Where a model is wrong at equal scores.
+
+    Parameters
+    ----------
+    model : Model
+        A model of two classes with its law C.
+    X : array-like or frame
+        Features.
+    seed : int
+        Seed of the halves.
+
+    Returns
+    -------
+    list of Region
+        Largest deviation first; empty where there are too few rows.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    n = model.y.size
+    if n < FEW:
+        return []
+    table, conditions = readable(parse_features(X, n), feature_names(X))
+    residual = model.y - model.sheet.laws[1]
+    weight = np.ones(n) if model.weight is None else model.weight
+    found = np.random.default_rng(seed).permutation(n) % 2 == 0
+    least = max(LEAST, n // 40)
+    tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0)
+    tree.fit(table[found], residual[found], sample_weight=weight[found])
+    if tree.tree_.node_count == 1:
+        return []
+    judged = np.flatnonzero(~found & (weight > 0))
+    leaf = tree.apply(table[judged])
+    rules = rules_of(tree.tree_, conditions)
+    regions = [
+        _judge(model, judged[leaf == node], weight, words) for node, words in rules.items() if (leaf == node).sum() > 1
+    ]
+    adjusted = holm([region.pvalue for region in regions])
+    settled = [replace(region, pvalue=p) for region, p in zip(regions, adjusted, strict=True)]
+    return sorted(settled, key=lambda region: (region.pvalue, -abs(region.difference)))
+
+
+def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
+    share = weight[rows] / weight[rows].sum()
+    y, c = model.y[rows].astype(np.float64), model.sheet.laws[1][rows]
+    difference = float(share @ (y - c))
+    error = math.sqrt(float((share**2) @ np.maximum(c * (1.0 - c), (y - c - difference) ** 2)))
+    z = abs(difference) / error if error > 0 else 0.0
+    return Region(words, rows.size, float(share @ c), float(share @ y), error, math.erfc(z / math.sqrt(2.0)))
+
+
+def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:
+    """
+    A table that a tree can split and people can read: numbers as they are, one column per category.
+
+    Parameters
+    ----------
+    columns : sequence of arrays
+        Float columns with NaN for missing values, or text.
+    names : sequence of str
+        Their names.
+
+    Returns
+    -------
+    tuple of array and list of Condition
+        The table, and what each of its columns says.
+
+    Examples
+    --------
+    >>> table, conditions = readable([np.array([1.0, np.nan]), np.array(["a", "b"])], ["age", "kind"])
+    >>> table.shape, conditions[1].missing, conditions[2].category
+    ((2, 3), True, 'a')
+    """
+    parts: list[FloatArray] = []
+    said: list[Condition] = []
+    for values, name in zip(columns, names, strict=True):
+        if values.dtype.kind == "f":
+            gone = np.isnan(values)
+            middle = float(np.median(values[~gone])) if (~gone).any() else 0.0
+            parts.append(np.where(gone, middle, values))
+            said.append(Condition(name))
+            if gone.any():
+                parts.append(gone.astype(np.float64))
+                said.append(Condition(name, missing=True))
+            continue
+        kind = Categorical.fitted(values)
+        for level in kind.levels[:1] if kind.contrast else kind.levels:
+            parts.append((values == level).astype(np.float64))
+            said.append(Condition(name, category=str(level)))
+    return np.column_stack(parts), said
+
+
+def rules_of(tree: Any, conditions: Sequence[Condition]) -> dict[int, str]:
+    """
+    The leaves of a tree, in words.
+
+    Parameters
+    ----------
+    tree : sklearn.tree._tree.Tree
+        Fitted.
+    conditions : sequence of Condition
+        What its columns say.
+
+    Returns
+    -------
+    dict of int to str
+        Leaf → rule.
+    """
+    rules: dict[int, str] = {}
+    paths: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
+    while paths:
+        node, path = paths.pop()
+        if tree.children_left[node] < 0:
+            rules[node] = _in_words(path, conditions)
+            continue
+        step = (int(tree.feature[node]), float(tree.threshold[node]))
+        paths.append((int(tree.children_left[node]), [*path, (*step, True)]))
+        paths.append((int(tree.children_right[node]), [*path, (*step, False)]))
+    return rules
+
+
+def _in_words(path: Sequence[tuple[int, float, bool]], conditions: Sequence[Condition]) -> str:
+    """All steps of a path, those of one feature together."""
+    by_feature: dict[str, list[tuple[Condition, float, bool]]] = {}
+    for column, threshold, below in path:
+        condition = conditions[column]
+        by_feature.setdefault(condition.feature, []).append((condition, threshold, below))
+    return " and ".join(part for name, steps in by_feature.items() for part in _of_feature(name, steps))
+
+
+def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> list[str]:
+    parts = []
+    gone = [not below for condition, _, below in steps if condition.missing]
+    if gone:
+        parts.append(f"{name} is {'missing' if gone[0] else 'known'}")
+    numbers = [(t, below) for condition, t, below in steps if condition.category is None and not condition.missing]
+    low = max((t for t, below in numbers if not below), default=None)
+    high = min((t for t, below in numbers if below), default=None)
+    if low is not None and high is not None:
+        parts.append(f"{low:.4g} < {name} ≤ {high:.4g}")
+    elif high is not None:
+        parts.append(f"{name} ≤ {high:.4g}")
+    elif low is not None:
+        parts.append(f"{name} > {low:.4g}")
+    chosen = [condition.category for condition, _, below in steps if condition.category is not None and not below]
+    others = [condition.category for condition, _, below in steps if condition.category is not None and below]
+    if chosen:
+        parts.append(f"{name} is {chosen[0]}")
+    elif others:
+        named = ", ".join(str(word) for word in others[:_NAMED])
+        parts.append(f"{name} is not {named}" + (f" or {len(others) - _NAMED} more" if len(others) > _NAMED else ""))
+    return parts
+
+
+def feature_names(X: Any) -> list[str]:
+    """
+    Names of the columns of a frame; numbers for those of an array.
+
+    Examples
+    --------
+    >>> feature_names(np.zeros((3, 2)))
+    ['x0', 'x1']
+    """
+    names = column_names(X)
+    if names is not None:
+        return [str(name) for name in names]
+    shape = np.shape(X)
+    return [f"x{j}" for j in range(shape[1] if len(shape) > 1 else 1)]

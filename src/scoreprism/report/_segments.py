@@ -1,0 +1,143 @@
+"""Section 6: the same terms per group and per period, each by laws of its own."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.displays._decomposition import known_of
+from scoreprism.estimation import SegmentDecompositions, decompose_by
+from scoreprism.exceptions import InputError, ScoreprismWarning
+from scoreprism.frames import take_rows
+from scoreprism.report._case import Case, Model
+from scoreprism.report._model import Block, Notice, Section
+from scoreprism.report._periods import periods
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._words import ends, enumerated, figure, table
+
+#: Rows of a segment at least, rows of its rarer outcome at least, and segments at most.
+LEAST, RAREST, MOST = 100, 10, 24
+
+
+def segments(case: Case) -> Section | None:
+    """
+    The sixth section.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    Section or None
+        None where there are neither groups nor times.
+    """
+    by = dict(case.segments)
+    if case.time is not None:
+        what, labels = periods(case.time)
+        by[f"time, in {what}"] = labels
+    if not by:
+        return None
+    blocks: list[Block] = []
+    shown: list[str] = []
+    total = 0
+    for number, (column, labels) in enumerate(by.items()):
+        found, left_out = _found(case, case.first, labels)
+        blocks += [Notice("note", f"{column}: {text}") for text in left_out]
+        if found is None:
+            continue
+        pvalues = found.pvalues("reliability")
+        total += len(found)
+        shown += [f"{column} {segment.strip()}" for segment, p in pvalues.items() if p < 1.0 - case.level]
+        blocks.append(_picture(case, column, found, number))
+    return Section("segments", SECTIONS["segments"], _meaning(case, shown, total), tuple(blocks))
+
+
+def _meaning(case: Case, shown: list[str], total: int) -> str:
+    name = case.first.name
+    if not total:
+        return (
+            f"No group or period has the {LEAST} rows, and {RAREST} of the rarer outcome, that a "
+            "decomposition of its own needs."
+        )
+    if not shown:
+        return (
+            f"In none of {total} groups and periods is {name} shown to be miscalibrated, adjusted for how "
+            "many there are."
+        )
+    return f"{name} is shown to be miscalibrated in {len(shown)} of {total} groups and periods: {enumerated(shown, 6)}."
+
+
+def _found(case: Case, model: Model, labels: NDArray[Any]) -> tuple[SegmentDecompositions | None, list[str]]:
+    """Segments that are large enough, decomposed; and what was left out."""
+    keep, said = _large(model, labels)
+    if not keep.size:
+        return None, [*said, "no segment is large enough"]
+    asked = model.request
+    options = {name: getattr(asked, name) for name in ("q", "latent", "sample_weight", "groups")}
+    given = {name: take_rows(value, keep) for name, value in options.items() if value is not None}
+    if model.k > 2:
+        given["classes"] = list(range(model.k))
+    features = None if asked.X is None else take_rows(asked.X, keep)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)
+            found = decompose_by(
+                labels[keep], model.y[keep], model.law[keep], features, loss=case.losses[case.loss],
+                random_state=case.seed, n_jobs=case.n_jobs, clip=case.clip, **given,
+            )  # fmt: skip
+    except InputError as error:
+        return None, [*said, str(error)]
+    return found, [*said, *(f"{segment} was left out: {why}" for segment, why in found.skipped.items())]
+
+
+def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Rows of the segments that have enough of both outcomes; the largest of many."""
+    names, codes = np.unique(labels, return_inverse=True)
+    held = np.ones(codes.size, dtype=bool) if model.weight is None else model.weight > 0
+    counts = np.stack([np.bincount(codes[held & (model.y == c)], minlength=names.size) for c in range(model.k)])
+    size = counts.sum(axis=0)
+    rare = np.sort(counts, axis=0)[-2] if model.k > 2 else counts.min(axis=0)
+    enough = (size >= LEAST) & (rare >= RAREST)
+    said = []
+    if not enough.all():
+        small = [f"{name} ({count})" for name, count in zip(names[~enough], size[~enough], strict=True)]
+        said.append(f"left out for fewer than {LEAST} rows or {RAREST} of the rarer outcome: {enumerated(small, 6)}")
+    chosen = np.flatnonzero(enough)
+    if chosen.size > MOST:
+        said.append(f"the {MOST} largest of {chosen.size} segments are shown")
+        chosen = np.sort(chosen[np.argsort(-size[chosen], kind="stable")[:MOST]])
+    return np.flatnonzero(np.isin(codes, chosen)), said
+
+
+def _picture(case: Case, column: str, found: SegmentDecompositions, number: int) -> Block:
+    reliable = found.pvalues("reliability")
+    rows: list[tuple[Any, ...]] = []
+    for segment, result in found.decompositions.items():
+        known = ends(*known_of(result, "reliability", case.level))
+        values = [result.terms[name] for name in found.names]
+        rows.append((str(segment).strip(), result.n, result.risk, values[0], known, reliable[segment], *values[1:]))
+    columns = [
+        ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "number"),
+        ("reliability", "reliability", "number"), ("interval", f"{case.percent} interval", "number"),
+        ("pvalue", "p (Holm)", "pvalue"),
+        *((name, name, "number") for name in found.names[1:]),
+    ]  # fmt: skip
+    note = (
+        "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
+        "adjusted for how many segments there are."
+    )
+    data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
+    described = (
+        f"The terms of the {case.loss} loss in each of {len(found)} segments of {column}, each by laws of its own."
+    )
+
+    def draw(ax: Any) -> None:
+        found.plot(ax, level=case.level)
+
+    height = 1.4 + 0.34 * len(found)
+    return figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, data, size=(7.2, height))

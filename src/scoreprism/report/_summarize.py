@@ -1,0 +1,236 @@
+"""summarize(): from predictions to a report."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from scoreprism._progress import tracked
+from scoreprism._validation import parse_choice
+from scoreprism.losses import ProperLoss
+from scoreprism.report._calibration import calibration
+from scoreprism.report._case import Case, parse_case
+from scoreprism.report._decisions import decisions
+from scoreprism.report._grouping import grouping
+from scoreprism.report._method import method, versions
+from scoreprism.report._model import Origin, Section
+from scoreprism.report._models import models
+from scoreprism.report._recalibration import recalibration
+from scoreprism.report._report import SECTIONS, ModelResult, Report
+from scoreprism.report._segments import segments as by_segment
+from scoreprism.report._verdict import headline, verdict
+from scoreprism.simplex import ArrayLike
+
+#: What makes each section; the last one, on method and data, is made from the report itself.
+_MAKERS: dict[str, Callable[[Case], Section | None]] = {
+    "verdict": verdict,
+    "calibration": calibration,
+    "recalibration": recalibration,
+    "grouping": grouping,
+    "decisions": decisions,
+    "segments": by_segment,
+    "models": models,
+}
+
+
+def summarize(
+    y_true: ArrayLike,
+    y_proba: Any,
+    X: Any = None,
+    *,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] = ("log", "brier"),
+    q: ArrayLike | None = None,
+    latent: ArrayLike | None = None,
+    segments: Any = None,
+    time: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    calibrators: Sequence[str] | None = None,
+    cv: object = 5,
+    clip: float | None = None,
+    level: float = 0.95,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    sections: Sequence[str] | None = None,
+    title: str | None = None,
+    origin: Origin | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """
+    Find out everything a report says.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like, fitted classifier, or mapping of str to these
+        Predicted probabilities of rows the model was not trained on; models by name, the first is the one in the
+        headline. Classifiers are applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features: with them the loss splits into three terms.
+    loss : str, ProperLoss or sequence of these, default=("log", "brier")
+        Losses; sections that speak of one speak of the first.
+    q : array-like of shape (n,) or (n, K), optional
+        The law P(Y | X), where it is known.
+    latent : array-like of shape (n,) or (n, K), optional
+        The law P(Y | Z) of a latent state.
+    segments : mapping of str to array-like, frame or array-like, optional
+        Columns of labels; each group is decomposed by laws of its own.
+    time : array-like of shape (n,), optional
+        Times, or labels of periods that sort in their order.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    calibrators : sequence of str, optional
+        Recalibration maps to try; those that fit the number of classes by default.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `scoreprism.decompose`.
+    clip : float, optional
+        Keep all laws at least this far from 0.
+    level : float, default=0.95
+        Confidence level.
+    random_state : int, default=0
+        Seed of everything random; it is printed in the report.
+    n_jobs : int, optional
+        Processes; the report does not depend on it.
+    sections : sequence of str, optional
+        Which of `SECTIONS`; all by default.
+    title : str, optional
+        What stands above the report.
+    origin : Origin, optional
+        Where the data came from; by default they came from memory, and their hash is that of outcomes and scores.
+    notes : sequence of str
+        What was done to the data before, for the last section.
+
+    Returns
+    -------
+    Report
+        To be shown, saved, or asked.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> report = summarize(y, X[:, 0], sections=["verdict"])
+    >>> [section.title for section in report.sections]
+    ['Verdict']
+    """
+    asked = [parse_choice(key, SECTIONS, "section") for key in (SECTIONS if sections is None else sections)]
+    options = {"q": q, "latent": latent, "cv": list(cv) if isinstance(cv, Iterator) else cv}
+    options |= {
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "pos_label": pos_label,
+        "classes": classes,
+        "n_jobs": n_jobs,
+    }
+    case = parse_case(
+        y_true, y_proba, X, loss=loss, segments=segments, time=time, level=level, random_state=random_state,
+        clip=clip, calibrators=calibrators, notes=tuple(notes), options=options,
+    )  # fmt: skip
+    source = origin or Origin("memory", _digest(case), {})
+    settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": _folds(cv)}
+    made = [
+        _MAKERS[key](case)
+        for key in tracked((k for k in SECTIONS if k in asked and k in _MAKERS), len(asked), "report")
+    ]
+    if "method" in asked:
+        made.append(method(case, source, settings | {"losses": ", ".join(case.losses)}))
+    return Report(
+        title=title or f"Diagnosis of {', '.join(case.models)}",
+        headline=headline(case),
+        sections=tuple(section for section in made if section is not None),
+        models={name: _result(case, name, asked) for name in case.models},
+        origin=source,
+        settings=settings,
+        versions=versions(),
+    )
+
+
+def _folds(cv: object) -> object:
+    return cv if isinstance(cv, int) else type(cv).__name__
+
+
+def _result(case: Case, name: str, asked: Sequence[str]) -> ModelResult:
+    """The results themselves, as far as they were asked for."""
+    model = case.models[name]
+    tests = {"calibration": model.calibration} if {"verdict", "calibration"} & set(asked) else {}
+    if "calibration" in asked and model.grouping is not None:
+        tests["grouping"] = model.grouping
+    return ModelResult(
+        model.decompositions,
+        tests,
+        model.metrics if "calibration" in asked else None,
+        model.best_map if "recalibration" in asked else None,
+    )
+
+
+def _digest(case: Case) -> str:
+    """A hash of outcomes and scores."""
+    found = hashlib.sha256()
+    for model in case.models.values():
+        for part in (model.y, model.law, model.weight):
+            if part is not None:
+                found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
+
+
+def make_report(
+    y_true: ArrayLike,
+    y_proba: Any,
+    X: Any = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> Report:
+    """
+    A report on one or several models: what recalibration, a better model, or only better data can fix.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_proba : array-like, fitted classifier, or mapping of str to these
+        Predicted probabilities of rows the model was not trained on, or models that are applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features.
+    output : path, optional
+        Where to write it: a name that ends in .html, .json, .md, .csv or .txt.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+    **options : object
+        Further arguments of `scoreprism.report.summarize`: ``loss``, ``segments``, ``time``, ``sample_weight`` …
+
+    Returns
+    -------
+    Report
+        It shows itself in notebooks; `Report.save` writes it.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> report = make_report(y, X[:, 0], sections=["verdict"])
+    >>> report.headline[:30]
+    'Of the log loss of model, 0.54'
+    """
+    if output is not None:
+        from scoreprism._files import require_writable
+
+        require_writable(output, overwrite=overwrite)
+    report = summarize(y_true, y_proba, X, **options)
+    if output is not None:
+        report.save(output, overwrite=overwrite)
+    return report
