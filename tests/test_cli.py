@@ -23,6 +23,7 @@ from click.testing import CliRunner
 import scoreprism
 from scoreprism.calibrators import CALIBRATORS, PlattCalibrator, from_json
 from scoreprism.cli import COMMANDS, main
+from scoreprism.cli._gates import too_unreliable
 from scoreprism.losses import LOSSES
 
 ROOT = Path(__file__).parents[1]
@@ -47,13 +48,13 @@ def process(*args, code=0, **extra):
 
 
 def frame(n=400, seed=0):
-    """Rows whose law is known: `good` is P(Y=1), `bold` has twice its log-odds."""
+    """Rows whose law is known: `good` is P(Y=1), `bold` has three times its log-odds."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.05, 0.95, n)
     return pl.DataFrame({
         "y": (rng.random(n) < p).astype(int),
         "good": p,
-        "bold": 1 / (1 + (1 / p - 1) ** 2),
+        "bold": 1 / (1 + (1 / p - 1) ** 3),
         "x": p + rng.normal(0, 0.1, n),
         "side": np.where(np.arange(n) % 2, "left", "right"),
         "month": np.repeat(["2024-01-15", "2024-02-15"], n // 2),
@@ -359,9 +360,11 @@ def test_a_map_of_the_label_that_sorts_first(file, data):
     call("recalibrate", file, *ONE, "--method", "platt", "--save", "digits.json")
     call("recalibrate", "words.csv", *ONE, "--pos-label", "bad", "--method", "platt", "--save", "words.json")
     assert "pos-label" in call("recalibrate", "words.csv", *ONE, code=2).stderr
-    for name in ("digits", "words"):
-        call("apply", f"{name}.json", file, "--score", "bold", "--column", "c", "-o", f"{name}.csv")
-    assert Path("digits.csv").read_text() == Path("words.csv").read_text()
+    digits, coded = (
+        call("apply", f"{name}.json", file, "--score", "bold", "--column", "c", "-o", "-").stdout
+        for name in ("digits", "words")
+    )
+    assert digits == coded
 
 
 def test_maps_of_several_classes(tmp_path, monkeypatch):
@@ -421,10 +424,13 @@ def test_gates_on_bounds(file, data):
     d = scoreprism.decompose(data["y"].to_numpy(), data["bold"].to_numpy(), loss="brier", random_state=0)
     low, mid, high = d.lower_bound("reliability").value, d.terms["reliability"], d.upper_bound("reliability").value
     assert 0 < low < mid < high
-    for on, value in (("lower", low), ("estimate", mid), ("upper", high)):
-        args = ("diagnose", file, *ONE, "--loss", "brier", "--gate-on", on, "--max-reliability")
-        call(*args, f"{value * 1.001}")
-        assert on in call(*args, f"{value * 0.999}", code=1).stderr
+    args = ("diagnose", file, *ONE, "--loss", "brier", "--max-reliability")
+    call(*args, f"{low * 1.001}", "--gate-on", "lower")
+    assert "the lower 95 % bound" in call(*args, f"{low * 0.999}", "--gate-on", "lower", code=1).stderr
+    assert "the upper 95 % bound" in call(*args, f"{high * 0.999}", "--gate-on", "upper", code=1).stderr
+    assert too_unreliable("m", d, high * 1.001, "upper", 0.95) is None
+    assert too_unreliable("m", d, mid, "estimate", 0.95) is None
+    assert "by " in too_unreliable("m", d, mid * 0.999, "estimate", 0.95)
 
 
 def test_gate_on_the_test_counts_models(file):
@@ -452,7 +458,7 @@ def test_seed_notes_and_warnings_go_to_stderr(file, data):
     zero.write_csv("zero.csv")
     out = call("diagnose", "zero.csv", *ONE, "--format", "json")
     assert "NaN" not in out.stdout
-    assert json.loads(out.stdout, parse_constant=lambda name: pytest.fail(name))
+    assert json.loads(out.stdout, parse_constant=pytest.fail)
 
 
 def test_stdin(file, data):
@@ -502,53 +508,75 @@ HOSTILE = {
     "regex": "^.*$",
     "option": "--score",
     "lines": "a\nb\x1b[31m",
-    "unicode": "смета‮",
+    "unicode": "смета\u202e",
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_names_in_every_command(name, tmp_path, monkeypatch, data):
+@pytest.fixture
+def hostile(tmp_path, monkeypatch, data):
+    """Target, scores, groups and labels under names that mean something to somebody."""
     monkeypatch.chdir(tmp_path)
+    labels = ("[/red]no", "<b>=yes")
+    rng = np.random.default_rng(0)
+    columns = {"; DROP TABLE y": [labels[y] for y in data["y"]], "../../group": [f"^{side}$" for side in data["side"]]}
+    for name in HOSTILE.values():
+        columns[name] = np.clip(data["good"].to_numpy() + rng.normal(0, 0.02, len(data)), 0.01, 0.99).tolist()
     with Path("h.csv").open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow([f"{name}y", name, "other", f"{name}g"])
-        rows = zip(data["y"], data["bold"], data["good"], data["side"], strict=True)
-        writer.writerows([("no", "yes")[y], s, g, f"{name}{side}"] for y, s, g, side in rows)
-    roles = ("h.csv", f"--target={name}y", f"--score={name}", "--pos-label", "yes", "--loss", "brier")
-    for form in ("table", "json", "md", "csv"):
-        text = call("diagnose", *roles, "--group", f"{name}g", "--format", form).stdout
+        csv.writer(out).writerows([list(columns), *zip(*columns.values(), strict=True)])
+    return ("h.csv", "--target=; DROP TABLE y", "--pos-label", labels[1])
+
+
+def test_hostile_names_in_reports(hostile):
+    scores = [f"--score={name}" for name in HOSTILE.values()]
+    args = (*hostile, *scores[:4], "--loss", "brier", "--group", "../../group")
+    flags = [part for name in ("h.html", "h.md", "h.json", "h.csv.csv", "h.txt") for part in ("-o", name)]
+    found = call("report", *args, *flags)
+    page = Path("h.html").read_text()
+    assert "<img src=x" not in page
+    assert "<b>=yes" not in page
+    assert json.loads(Path("h.json").read_text())["models"].keys() == set(list(HOSTILE.values())[:4])
+    cells = [cell for row in csv.reader(io.StringIO(Path("h.csv.csv").read_text())) for cell in row]
+    assert not [cell for cell in cells if cell.startswith("=")]
+    assert "[red]x[/red][/nothing]" in found.stdout
+    for form in ("table", "md", "json"):
+        text = call("compare", *hostile, *scores[4:], "--loss", "brier", "--format", form).stdout
         assert "\x1b" not in text
-    assert json.loads(call("diagnose", *roles, "--format", "json").stdout)["models"].keys() == {name}
-    call("compare", *roles, "--score", "other")
-    call("test", *roles[:-2], "--method", "spiegelhalter")
-    call("report", *roles, "-o", "h.html", "-o", "h.csv2.csv")
-    assert "<img src=x" not in Path("h.html").read_text()
-    assert not [cell for row in csv.reader(Path("h.csv2.csv").open(newline="")) for cell in row if cell.startswith("=")]
-    call("recalibrate", *roles, "--method", "platt", "--save", "m.json")
+        assert "\u202e" not in text or form == "json"
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_of_maps_and_tests(name, hostile):
+    args = (*hostile, f"--score={name}")
+    call("test", *args, "--method", "spiegelhalter")
+    call("recalibrate", *args, "--method", "platt", "--loss", "brier", "--save", "m.json")
     call("apply", "m.json", "h.csv", f"--score={name}", "-o", "out.csv")
     with Path("out.csv").open(newline="") as out:
         head = next(csv.reader(out))
-    assert head[1].lstrip("'") == name
-    assert not head[1].startswith("=")
-    call("export", "m.json", "--sql", f"--score-column={name}")
-    assert call("diagnose", "h.csv", f"--target={name}", "--score", f"no {name}", code=2).stderr.count("\n") == 1
+    at = list(HOSTILE.values()).index(name) + 2
+    assert head[at] in (name, f"'{name}")
+    assert not [one for one in head if one.startswith(("=", "-", "+", "@"))]
+    sql = call("export", "m.json", "--sql", f"--score-column={name}").stdout
+    assert '"' + name.split(".")[0].replace('"', '""') + '"' in sql
+    wrong = call("test", *hostile, f"--score=no {name}", code=2).stderr
+    assert wrong.count("\n") == 1
+    assert "\x1b" not in wrong
 
 
 # ── the process ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_exit_codes_of_processes(file):
-    assert process("diagnose", "none.csv", *ONE, code=2).stderr.startswith("error: ")
+    assert process("export", "none.json", "--sql", code=2).stderr.startswith("error: CALIBRATOR must be a file")
     done = process("diagnose", file, *ONE, "--loss", "brier", "--max-reliability", "0", "--format", "json", code=1)
     assert json.loads(done.stdout)["kind"] == "diagnosis"
 
 
 BUG = """
-import scoreprism.cli._lists as lists, scoreprism.cli._answers as answers
-def broken(*args, **more):
-    raise KeyError("inside")
-answers.answer = broken
 import sys
+import scoreprism.cli._maps as maps
+def broken(path):
+    raise KeyError("inside")
+maps._loaded = broken
 from scoreprism.cli import main
 main(sys.argv[1:])
 """
@@ -556,13 +584,13 @@ main(sys.argv[1:])
 
 def test_bugs_show_no_traceback_unless_asked():
     run = [sys.executable, "-c", BUG]
-    done = subprocess.run([*run, "losses"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*run, "export", "m", "--sql"], capture_output=True, text=True, check=False)
     assert done.returncode == 70
     assert done.stderr.startswith("error: unexpected KeyError: 'inside'. This is a bug in scoreprism; please report it")
     assert done.stderr.count("\n") == 1
-    asked = subprocess.run([*run, "--debug", "losses"], capture_output=True, text=True, check=False)
+    asked = subprocess.run([*run, "--debug", "export", "m", "--sql"], capture_output=True, text=True, check=False)
     environment = subprocess.run(
-        [*run, "losses"], capture_output=True, text=True, check=False, env={**os.environ, "SCOREPRISM_DEBUG": "1"}
+        [*run, "export", "m", "--sql"], capture_output=True, text=True, check=False, env={**os.environ, "SCOREPRISM_DEBUG": "1"}
     )
     for loud in (asked, environment):
         assert loud.returncode == 70
@@ -613,11 +641,10 @@ def test_a_closed_pipe_ends_quietly(file):
     call("recalibrate", file, *ONE, "--method", "isotonic", "--save", "map.json")
     command = [sys.executable, "-m", "scoreprism", "export", "map.json", "--csv", "--points", "100000"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    running.stdout.readline()
-    running.stdout.close()
-    said = running.stderr.read()
+    running.stdout.close()  # before anything is written
+    with running.stderr:
+        assert running.stderr.read() == b""
     assert running.wait(timeout=30) == 141
-    assert said == b""
 
 
 def test_terminals_without_the_signs_do_not_crash(file):
@@ -645,14 +672,9 @@ def test_the_commands_of_the_documentation_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = list(commands_of(PAGE))
     for args, code in seen:
-        stdin = target = None
-        if "<" in args:
-            at = args.index("<")
-            stdin, args = Path(args[at + 1]).read_text(), args[:at] + args[at + 2 :]
+        own = args[: min([args.index(sign) for sign in "<>" if sign in args], default=None)]
+        stdin = Path(args[args.index("<") + 1]).read_text() if "<" in args else None
+        found = call(*own, code=code, stdin=stdin)
         if ">" in args:
-            at = args.index(">")
-            target, args = args[at + 1], args[:at] + args[at + 2 :]
-        found = call(*args, code=code, stdin=stdin)
-        if target:
-            Path(target).write_text(found.stdout)
+            Path(args[args.index(">") + 1]).write_text(found.stdout)
     assert {args[0] for args, _ in seen} >= COMMANDS.keys() - {"--version"}

@@ -27,7 +27,7 @@ def answer(
     kind : str
         Also the name of the section.
     title : str
-        Its heading.
+        Heading of the section.
     headline : str
         What it says, in a sentence.
     table : Table
@@ -51,8 +51,10 @@ def answer(
     """
     from scoreprism.report._method import versions
 
-    section = Section(kind, title, headline, (table, *notices))
-    return Report(title, headline, (section,), {}, origin or Origin(), dict(settings or {}), versions(), kind)
+    section = Section(kind, title, "", (table, *notices))
+    return Report(
+        f"scoreprism: {kind}", headline, (section,), {}, origin or Origin(), dict(settings or {}), versions(), kind
+    )
 
 
 def make_table(

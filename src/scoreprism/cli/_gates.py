@@ -34,7 +34,7 @@ def failures(report: Report, asked: Asked) -> list[str]:
     if given["max_reliability"] is not None:
         for name, model in report.models.items():
             first = next(iter(model.decompositions.values()))
-            line = _too_unreliable(name, first, given["max_reliability"], given["gate_on"], given["level"])
+            line = too_unreliable(name, first, given["max_reliability"], given["gate_on"], given["level"])
             found += [line] if line else []
     if given["fail_if_miscalibrated"]:
         tests = {name: model.tests["calibration"].pvalue for name, model in report.models.items()}
@@ -42,7 +42,28 @@ def failures(report: Report, asked: Asked) -> list[str]:
     return found
 
 
-def _too_unreliable(model: str, found: Decomposition, limit: float, on: str, level: float) -> str | None:
+def too_unreliable(model: str, found: Decomposition, limit: float, on: str, level: float) -> str | None:
+    """
+    Why a model fails the gate on its reliability; None if it passes.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    found : Decomposition
+        By the first loss.
+    limit : float
+        What the reliability may be.
+    on : {"estimate", "lower", "upper"}
+        What is compared with it.
+    level : float
+        Confidence level of a bound.
+
+    Returns
+    -------
+    str or None
+        A sentence.
+    """
     what, value = _judged(found, on, level)
     if value <= limit:
         return None

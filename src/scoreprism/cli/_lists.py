@@ -26,7 +26,9 @@ def losses(form: str) -> None:
         ))  # fmt: skip
     columns = {"name": "loss", "parameters": "parameters", "formula": "formula", "classes": "classes"}
     columns |= {"strictly_proper": "strictly proper"}
-    table = make_table("losses", "Losses", {key: (title, "text") for key, title in columns.items()}, rows)
+    table = make_table(
+        "losses", "Names, formulas, promises", {key: (title, "text") for key, title in columns.items()}, rows
+    )
     headline = "Proper losses: predicting the truth is never worse. Parameters are given as in tsallis:alpha=1.5."
     emit(answer("losses", "Losses", headline, table), form)
 
@@ -45,7 +47,9 @@ def calibrators(form: str) -> None:
         rows.append((name, order, _yes(cls.smooth), "any" if cls.multiclass else "2", about))
     columns = {"name": "map", "keeps_order": "keeps the order", "smooth": "smooth", "classes": "classes"}
     columns |= {"about": "what it is"}
-    table = make_table("calibrators", "Maps", {key: (title, "text") for key, title in columns.items()}, rows)
+    table = make_table(
+        "calibrators", "Names and promises", {key: (title, "text") for key, title in columns.items()}, rows
+    )
     headline = "Maps from a score to P(event | score). What is promised holds for every data set."
     emit(answer("calibrators", "Recalibration maps", headline, table), form)
 

@@ -89,7 +89,7 @@ def apply(calibrator: str, file: str, column: str | None, output: str, force: bo
         raise click.UsageError("apply takes one score. Call it once for each, or 'p_a,p_b' for several classes")
     targets = outputs((output,) if output != "-" else (), force=force)
     with voice.listening():
-        data = Asked(file, given).read()
+        data = Asked(file, given).read(whole=True)
         for note in data.notes:
             voice.say(f"note: {note}")
         frame = recalibrated(map_, data, given["scores"][0], column, decimal_comma=given["decimal_comma"])

@@ -224,9 +224,14 @@ class Asked:
     source: str
     given: Mapping[str, Any]
 
-    def read(self) -> Predictions:
+    def read(self, *, whole: bool = False) -> Predictions:
         """
         The file, its columns in their roles.
+
+        Parameters
+        ----------
+        whole : bool, default=False
+            Whether every column is kept, also those without a role.
 
         Returns
         -------
@@ -254,7 +259,7 @@ class Asked:
         asked = {name: given[name] for name in Reading.__dataclass_fields__ if given.get(name) is not None}
         if asked.get("delimiter") in ("\\t", "tab"):  # few shells make it easy to type one
             asked["delimiter"] = "\t"
-        reading = Reading(**asked)
+        reading = Reading(**asked, whole=whole)
         return read_predictions(self.source, roles, reading)
 
     def losses(self) -> tuple[ProperLoss, ...]:

@@ -16,6 +16,8 @@ import click
 from scoreprism.cli._process import complain, debugging, legible, one_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from scoreprism.report import Report
 
 #: Columns of a table that goes to a file or a pipe.
@@ -86,7 +88,8 @@ def emit(report: Report, form: str) -> None:
     if form == "table":
         from scoreprism.report._terminal import renderables
 
-        show(renderables(report))
+        console = _console()
+        show(renderables(report, max(console.width, 40)), console)
         return
     makers: dict[str, Callable[[], str]] = {"json": report.to_json, "md": report.to_markdown}
     emit_bytes(csv_of(report) if form == "csv" else makers[form]())
@@ -101,10 +104,9 @@ def emit_bytes(text: str) -> None:
     text : str
         Ends in a line end, or gets one.
     """
-    stream = click.get_binary_stream("stdout")
     sys.stdout.flush()
-    stream.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
-    stream.flush()
+    sys.stdout.buffer.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
+    sys.stdout.buffer.flush()
 
 
 def csv_of(report: Report) -> str:
@@ -128,7 +130,15 @@ def csv_of(report: Report) -> str:
     return csv_text(next(table for section in report.sections for table in section.tables))
 
 
-def show(parts: Iterable[Any]) -> None:
+def _console() -> Console:
+    """As wide as the terminal; a pipe or a file gets lines of one length, whoever calls."""
+    from rich.console import Console
+
+    free = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(highlight=False, width=None if free else _WIDTH)
+
+
+def show(parts: Iterable[Any], console: Console | None = None) -> None:
     """
     Print on a terminal: its width, its colours, no trailing blanks, and no crash on a sign it cannot write.
 
@@ -136,11 +146,10 @@ def show(parts: Iterable[Any]) -> None:
     ----------
     parts : iterable of str or rich renderables
         Markup in texts is not obeyed: they may come from a file.
+    console : rich Console, optional
+        Where; that of stdout by default.
     """
-    from rich.console import Console
-
-    free = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    console = Console(highlight=False, width=None if free else _WIDTH)
+    console = console or _console()
     with console.capture() as captured:
         for part in parts:
             console.print(part, markup=False)

@@ -84,13 +84,14 @@ def _answer(data: Predictions, results: Any, given: dict[str, Any]) -> Report:
         "n": ("rows", "count"), "n_resamples": ("draws", "count"),
     }  # fmt: skip
     note = "A small p speaks against the hypothesis; a large one does not show that it holds."
-    table = make_table("tests", "Tests", columns, rows, note)
+    table = make_table("tests", "Statistics and p-values", columns, rows, note)
     hypotheses = dict.fromkeys(found.hypothesis for tests in results.values() for found in tests.values())
     said = dict.fromkeys(f"{name}: {n}" for tests in results.values() for name, f in tests.items() for n in f.notes)
     notices = [Notice("note", f"Hypothesis: {text}.") for text in hypotheses] + [Notice("warning", n) for n in said]
     settings = plain_settings(seed=given["seed"], method=given["method"], n_resamples=given["resamples"])
+    title = f"Tests of {', '.join(data.scores)}"
     headline = _headline(rows, given["alpha"])
-    return answer("tests", "Tests", headline, table, notices=notices, origin=data.origin, settings=settings)
+    return answer("tests", title, headline, table, notices=notices, origin=data.origin, settings=settings)
 
 
 def _headline(rows: list[tuple[Any, ...]], alpha: float) -> str:
