@@ -293,8 +293,7 @@ def warned(case: Case) -> list[str]:
     list of str
         Each once.
     """
-    model = case.first
-    said = [_small(model)]
+    said = [_small(case.first), *case.warnings]
     for one in case.models.values():
         prefix = f"{one.name}: " if len(case.models) > 1 else ""
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]

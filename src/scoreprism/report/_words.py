@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from scoreprism.displays import house_style
+from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.report._model import Cell, Column, Figure, Range, Table
 
 #: Points of a curve that its table shows.
@@ -41,7 +43,8 @@ def figure(
     def drawn() -> Any:
         from matplotlib.figure import Figure as Canvas
 
-        with house_style():
+        with house_style(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say stands in the verdict
             canvas = Canvas(figsize=size, layout="constrained")
             draw(canvas.subplots())
         return canvas
