@@ -1,37 +1,237 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all: written beside their place, synced to disk, then put there in one step."""
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from scoreprism.exceptions import InputError
 
+#: Errors of file systems that know no hard links.
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES, errno.EXDEV}
+#: Bytes of the target's name in that of the temporary file; names end at 255.
+_NAME = 180
 
-def write_text(path: str | os.PathLike[str], make: Callable[[], str], *, overwrite: bool = False) -> Path:
+
+def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
+    """As `_validation.refuse`, which stands above this module and would load numpy."""
+    raise InputError(f"{rule}; got {arrived}. {remedy}")
+
+
+def require_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """
-    Write text to a file: checked before the text is made, written beside it, synced, put in its place at once.
+    See before an hour's work that a file can be written.
 
     Parameters
     ----------
     path : path
-        The file.
-    make : callable
-        Makes the text; called once it is known that it can be kept.
+        Where it will be. A symbolic link is followed: what it points to is written, the link stays.
     overwrite : bool, default=False
         Whether an existing file may be replaced.
 
     Returns
     -------
     Path
-        The file.
+        Where it will be, links resolved.
+
+    Examples
+    --------
+    >>> require_writable("no such folder/report.html")
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.InputError: an output file must be in an existing folder; \
+got 'no such folder/report.html'. Make the folder first.
+    """
+    given = repr(os.fspath(path))
+    with _in_our_words(given):
+        target = Path(os.path.realpath(path))
+        found = _status(target)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            _refuse("an output file must not be a folder", given, "Add the name of a file, for example 'report.html'.")
+        if found is not None and not stat.S_ISREG(found.st_mode):  # a rename would put a file in a device's place
+            _refuse("an output file must be a plain file", f"{given}, which is a device or a pipe", "Use another path.")
+        if found is not None and not overwrite:
+            _refuse_existing(given)
+        if not target.parent.is_dir():
+            _refuse("an output file must be in an existing folder", given, "Make the folder first.")
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            _refuse("the folder of an output file must be writable", given, "Use another folder.")
+        if found is not None and not os.access(target, os.W_OK):
+            _refuse("an output file must be writable", f"{given}, which is read-only", "Use another path.")
+    return target
+
+
+def write_text(path: str | os.PathLike[str], make: Callable[[], str], *, overwrite: bool = False) -> Path:
+    """
+    Write a text as UTF-8, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to; see `require_writable`.
+    make : callable
+        Gives the text. It is called after the path was found to be writable, and before anything is written.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+
+    Returns
+    -------
+    Path
+        The path.
 
     Examples
     --------
     >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> write_text(folder / "a.txt", lambda: "whole").read_text()
-    'whole'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "a.txt", lambda: "twelve bytes").stat().st_size
+    12
     """
-    raise InputError("not written yet")
+    require_writable(path, overwrite=overwrite)
+    # a name from the command line may hold bytes that are no text: shown escaped, never a crash
+    content = make().encode("utf-8", errors="backslashreplace")
+    return write_with(path, lambda temporary: _fill(temporary, content), overwrite=overwrite)
+
+
+def _fill(temporary: Path, content: bytes) -> None:
+    temporary.write_bytes(content)
+
+
+def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, overwrite: bool = False) -> Path:
+    """
+    Let something write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to; see `require_writable`.
+    writer : callable
+        Fills the temporary file whose path it is given.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+
+    Returns
+    -------
+    Path
+        The path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = write_with(Path(folder) / "a.bin", lambda path: path.write_bytes(b"bytes") and None)
+    ...     written.read_bytes()
+    b'bytes'
+    """
+    target = require_writable(path, overwrite=overwrite)
+    given = repr(os.fspath(path))
+    temporary = _beside(target)
+    try:
+        with _in_our_words(given):
+            _create(temporary, target)
+            writer(temporary)
+            _sync(temporary)
+            _publish(temporary, target, given, overwrite)
+    except BaseException:  # Ctrl-C and SIGTERM too: no temporary is left behind
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(target.parent)
+    return Path(path)
+
+
+def _status(target: Path) -> os.stat_result | None:
+    try:
+        return target.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_existing(given: str) -> NoReturn:
+    _refuse("an output file must not exist yet", f"{given}, which does", "Pass overwrite=True (--force) to replace it.")
+
+
+@contextmanager
+def _in_our_words(given: str) -> Iterator[None]:
+    """A full disk, a path that no system takes, a folder that went away: one line with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        _refuse("an output file must be writable", f"{error.strerror or error} for {given}", _remedy(error))
+    except ValueError as error:
+        if isinstance(error, InputError) or "null" not in str(error):
+            raise
+        _refuse("the path of an output file must not hold a NUL character", given, "Use another path.")
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return "Make room or use another path; what was there before is left as it was."
+    return "Use another path."
+
+
+def _beside(target: Path) -> Path:
+    """A name for the temporary file that tells whose it is; the same folder, for a rename within one file system."""
+    stem = os.fsencode(target.name)[:_NAME].decode("utf-8", errors="ignore")
+    return target.parent / f".{stem}.{secrets.token_hex(6)}.tmp"
+
+
+def _create(temporary: Path, target: Path) -> None:
+    """Our own new file, with the rights of the one that it replaces, else those that the user's umask gives."""
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        old = _status(target)
+        if old is not None and hasattr(os, "fchmod"):
+            with suppress(OSError):  # a file system without rights
+                os.fchmod(descriptor, stat.S_IMODE(old.st_mode) | stat.S_IWUSR)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(temporary: Path) -> None:
+    descriptor = os.open(temporary, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _publish(temporary: Path, target: Path, given: str, overwrite: bool) -> None:
+    """Put the file in its place; without `overwrite`, only if no one else was faster."""
+    if overwrite:
+        temporary.replace(target)
+        return
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        _refuse_existing(given)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _claim(target, given)
+        temporary.replace(target)
+    else:
+        temporary.unlink()
+
+
+def _claim(target: Path, given: str) -> None:
+    """Take an empty place where there are no hard links."""
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        _refuse_existing(given)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself last; some systems cannot open folders."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,211 @@
+"""Where predictions come from: a file or stdin, its kind by its first bytes, its hash, and limits on its size."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from scoreprism._validation import refuse
+from scoreprism.cli._words import shown
+
+GIGABYTE = 10**9
+_CHUNK = 1 << 22
+#: How UTF-16 begins.
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+_GZIP = b"\x1f\x8b"
+_KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "stream"}
+_ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
+_FOREIGN = {
+    b"PK\x03\x04": ("a zip archive or an Excel workbook", "Save the sheet as CSV, or unpack the archive."),
+    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the sheet as CSV."),
+    b"BZh91AY": ("a bzip2 file", "Unpack it first, or use gzip."),
+    b"\xfd7zXZ": ("an xz file", "Unpack it first, or use gzip."),
+    b"\x28\xb5\x2f\xfd": ("a zstd file", "Unpack it first, or use gzip."),
+    b"PARE": ("an encrypted Parquet file", "Decrypt it first."),
+    b"FEA1": ("a Feather file of version 1", "Write it again as Feather 2 or Parquet."),
+    b"SQLite format": ("an SQLite database", "Export the table as CSV or Parquet."),
+    b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet."),
+    b"%PDF": ("a PDF document", "Pass a table of predictions."),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """
+    Bytes of a known kind.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file without its folder, or "stdin".
+    sha256 : str
+        Hash of the bytes as they are stored.
+    kind : str
+        "text", "parquet", "arrow" or "stream".
+    content : bytes or None
+        The bytes, unpacked; None for a Parquet file, which is read where it is, column by column.
+    path : Path or None
+        Where it is.
+    """
+
+    name: str
+    sha256: str
+    kind: str
+    content: bytes | None
+    path: Path | None
+
+
+class _Hashed(io.RawIOBase):
+    """A stream that hashes what is read from it."""
+
+    def __init__(self, inner: IO[bytes], start: bytes = b"") -> None:
+        self._inner, self._start, self.hash = inner, start, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        block = self._start or self._inner.read(len(buffer))
+        self._start = block[len(buffer) :]
+        block = block[: len(buffer)]
+        self.hash.update(block)
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> Source:
+    """
+    Read a file or stdin.
+
+    Parameters
+    ----------
+    given : str
+        Path of a file, or "-".
+    max_gigabytes : float
+        More than this is refused, unpacked.
+    encoding : str, default="utf-8"
+        Of text: in UTF-8, a NUL byte ends the reading of what may have no end.
+
+    Returns
+    -------
+    Source
+        What is there.
+    """
+    plain = encoding.lower().replace("_", "-") in {"utf-8", "utf8"}
+    if given == "-":
+        if sys.stdin is None or sys.stdin.isatty():
+            refuse("'-' must be fed by a pipe or a file", "a terminal", "For example: scoreprism diagnose - < FILE.")
+        return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)
+    path = Path(given)
+    with _in_our_words(given):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+            remedy = "Name a file in it." if stat.S_ISDIR(mode) else "Pass '-' and feed it to stdin."
+            refuse("FILE must be a plain file, or '-'", f"{shown(given)}, which is {what}", remedy)
+        with path.open("rb") as file:
+            return _read(file, _printable(path.name), path, max_gigabytes, plain)
+
+
+@contextmanager
+def _in_our_words(given: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        refuse("FILE must exist", shown(given), "Check the path and the working folder.")
+    except OSError as error:
+        refuse("FILE must be readable", f"{error.strerror or error} for {shown(given)}", "Check its rights and path.")
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        refuse("FILE must be a path", f"{shown(given)}, with a NUL character", "Check the path.")
+
+
+def _printable(name: str) -> str:
+    """A name of any bytes as text that can be written."""
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def _read(file: IO[bytes], name: str, path: Path | None, most: float, plain: bool) -> Source:
+    start = file.read(64)
+    if not start:
+        refuse("FILE must not be empty", f"0 bytes in {shown(name)}", "Check how it was written.")
+    stream = _Hashed(file, start)
+    try:
+        if start.startswith(_GZIP):
+            packed = io.BufferedReader(stream, _CHUNK)
+            content = _unpacked(packed, name, most)
+            return Source(name, stream.hash.hexdigest(), _kind(content[:64], name, packed=True), content, None)
+        kind = _kind(start, name)
+        if kind == "parquet" and path is not None:
+            while stream.read(_CHUNK):
+                pass
+            return Source(name, stream.hash.hexdigest(), kind, None, path)
+        content = _limited(stream, name, most, text=plain and kind == "text")
+        return Source(name, stream.hash.hexdigest(), kind, content, path)
+    except MemoryError:
+        refuse("FILE must fit into memory", shown(name), "Use Parquet, of which only named columns are read.")
+
+
+def _kind(start: bytes, name: str, *, packed: bool = False) -> str:
+    """What the first bytes say; the ending of the name only speaks where they do not fit it."""
+    for magic, (what, remedy) in _FOREIGN.items():
+        if start.startswith(magic):
+            refuse("FILE must be CSV, TSV, Parquet or Arrow", f"{what} in {shown(name)}", remedy)
+    if packed and start.startswith(_GZIP):
+        refuse("FILE must be packed once", f"gzip in gzip in {shown(name)}", "Unpack it first.")
+    for magic, kind in _KINDS.items():
+        if start.startswith(magic):
+            return kind
+    promised = _ENDINGS.get(Path(name).suffix.lower())
+    if promised is not None:
+        rule = f"a file with the ending {Path(name).suffix} must be {promised}"
+        refuse(rule, f"{start[:8]!r} at the start of {shown(name)}", "It may be damaged: write it again, or rename it.")
+    return "text"
+
+
+def _limited(stream: io.RawIOBase | gzip.GzipFile, name: str, most: float, *, text: bool) -> bytes:
+    """All bytes of a stream, if they are not too many; junk that goes on for ever is noticed at its start."""
+    blocks: list[bytes] = []
+    size = 0
+    while block := stream.read(_CHUNK):
+        size += len(block)
+        if size > most * GIGABYTE:
+            refuse(
+                f"FILE must hold at most {most:g} GB, unpacked",
+                f"more in {shown(name)}",
+                "Raise --max-gigabytes, or use Parquet, of which only named columns are read.",
+            )
+        if text and b"\0" in block and not (blocks or [block])[0].startswith(WIDE):
+            refuse_binary(name)
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def refuse_binary(name: str) -> None:
+    """Text with NUL bytes."""
+    refuse(
+        "a text file must not hold NUL bytes",
+        f"some in {shown(name)}",
+        "If it is UTF-16, pass --encoding utf-16; else it is damaged or no text.",
+    )
+
+
+def _unpacked(packed: IO[bytes], name: str, most: float) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=packed) as stream:
+            content = _limited(stream, name, most, text=False)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        refuse("a gzip file must be whole", f"{shown(name)}: {error}", "Pack or download it again.")
+    if not content:
+        refuse("FILE must not be empty", f"0 bytes in {shown(name)}, unpacked", "Check how it was written.")
+    return content
