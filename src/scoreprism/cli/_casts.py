@@ -139,7 +139,7 @@ def require_probabilities(numbers: pl.Series, role: str) -> None:
     low, high = _number(numbers.min()), _number(numbers.max())
     if low >= 0.0 and high <= 1.0:
         return
-    places = ((numbers < 0.0) | (numbers > 1.0)).arg_true()
+    places = ((numbers < 0.0) | (numbers > 1.0)).fill_null(value=False).arg_true()
     if low >= -1e-6 and high <= 1.0 + 1e-6:
         remedy = "If this is rounding, cut the values off at 0 and 1 first."
     elif low < 0.0:
@@ -155,9 +155,9 @@ def require_probabilities(numbers: pl.Series, role: str) -> None:
     )
 
 
-def require_weights(numbers: pl.Series, role: str) -> None:
+def require_nonnegative(numbers: pl.Series, role: str) -> None:
     """
-    Refuse weights that are negative or all zero.
+    Refuse weights that are negative, or all zero.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def require_weights(numbers: pl.Series, role: str) -> None:
     role : str
         What it is, for messages.
     """
-    places = (numbers < 0.0).arg_true()
+    places = (numbers < 0.0).fill_null(value=False).arg_true()
     if len(places):
         where = f"{numbers[int(places[0])]!r} in {at(places[0])} ({count(len(places), 'such value')})"
         refuse(f"{role} must hold weights of at least 0", where, "Use 0 to leave a row out.")
@@ -178,7 +178,7 @@ def _number(value: Any) -> float:
     return 0.0 if value is None else float(value)
 
 
-def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl.Series, str | None]:
+def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
     """
     A feature: numbers if every value that is there is one, else text.
 
@@ -195,8 +195,8 @@ def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl
     -------
     series : polars.Series
         Missing values are null.
-    note : str or None
-        What a reader should know.
+    odd : int or None
+        The first value that makes text of a column that has numbers too.
     """
     import polars as pl
 
@@ -208,12 +208,6 @@ def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl
     numbers, bad = parsed(strings, decimal_comma=decimal_comma)
     if not bad.any():
         return numbers, None
-    wrong = int(bad.sum())
-    note = None
-    if wrong < numbers.len() - numbers.null_count():
-        first = int(bad.arg_true()[0])
-        note = (
-            f"Feature {shown(name)} is read as text: {count(wrong, 'value')} of {len(strings)} cannot be read as "
-            f"finite numbers, first {shown(strings[first])} in {at(first)}."
-        )
-    return pl.select(pl.when(is_missing(strings)).then(None).otherwise(strings)).to_series(), note
+    mixed = numbers.null_count() < len(numbers)
+    text = pl.select(pl.when(is_missing(strings)).then(None).otherwise(strings.str.strip_chars())).to_series()
+    return text, int(bad.arg_true()[0]) if mixed else None

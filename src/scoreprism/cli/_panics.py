@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from scoreprism._validation import refuse
 from scoreprism.cli._words import shown
+from scoreprism.exceptions import InputError
 
 
 @contextmanager
@@ -28,7 +29,9 @@ def in_our_words(rule: str, remedy: str = "It may be damaged: check how it was w
     try:
         with _silent_stderr():
             yield
-    except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError, MemoryError) as error:
+    except InputError:
+        raise
+    except (pl.exceptions.PolarsError, OSError, MemoryError) as error:
         refuse(rule, _first_line(error), remedy)
     except BaseException as error:  # a panic of Rust is a BaseException, and its class has no stable place
         if type(error).__name__ != "PanicException":

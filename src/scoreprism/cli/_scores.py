@@ -163,10 +163,10 @@ def _same_kind(final: Sequence[str], labels: Sequence[Any]) -> bool:
 
 
 def _whole(text: str) -> list[int]:
-    return [int(text)] if text.lstrip("+-").isdecimal() else []
+    return [int(text)] if text.isascii() and text.lstrip("+-").isdecimal() else []
 
 
-def require_sums(frame: pl.DataFrame, role: str) -> None:
+def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None:
     """
     Refuse rows of probabilities that do not sum to one.
 
@@ -176,13 +176,15 @@ def require_sums(frame: pl.DataFrame, role: str) -> None:
         One column per class.
     role : str
         What it is, for messages.
+    rows : array of int
+        Their numbers in the file.
     """
     sums = frame.to_numpy().sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     if bad.size:
         refuse(
             f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
-            f"{float(sums[bad[0]]):.6g} in {at(bad[0])} ({bad.size} of {sums.size} rows)",
+            f"{float(sums[bad[0]]):.6g} in {at(rows[bad[0]])} ({bad.size} of {sums.size} rows)",
             "Check that the columns of all classes are named; round less, or divide each row by its sum.",
         )
 

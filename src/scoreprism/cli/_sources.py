@@ -19,13 +19,15 @@ from scoreprism.cli._words import shown
 
 GIGABYTE = 10**9
 _CHUNK = 1 << 22
+#: How UTF-16 begins.
+WIDE = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
 _KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "stream"}
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
 _FOREIGN = {
     b"PK\x03\x04": ("a zip archive or an Excel workbook", "Save the sheet as CSV, or unpack the archive."),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the sheet as CSV."),
-    b"BZh": ("a bzip2 file", "Unpack it first, or use gzip."),
+    b"BZh91AY": ("a bzip2 file", "Unpack it first, or use gzip."),
     b"\xfd7zXZ": ("an xz file", "Unpack it first, or use gzip."),
     b"\x28\xb5\x2f\xfd": ("a zstd file", "Unpack it first, or use gzip."),
     b"PARE": ("an encrypted Parquet file", "Decrypt it first."),
@@ -80,7 +82,7 @@ class _Hashed(io.RawIOBase):
         return len(block)
 
 
-def open_source(given: str, max_gigabytes: float) -> Source:
+def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> Source:
     """
     Read a file or stdin.
 
@@ -90,16 +92,19 @@ def open_source(given: str, max_gigabytes: float) -> Source:
         Path of a file, or "-".
     max_gigabytes : float
         More than this is refused, unpacked.
+    encoding : str, default="utf-8"
+        Of text: in UTF-8, a NUL byte ends the reading of what may have no end.
 
     Returns
     -------
     Source
         What is there.
     """
+    plain = encoding.lower().replace("_", "-") in {"utf-8", "utf8"}
     if given == "-":
         if sys.stdin is None or sys.stdin.isatty():
             refuse("'-' must be fed by a pipe or a file", "a terminal", "For example: scoreprism diagnose - < FILE.")
-        return _read(sys.stdin.buffer, "stdin", None, max_gigabytes)
+        return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)
     path = Path(given)
     with _in_our_words(given):
         mode = path.stat().st_mode
@@ -108,7 +113,7 @@ def open_source(given: str, max_gigabytes: float) -> Source:
             remedy = "Name a file in it." if stat.S_ISDIR(mode) else "Pass '-' and feed it to stdin."
             refuse("FILE must be a plain file, or '-'", f"{shown(given)}, which is {what}", remedy)
         with path.open("rb") as file:
-            return _read(file, path.name, path, max_gigabytes)
+            return _read(file, _printable(path.name), path, max_gigabytes, plain)
 
 
 @contextmanager
@@ -125,7 +130,12 @@ def _in_our_words(given: str) -> Iterator[None]:
         refuse("FILE must be a path", f"{shown(given)}, with a NUL character", "Check the path.")
 
 
-def _read(file: IO[bytes], name: str, path: Path | None, most: float) -> Source:
+def _printable(name: str) -> str:
+    """A name of any bytes as text that can be written."""
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def _read(file: IO[bytes], name: str, path: Path | None, most: float, plain: bool) -> Source:
     start = file.read(64)
     if not start:
         refuse("FILE must not be empty", f"0 bytes in {shown(name)}", "Check how it was written.")
@@ -140,7 +150,7 @@ def _read(file: IO[bytes], name: str, path: Path | None, most: float) -> Source:
             while stream.read(_CHUNK):
                 pass
             return Source(name, stream.hash.hexdigest(), kind, None, path)
-        content = _limited(stream, name, most, text=kind == "text")
+        content = _limited(stream, name, most, text=plain and kind == "text")
         return Source(name, stream.hash.hexdigest(), kind, content, path)
     except MemoryError:
         refuse("FILE must fit into memory", shown(name), "Use Parquet, of which only named columns are read.")
@@ -175,15 +185,10 @@ def _limited(stream: io.RawIOBase | gzip.GzipFile, name: str, most: float, *, te
                 f"more in {shown(name)}",
                 "Raise --max-gigabytes, or use Parquet, of which only named columns are read.",
             )
-        if text and not blocks and _is_binary(block):
+        if text and b"\0" in block and not (blocks or [block])[0].startswith(WIDE):
             refuse_binary(name)
         blocks.append(block)
     return b"".join(blocks)
-
-
-def _is_binary(block: bytes) -> bool:
-    """NUL bytes that no wide encoding explains."""
-    return b"\0" in block and not block.startswith((b"\xff\xfe", b"\xfe\xff")) and block.count(b"\0") > len(block) * 0.8
 
 
 def refuse_binary(name: str) -> None:

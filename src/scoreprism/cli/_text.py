@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import refuse
 from scoreprism.cli._panics import in_our_words
-from scoreprism.cli._sources import refuse_binary
+from scoreprism.cli._sources import WIDE, refuse_binary
 from scoreprism.cli._words import at, count, shown
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     except (LookupError, ValueError, TypeError):
         refuse("encoding must be one that Python knows", shown(encoding), "For example utf-8, cp1252 or utf-16.")
     if known in {"utf-8", "utf-8-sig"}:
-        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if content.startswith(WIDE):
             refuse("a text file must be UTF-8", f"UTF-16 in {shown(name)}", "Pass --encoding utf-16.")
         _require_utf8(content, name)
         content = content.removeprefix(codecs.BOM_UTF8)

@@ -39,6 +39,8 @@ def refuse_column(name: str, names: Sequence[str], role: str) -> NoReturn:
     hint = f"Did you mean {' or '.join(map(shown, near))}? " if near else ""
     if names and all(_is_number(other) for other in names):
         hint = "The first line must hold the names of the columns. "
+    elif len(names) == 1:
+        hint += "If a sign separates fields, pass it as --delimiter. "
     refuse(f"{role} must be a column of the file", shown(name), f"{hint}The columns are {several(names)}.")
 
 

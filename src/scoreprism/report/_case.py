@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
 from scoreprism.estimation._parse import Request, parse
-from scoreprism.exceptions import ScoreprismWarning
+from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
@@ -77,6 +78,8 @@ class Case:
         Calibrators to try; empty for those that fit the number of classes.
     notes : tuple of str
         What was done to the data before.
+    warnings : tuple of str
+        What was warned of while sections were made.
     """
 
     models: dict[str, Model]
@@ -90,6 +93,7 @@ class Case:
     clip: float | None
     maps: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def first(self) -> Model:
@@ -163,8 +167,17 @@ class Model:
 
     @property
     def law(self) -> FloatArray:
-        """The prediction: one column for two classes."""
-        return as_vector(self.sheet.laws[0]) if self.k == 2 else self.sheet.laws[0]
+        """The prediction S: one column for two classes."""
+        return self._law(0)
+
+    @property
+    def calibrated(self) -> FloatArray:
+        """The law C = P(Y | S), out of sample."""
+        return self._law(1)
+
+    def _law(self, level: int) -> FloatArray:
+        law = self.sheet.laws[level]
+        return as_vector(law) if self.k == 2 else law
 
     @property
     def weight(self) -> FloatArray | None:
@@ -196,7 +209,10 @@ class Model:
         """Do the features know more than the score? None without features."""
         if self.request.X is None or self.y.size > MANY:
             return None
-        return grouping_test(self.y, self.law, self.request.X, random_state=self.seed, **self.given)
+        try:
+            return grouping_test(self.y, self.law, self.request.X, random_state=self.seed, **self.given)
+        except ScoreprismError:  # too few rows to split in halves
+            return None
 
     @property
     def certain(self) -> int:
@@ -209,7 +225,25 @@ class Model:
         names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
         clip = {"clip": EDGE} if self.certain else {}
         chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
-        return evaluate(self.y, self.law, metrics=chosen, level=self.level, random_state=self.seed, **self.given)
+        return self._evaluated(chosen)
+
+    def _evaluated(self, chosen: dict[str, dict[str, float]]) -> MetricTable:
+        """As many metrics as these rows allow; of the others, why not."""
+
+        def asked(some: dict[str, dict[str, float]]) -> MetricTable:
+            return evaluate(self.y, self.law, metrics=some, level=self.level, random_state=self.seed, **self.given)
+
+        try:
+            return asked(chosen)
+        except ScoreprismError:
+            failed: dict[str, str] = {}
+        for name, options in chosen.items():
+            try:
+                asked({name: options})
+            except ScoreprismError as error:
+                failed[name] = f"{self.name}: {name} is not given. {str(error)[0].upper()}{str(error)[1:]}"
+        found = asked({name: options for name, options in chosen.items() if name not in failed})
+        return replace(found, notes=(*found.notes, *failed.values()))
 
     @cached_property
     def murphy(self) -> MurphyDecomposition:
@@ -223,10 +257,10 @@ class Model:
 
     @cached_property
     def best_map(self) -> Calibrator:
-        """The best map, fitted on all rows."""
-        codes, law = self.y, self.law
-        labels = None if self.sheet.classes is None else self.sheet.classes[codes]
-        return get_calibrator(self.maps.best).fit(law, codes if labels is None else labels, sample_weight=self.weight)
+        """The best map, fitted on all rows; of two classes, 1 is the one that scores speak of."""
+        classes = self.sheet.classes
+        labels = self.y if classes is None or self.k == 2 else classes[self.y]
+        return get_calibrator(self.maps.best).fit(self.law, labels, sample_weight=self.weight)
 
 
 def parse_case(
@@ -284,12 +318,24 @@ def _fitted(
     maps: tuple[str, ...],
 ) -> Model:
     """Fit the laws of one model; what is warned of is kept for the reader of the report."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScoreprismWarning)
+    with overheard() as said:
         laws = fit_laws(parse(request), losses, clip)
         decompositions = laws.decomposed(losses, "debiased", clip)
-    said = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ScoreprismWarning))
     return Model(name, laws, decompositions, tuple(said), request, level, seed, maps, losses)
+
+
+@contextmanager
+def overheard() -> Iterator[list[str]]:
+    """Our own warnings, each once, in a list that is full when the block ends; those of others go their way."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScoreprismWarning)
+        yield said
+    for warning in caught:
+        if not issubclass(warning.category, ScoreprismWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif str(warning.message) not in said:
+            said.append(str(warning.message))
 
 
 def _named(segments: Any) -> Mapping[Any, Any]:

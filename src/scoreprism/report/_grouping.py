@@ -19,10 +19,10 @@ from scoreprism.report._case import MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._words import amount, ends, enumerated, figure, table
+from scoreprism.report._pieces import amount, ends, enumerated, figure, table
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
-MOST_FEATURES = 40
+MOST_FEATURES = 25
 #: Rows that features are weighed on, drawn at random from more.
 _SAMPLE = 20_000
 
@@ -161,7 +161,7 @@ def _first(model: Model, X: Any, count: int) -> list[int]:
 
 def as_residual(model: Model) -> Any:
     """What the calibrated score leaves over: of several classes, of the likeliest one."""
-    calibrated = model.sheet.laws[1]
+    calibrated = model.calibrated
     if calibrated.ndim == 1:
         return model.y - calibrated
     top = calibrated.argmax(axis=1)
@@ -221,7 +221,7 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
 
 
 def _diagram(case: Case, model: Model) -> Block:
-    curve = grouping_of(*model.chain, 10, case.level, model.name)
+    curve = grouping_of(*model.laws._replace(lines=model.laws.lines[:1]).chain(), 10, case.level, model.name)
     columns = [
         ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
         ("q25", "25 %", "short"),

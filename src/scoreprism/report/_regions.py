@@ -92,7 +92,7 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
     if n < FEW:
         return []
     table, conditions = readable(parse_features(X, n), feature_names(X))
-    residual = model.y - model.sheet.laws[1]
+    residual = model.y - model.calibrated
     weight = np.ones(n) if model.weight is None else model.weight
     found = np.random.default_rng(seed).permutation(n) % 2 == 0
     least = max(LEAST, n // 40)
@@ -113,7 +113,7 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
 
 def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
     share = weight[rows] / weight[rows].sum()
-    y, c = model.y[rows].astype(np.float64), model.sheet.laws[1][rows]
+    y, c = model.y[rows].astype(np.float64), model.calibrated[rows]
     difference = float(share @ (y - c))
     error = math.sqrt(float((share**2) @ np.maximum(c * (1.0 - c), (y - c - difference) ** 2)))
     z = abs(difference) / error if error > 0 else 0.0

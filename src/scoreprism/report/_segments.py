@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -16,7 +17,7 @@ from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._words import ends, enumerated, figure, table
+from scoreprism.report._pieces import ends, enumerated, figure, table
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments at most.
 LEAST, RAREST, MOST = 100, 10, 24
@@ -132,6 +133,8 @@ def _picture(case: Case, column: str, found: SegmentDecompositions, number: int)
         "adjusted for how many segments there are."
     )
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
+    if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
+        return data
     described = (
         f"The terms of the {case.loss} loss in each of {len(found)} segments of {column}, each by laws of its own."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice
 from scoreprism.losses import ProperLoss
 from scoreprism.report._calibration import calibration
-from scoreprism.report._case import Case, parse_case
+from scoreprism.report._case import Case, overheard, parse_case
 from scoreprism.report._decisions import decisions
 from scoreprism.report._grouping import grouping
 from scoreprism.report._method import method, versions
@@ -141,21 +142,35 @@ def summarize(
     )  # fmt: skip
     source = origin or Origin("memory", _digest(case), {})
     settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": _folds(cv)}
-    made = [
-        _MAKERS[key](case)
-        for key in tracked((k for k in SECTIONS if k in asked and k in _MAKERS), len(asked), "report")
-    ]
+    made, results, case = _make(case, asked)
     if "method" in asked:
-        made.append(method(case, source, settings | {"losses": ", ".join(case.losses)}))
+        made["method"] = method(case, source, settings | {"losses": ", ".join(case.losses)})
     return Report(
         title=title or f"Diagnosis of {', '.join(case.models)}",
         headline=headline(case),
-        sections=tuple(section for section in made if section is not None),
-        models={name: _result(case, name, asked) for name in case.models},
+        sections=tuple(made[key] for key in SECTIONS if key in made),
+        models=results,
         origin=source,
         settings=settings,
         versions=versions(),
     )
+
+
+def _make(case: Case, asked: Sequence[str]) -> tuple[dict[str, Section], dict[str, ModelResult], Case]:
+    """The sections that were asked for; the verdict last, because it hears of everything that was warned of."""
+    wanted = [key for key in _MAKERS if key in asked and key != "verdict"]
+    made: dict[str, Section] = {}
+    with overheard() as said:
+        for key in tracked(wanted, len(wanted), "report"):
+            section = _MAKERS[key](case)
+            if section is not None:
+                made[key] = section
+        results = {name: _result(case, name, asked) for name in case.models}
+    heard = {text for model in case.models.values() for text in model.warnings}
+    case = replace(case, warnings=tuple(text for text in said if text not in heard))
+    if "verdict" in asked:
+        made["verdict"] = verdict(case)
+    return made, results, case
 
 
 def _folds(cv: object) -> object:
@@ -165,7 +180,7 @@ def _folds(cv: object) -> object:
 def _result(case: Case, name: str, asked: Sequence[str]) -> ModelResult:
     """The results themselves, as far as they were asked for."""
     model = case.models[name]
-    tests = {"calibration": model.calibration} if {"verdict", "calibration"} & set(asked) else {}
+    tests = {"calibration": model.calibration}
     if "calibration" in asked and model.grouping is not None:
         tests["grouping"] = model.grouping
     return ModelResult(
@@ -224,7 +239,7 @@ def make_report(
     >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
     >>> report = make_report(y, X[:, 0], sections=["verdict"])
     >>> report.headline[:30]
-    'Of the log loss of model, 0.54'
+    'Of the log loss of model, 0.64'
     """
     if output is not None:
         from scoreprism._files import require_writable

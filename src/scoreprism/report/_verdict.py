@@ -13,7 +13,7 @@ from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._words import amount, ends, enumerated, figure, pvalue, table
+from scoreprism.report._pieces import amount, ends, enumerated, figure, pvalue, table
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
@@ -293,8 +293,7 @@ def warned(case: Case) -> list[str]:
     list of str
         Each once.
     """
-    model = case.first
-    said = [_small(model)]
+    said = [_small(case.first), *case.warnings]
     for one in case.models.values():
         prefix = f"{one.name}: " if len(case.models) > 1 else ""
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]

@@ -1,125 +1,78 @@
-"""Small pieces that all sections share: tables from plain rows, figures from displays, amounts in words."""
+"""Text that came from somebody's file, made harmless to look at: no control, no reversal, no broken letters."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import re
 
-from scoreprism.displays import house_style
-from scoreprism.report._model import Cell, Column, Figure, Range, Table
-
-#: Points of a curve that its table shows.
-_POINTS = 21
+#: Controls and broken letters; marks that turn the direction of what follows, hide in it, or end a line; tags.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\U000e0000-\U000e007f]"
+)
 
 
-def table(
-    key: str, title: str, columns: Sequence[tuple[str, str, str]], rows: Iterable[Sequence[Cell]], note: str = ""
-) -> Table:
-    """
-    A table from columns (key, heading, kind) and rows.
+def visible(text: str) -> str:
+    r"""
+    A text in which every character can be seen: control and direction marks are written out.
 
-    Examples
-    --------
-    >>> table("t", "Terms", [("term", "term", "text"), ("value", "value", "short")], [("a", 0.5)]).shown()
-    [['a', '0.500']]
-    """
-    return Table(key, title, tuple(Column(*column) for column in columns), tuple(tuple(row) for row in rows), note)
+    Parameters
+    ----------
+    text : str
+        Anything.
 
-
-def figure(
-    key: str,
-    title: str,
-    description: str,
-    draw: Callable[[Any], Any],
-    data: Table,
-    *,
-    size: tuple[float, float] = (6.4, 3.8),
-) -> Figure:
-    """A figure that is drawn when it is needed: `draw` gets axes in the house style."""
-
-    def drawn() -> Any:
-        from matplotlib.figure import Figure as Canvas
-
-        with house_style():
-            canvas = Canvas(figsize=size, layout="constrained")
-            draw(canvas.subplots())
-        return canvas
-
-    return Figure(key, title, description, drawn, data)
-
-
-def thinned(count: int, points: int = _POINTS) -> list[int]:
-    """
-    Places of some rows among many, ends included.
+    Returns
+    -------
+    str
+        With the line breaks that it had; a tabulator is a space.
 
     Examples
     --------
-    >>> thinned(3), thinned(100, 3)
-    ([0, 1, 2], [0, 50, 99])
+    >>> print(visible("a\x1b[31mb\u202ec"))
+    a\x1b[31mb\u202ec
     """
-    if count <= points:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (points - 1)) for i in range(points)})
+    spaced = text.replace("\r\n", "\n").replace("\r", " ").replace("\t", " ")
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), spaced)
 
 
-def amount(value: float, risk: float) -> str:
-    """
-    A part of a loss, with its share.
+def one_line(text: str) -> str:
+    r"""
+    A text without line breaks, in which every character can be seen.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+
+    Returns
+    -------
+    str
+        One line.
 
     Examples
     --------
-    >>> amount(0.0451, 0.6402)
-    '0.0451 (7.0 %)'
+    >>> one_line("a name\n  of two lines")
+    'a name of two lines'
     """
-    return f"{value:.3g} ({100 * value / risk:.1f} %)" if math.isfinite(risk) and risk > 0 else f"{value:.3g}"
+    return " ".join(line.strip() for line in visible(text).split("\n"))
 
 
-def span(low: float, high: float, digits: int = 3) -> str:
-    """
-    An interval in words.
+def encodable(text: str) -> str:
+    r"""
+    A text that UTF-8 can hold: halves of letters, which a broken file may leave, are written out.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+
+    Returns
+    -------
+    str
+        The same, in nearly all cases.
 
     Examples
     --------
-    >>> span(0.1, 0.25)
-    '0.100 to 0.250'
+    >>> encodable("caf\ud8e9")
+    'caf\\ud8e9'
     """
-    return f"{low:.{digits}f} to {high:.{digits}f}".replace("-", "−")
-
-
-def ends(low: float, high: float, estimate: float | None = None) -> Range:
-    """
-    A range; an end that is not a number is none.
-
-    Examples
-    --------
-    >>> ends(0.5, float("nan"))
-    Range(low=0.5, high=None, estimate=None)
-    """
-    return Range(None if math.isnan(low) else float(low), None if math.isnan(high) else float(high), estimate)
-
-
-def enumerated(words: Sequence[str], most: int = 4) -> str:
-    """
-    Words in a sentence.
-
-    Examples
-    --------
-    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b", "c"], most=2)
-    ('a, b and c', 'a, b and 1 more')
-    """
-    if len(words) > most:
-        return f"{', '.join(words[:most])} and {len(words) - most} more"
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def pvalue(value: float) -> str:
-    """
-    A p-value in a sentence.
-
-    Examples
-    --------
-    >>> pvalue(0.0004), pvalue(0.031)
-    ('p < 0.001', 'p = 0.031')
-    """
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,209 @@
+"""Which columns of a file are what: names that users gave, found among names that are data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scoreprism._validation import refuse
+from scoreprism.cli._scores import Score, find_scores
+from scoreprism.cli._words import refuse_column, several, shown
+
+
+@dataclass(frozen=True)
+class Roles:
+    """
+    Which columns are what, as the user named them.
+
+    Attributes
+    ----------
+    target : str or None
+        Outcomes.
+    scores : tuple of str
+        Models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes.
+    features : tuple of str or None
+        Features.
+    all_features : bool
+        Whether every column without another role is a feature.
+    reference, latent : str or None
+        P(Y=1 | X) and P(Y=1 | Z).
+    groups : tuple of str
+        Columns that split the rows into segments.
+    time, weight : str or None
+        Times and weights.
+    pos_label : str or None
+        The label that scores of one column speak of.
+    """
+
+    target: str | None = None
+    scores: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    all_features: bool = False
+    reference: str | None = None
+    latent: str | None = None
+    groups: tuple[str, ...] = ()
+    time: str | None = None
+    weight: str | None = None
+    pos_label: str | None = None
+
+
+class Names:
+    """
+    The columns of a file.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As they stand in it.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.all = list(names)
+        self.twice = [name for name, k in Counter(self.all).items() if k > 1]
+        self._place = {name: i for i, name in enumerate(self.all)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._place
+
+    def __getitem__(self, name: str) -> int:
+        return self._place[name]
+
+    def find(self, name: str, role: str) -> int:
+        """Position of a column; its name must be there, once."""
+        if name not in self._place:
+            refuse_column(name, self.all, role)
+        if name in self.twice:
+            refuse("a column that is used must have a name of its own", f"{shown(name)} twice", "Rename one of them.")
+        return self._place[name]
+
+    def of(self, positions: Iterable[int]) -> list[str]:
+        """Names of columns."""
+        return [self.all[i] for i in positions]
+
+    def require_distinct(self) -> None:
+        """Refuse names that occur twice, where every column is kept."""
+        if self.twice:
+            rule = "columns that are written again must have names of their own"
+            refuse(rule, f"{several(self.twice)} twice", "Rename one of them.")
+
+
+@dataclass(frozen=True)
+class Found:
+    """
+    Columns in their roles.
+
+    Attributes
+    ----------
+    roles : Roles
+        What was named, or taken for named.
+    names : Names
+        The columns of the file.
+    scores : list of Score
+        The models.
+    features : list of int
+        Positions of the features.
+    notes : list of str
+        What a user should know.
+    """
+
+    roles: Roles
+    names: Names
+    scores: list[Score]
+    features: list[int]
+    notes: list[str]
+
+    @property
+    def required(self) -> dict[int, str]:
+        """Columns in which no value may be missing, and their roles."""
+        found = {i: "score" for score in self.scores for i in score.columns}
+        for role in ("target", "reference", "latent", "weight", "time"):
+            name = getattr(self.roles, role)
+            if name is not None:
+                found[self.names[name]] = role
+        return found
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of all columns that have a role."""
+        groups = {self.names[name] for name in self.roles.groups}
+        return sorted({*self.required, *self.features, *groups})
+
+    def described(self) -> dict[str, Any]:
+        """Names in their roles, as plain values."""
+        roles = self.roles
+        told: dict[str, Any] = {
+            role: getattr(roles, role)
+            for role in ("target", "reference", "latent", "time", "weight")
+            if getattr(roles, role) is not None
+        }
+        told["scores"] = {score.name: self.names.of(score.columns) for score in self.scores}
+        if self.features:
+            told["features"] = self.names.of(self.features)
+        if roles.groups:
+            told["groups"] = list(roles.groups)
+        return told
+
+
+def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
+    """
+    Find every column that was named.
+
+    Parameters
+    ----------
+    roles : Roles
+        What was named.
+    names : sequence of str
+        Columns of the file.
+    whole : bool
+        Whether nothing need be named.
+
+    Returns
+    -------
+    Found
+        Positions.
+    """
+    columns, notes = Names(names), list[str]()
+    roles = _assumed(roles, columns, notes, whole)
+    scores = find_scores(roles.scores, columns.all)
+    taken = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
+    for role in ("target", "reference", "latent", "time", "weight"):
+        name = getattr(roles, role)
+        if name is not None:
+            taken.append(columns.find(name, f"--{role}"))
+    taken += [columns.find(name, "--group") for name in roles.groups]
+    for role, name in (("target", roles.target), ("time", roles.time)):
+        if name is not None and taken.count(columns[name]) > 1:
+            refuse(f"the {role} must have no other role", shown(name), "Name another column.")
+    return Found(roles, columns, scores, _features(roles, columns, set(taken), scores, notes), notes)
+
+
+def _assumed(roles: Roles, columns: Names, notes: list[str], whole: bool) -> Roles:
+    """What was named; where nothing was, the columns that language models are judged by."""
+    if whole or (roles.scores and roles.target is None):
+        return roles
+    if roles.target is None and "confidence" in columns and "correct" in columns:
+        notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
+        return replace(roles, target="correct", scores=("confidence",))
+    if roles.target is None or not roles.scores:
+        missing = "no --target and no --score" if roles.target is None else "no --score"
+        refuse("a target and a score must be named", missing, f"The columns are {several(columns.all)}.")
+    return roles
+
+
+def _features(roles: Roles, columns: Names, taken: set[int], scores: list[Score], notes: list[str]) -> list[int]:
+    features = [columns.find(name, "--features") for name in dict.fromkeys(roles.features or ())]
+    if roles.target in (roles.features or ()):
+        refuse("the target must not be a feature", shown(roles.target), "Take it out of --features.")
+    if roles.all_features:
+        known = taken | set(features)
+        rest = [name for i, name in enumerate(columns.all) if i not in known]
+        features += [columns.find(name, "--all-features") for name in rest]
+        if not features:
+            refuse("--all-features must find some", "no column without another role", "Leave it out.")
+    judged = {i for score in scores for i in score.columns} & set(features)
+    if judged:
+        which = several(columns.of(sorted(judged)))
+        notes.append(f"A score is among the features ({which}); the reference would know it anyway.")
+    return features

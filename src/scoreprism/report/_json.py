@@ -1,0 +1,160 @@
+"""A report as strict JSON, as ``docs/report.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from scoreprism.report._model import Figure, Range, Section, Table
+from scoreprism.report._tables import TERM_COLUMNS, term_rows
+from scoreprism.report._words import encodable
+
+if TYPE_CHECKING:
+    from scoreprism.decomposition import Decomposition
+    from scoreprism.report._report import ModelResult, Report
+
+#: Counts changes after which a reader must be changed too.
+SCHEMA_VERSION = 1
+
+
+def plain_report(report: Report) -> dict[str, Any]:
+    """
+    The report as plain Python objects.
+
+    Parameters
+    ----------
+    report : Report
+        What was found out.
+
+    Returns
+    -------
+    dict
+        Nothing but dict, list, str, int, float, bool and None; no NaN; infinities as "inf" and "-inf".
+    """
+    level = report.settings.get("level", 0.95)
+    origin = {"name": report.origin.name, "sha256": report.origin.sha256, "details": dict(report.origin.details)}
+    found: dict[str, Any] = plain(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "report",
+            "title": report.title,
+            "headline": report.headline,
+            "origin": origin,
+            "settings": dict(report.settings),
+            "versions": dict(report.versions),
+            "models": {name: _model(model, level) for name, model in report.models.items()},
+            "sections": [_section(section) for section in report.sections],
+        }
+    )
+    return found
+
+
+def render_json(report: Report) -> str:
+    """
+    The report as JSON text.
+
+    Parameters
+    ----------
+    report : Report
+        What was found out.
+
+    Returns
+    -------
+    str
+        Indented, letters as they are, a line feed at the end; numbers read back as the same numbers.
+    """
+    return json.dumps(plain_report(report), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """
+    Anything as what JSON can hold.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, text, containers, ranges, arrays and scalars of numpy; whatever else, as its text.
+
+    Returns
+    -------
+    object
+        NaN is None, infinities are the strings "inf" and "-inf".
+
+    Examples
+    --------
+    >>> plain({"a": float("nan"), 1: Range(0.5, None), "b": (float("-inf"), True)})
+    {'a': None, '1': {'low': 0.5, 'high': None}, 'b': ['-inf', True]}
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return encodable(str(value))
+    if isinstance(value, Range):
+        return {"low": plain(value.low), "high": plain(value.high)}
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return _number(float(value))
+    return int(value) if isinstance(value, int) else encodable(str(value))
+
+
+def _number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _model(model: ModelResult, level: float) -> dict[str, Any]:
+    return {
+        "losses": {loss: _loss(result, level) for loss, result in model.decompositions.items()},
+        "tests": {name: asdict(test) for name, test in model.tests.items()},
+        "metrics": None if model.metrics is None else model.metrics.to_dict(),
+    }
+
+
+def _loss(result: Decomposition, level: float) -> dict[str, Any]:
+    """What people read of a decomposition, as numbers, and the whole of it, which `from_json` reads."""
+    summary = result.summary(level)
+    keys = [name for name in TERM_COLUMNS if name not in ("model", "loss", "term")]
+    known = {row[0]: dict(zip(keys, row[1:], strict=True)) for row in term_rows(result, level)}
+    for name, words in zip(summary.names, summary._columns()["what reduces it"], strict=True):
+        known[name]["reduced_by"] = words
+    return {
+        "loss": str(result.loss),
+        "formula": result.loss.formula(result.n_classes),
+        "risk": result.risk,
+        "level": summary.level,
+        "terms": known,
+        "advice": list(summary.advice),
+        "decomposition": json.loads(result.to_json()),
+    }
+
+
+def _section(section: Section) -> dict[str, Any]:
+    return {
+        "key": section.key,
+        "title": section.title,
+        "meaning": section.meaning,
+        "notices": [{"kind": notice.kind, "text": notice.text} for notice in section.notices],
+        "tables": [_table(block) for block in section.blocks if isinstance(block, Table)],
+        "figures": [_figure(block) for block in section.blocks if isinstance(block, Figure)],
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    keys = [column.key for column in table.columns]
+    columns = [{"key": column.key, "title": column.title, "kind": column.kind} for column in table.columns]
+    rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
+    return {"key": table.key, "title": table.title, "columns": columns, "rows": rows, "note": table.note}
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    words = {"key": figure.key, "title": figure.title, "description": figure.description}
+    return words | {"data": _table(figure.data)}

@@ -1,0 +1,97 @@
+"""A report as Markdown of GitHub's flavour: words of the user's start no element, link or mention."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._words import one_line
+
+if TYPE_CHECKING:
+    from scoreprism.report._report import Report
+
+#: What stands before a notice.
+WORDS = {"action": "→ **Action.**", "warning": "⚠ **Warning.**", "note": "**Note.**"}
+#: Rows of the numbers behind a figure that are shown; all are in the JSON.
+FEW = 12
+#: Letters that mean something in Markdown.
+_MARKS = re.compile(r"([\\`*_\[\]|~$#])")
+#: What becomes a link, a mention or a picture by itself; an empty comment in the middle prevents it.
+_LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=:)(?=[\w+-]+:)", re.IGNORECASE)
+#: What starts a list at the beginning of a line.
+_LIST = re.compile(r"^([-+]|\d+[.)])(?=\s)")
+
+
+def render_markdown(report: Report) -> str:
+    """
+    The report as Markdown.
+
+    Parameters
+    ----------
+    report : Report
+        What was found out.
+
+    Returns
+    -------
+    str
+        Headings, sentences and tables; figures in words, with their first numbers.
+    """
+    parts = [f"# {escaped(report.title)}", f"**{escaped(report.headline)}**"]
+    for section in report.sections:
+        parts += _section(section)
+    hashed = f", SHA-256 `{report.origin.sha256}`" if re.fullmatch(r"[0-9a-f]+", report.origin.sha256) else ""
+    made = f"scoreprism {escaped(report.versions.get('scoreprism', ''))}".strip()
+    return "\n\n".join([*parts, "---", f"{made}; data: {escaped(report.origin.name)}{hashed}"]) + "\n"
+
+
+def _section(section: Section) -> list[str]:
+    meaning = [escaped(section.meaning)] if section.meaning else []
+    return [f"## {escaped(section.title)}", *meaning, *(part for block in section.blocks for part in _block(block))]
+
+
+def _block(block: Block) -> list[str]:
+    if isinstance(block, Notice):
+        return [f"> {WORDS[block.kind]} {escaped(block.text)}"]
+    if isinstance(block, Table):
+        return _table(block)
+    numbers = _table(block.data, FEW) if block.data.rows else []
+    return [f"**{escaped(block.title)}**", escaped(block.description), *numbers]
+
+
+def _table(table: Table, most: int | None = None) -> list[str]:
+    """A caption, the table, and what stands below."""
+    shown = table.shown()
+    head = [escaped(column.title) or " " for column in table.columns]
+    rule = ["---" if column.kind == "text" else "---:" for column in table.columns]
+    lines = [_line(cells) for cells in (head, rule, *([escaped(cell) for cell in row] for row in shown[:most]))]
+    left = len(shown) - len(shown[:most])
+    more = [f"({left:,} more rows are in the JSON.)"] if left else []
+    return [f"*{escaped(table.title)}*", "\n".join(lines), *more, *([escaped(table.note)] if table.note else [])]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped(text: str) -> str:
+    r"""
+    A text that Markdown shows as it is, on one line.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+
+    Returns
+    -------
+    str
+        Markdown.
+
+    Examples
+    --------
+    >>> escaped("a|b <i> [x](y) www.example.org @me")
+    'a\\|b &lt;i&gt; \\[x\\](y) www<!-- -->.example.org @<!-- -->me'
+    """
+    words = _MARKS.sub(r"\\\1", one_line(text).strip()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _LIST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _LINKS.sub("<!-- -->", words))

@@ -1,0 +1,173 @@
+"""Tables as CSV, for spreadsheets that run what looks like a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scoreprism.exceptions import UnavailableError
+from scoreprism.report._model import Column, Range, Table
+from scoreprism.report._words import encodable
+
+if TYPE_CHECKING:
+    from scoreprism.decomposition import Decomposition
+    from scoreprism.report._report import Report
+
+#: How a cell starts that a spreadsheet may run; full-width signs are taken for the plain ones by some.
+_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+#: Columns of the terms of a report.
+TERM_COLUMNS = (
+    ("model", "loss", "term", "estimate", "std_error", "low", "high", "lower_bound", "upper_bound", "share")
+)  # fmt: skip
+
+
+def render_csv(report: Report) -> str:
+    """
+    The terms of all models and losses, a row each.
+
+    Parameters
+    ----------
+    report : Report
+        What was found out.
+
+    Returns
+    -------
+    str
+        CSV; numbers with all their digits, nothing where nothing is known.
+    """
+    level = report.settings.get("level", 0.95)
+    rows = [
+        [model, loss, *row]
+        for model, result in report.models.items()
+        for loss, decomposition in result.decompositions.items()
+        for row in term_rows(decomposition, level)
+    ]
+    return csv_lines(TERM_COLUMNS, rows)
+
+
+def term_rows(result: Decomposition, level: float) -> list[list[Any]]:
+    """
+    What is known of each term, as numbers.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A loss, split.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    list of list
+        Term, estimate, standard error, ends of the interval, one-sided bounds, share; None where there is none.
+    """
+    rows: list[list[Any]] = []
+    errors, finite = result.std_error, math.isfinite(result.risk) and result.risk != 0.0
+    for term, value in result.terms.items():
+        interval = _tried(result.interval, term, level)
+        ends = [None, None] if interval is None else [interval.low, interval.high]
+        bounds = [_tried(bound, term, level) for bound in (result.lower_bound, result.upper_bound)]
+        one_sided = [None if bound is None else bound.value for bound in bounds]
+        share = value / result.risk if finite else None
+        rows.append([term, *map(_known, (value, errors[term], *ends, *one_sided, share))])
+    return rows
+
+
+def _tried(ask: Any, term: str, level: float) -> Any:
+    """An interval or a bound, or None where there is none to be had."""
+    try:
+        return ask(term, level)
+    except UnavailableError:
+        return None
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def csv_text(table: Table) -> str:
+    """
+    Any table as CSV; a range becomes two columns.
+
+    Parameters
+    ----------
+    table : Table
+        A table of a report.
+
+    Returns
+    -------
+    str
+        Keys of the columns, then rows; numbers with all their digits.
+
+    Examples
+    --------
+    >>> table = Table("t", "T", (Column("x", "x"), Column("known", "known", "number")), (("=1+1", Range(0.5, None)),))
+    >>> print(csv_text(table), end="")
+    x,known_low,known_high
+    '=1+1,0.5,
+    """
+    split = [any(isinstance(row[i], Range) for row in table.rows) for i in range(len(table.columns))]
+    heads = [name for column, two in zip(table.columns, split, strict=True) for name in _heads(column, two)]
+    rows = [
+        [part for cell, two in zip(row, split, strict=True) for part in (_ends(cell) if two else [cell])]
+        for row in table.rows
+    ]
+    return csv_lines(heads, rows)
+
+
+def _heads(column: Column, two: bool) -> list[str]:
+    return [f"{column.key}_low", f"{column.key}_high"] if two else [column.key]
+
+
+def _ends(cell: Any) -> list[Any]:
+    """Both ends of a range; a number in a column of ranges is both."""
+    return [cell.low, cell.high] if isinstance(cell, Range) else [cell, cell]
+
+
+def csv_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""
+    Rows as CSV that no spreadsheet runs.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        Names of the columns.
+    rows : iterable of sequence
+        Cells: text, numbers or None.
+
+    Returns
+    -------
+    str
+        Text with a line feed after each row.
+
+    Examples
+    --------
+    >>> csv_lines(["a", "b"], [["@name", -0.1]])
+    "a,b\n'@name,-0.1\n"
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_cell(head) for head in heads])
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A cell as text: words that would be run get an apostrophe, numbers keep all digits."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str):
+        return repr(float(value)) if isinstance(value, float) else str(value)
+    words = encodable(value).replace("\x00", "\\x00")
+    return f"'{words}" if words.startswith(_RUNS) and not _is_number(words) else words
+
+
+def _is_number(words: str) -> bool:
+    try:
+        return math.isfinite(float(words)) and words == words.strip()
+    except ValueError:
+        return False
