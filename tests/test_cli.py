@@ -590,7 +590,11 @@ def test_bugs_show_no_traceback_unless_asked():
     assert done.stderr.count("\n") == 1
     asked = subprocess.run([*run, "--debug", "export", "m", "--sql"], capture_output=True, text=True, check=False)
     environment = subprocess.run(
-        [*run, "export", "m", "--sql"], capture_output=True, text=True, check=False, env={**os.environ, "SCOREPRISM_DEBUG": "1"}
+        [*run, "export", "m", "--sql"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SCOREPRISM_DEBUG": "1"},
     )
     for loud in (asked, environment):
         assert loud.returncode == 70

@@ -49,7 +49,7 @@ def answer(
     >>> answer("losses", "Losses", "One.", make_table("losses", "", {"name": ("loss", "text")}, [("log",)])).kind
     'losses'
     """
-    from scoreprism.report._method import versions
+    from scoreprism.report._versions import versions
 
     section = Section(kind, title, "", (table, *notices))
     return Report(

@@ -1,10 +1,17 @@
-"""Reports: summarize() → Report → terminal, HTML, JSON or Markdown."""
+"""Reports: summarize() → Report → terminal, HTML, JSON or Markdown.
+
+`make_report` and `summarize` are loaded when they are first used: what a report is made of is light, making one is not.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scoreprism.report._model import Column, Figure, Notice, Origin, Range, Section, Table
 from scoreprism.report._report import SECTIONS, ModelResult, Report
-from scoreprism.report._summarize import make_report, summarize
+
+if TYPE_CHECKING:
+    from scoreprism.report._summarize import make_report, summarize
 
 __all__ = [
     "SECTIONS",
@@ -20,3 +27,11 @@ __all__ = [
     "make_report",
     "summarize",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("make_report", "summarize"):
+        from scoreprism.report import _summarize
+
+        return getattr(_summarize, name)
+    raise AttributeError(f"module 'scoreprism.report' has no attribute {name!r}")

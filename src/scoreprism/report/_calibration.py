@@ -12,8 +12,8 @@ from scoreprism.displays import ReliabilityDisplay
 from scoreprism.inference import calibration_test
 from scoreprism.report._case import EDGE, MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
+from scoreprism.report._report import SECTIONS
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Metrics in words: heading, and the value of a calibrated model.

@@ -17,9 +17,9 @@ from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.frames import columns_of, take_rows
 from scoreprism.report._case import MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._pieces import amount, ends, enumerated, figure, table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._pieces import amount, ends, enumerated, figure, table
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25

@@ -39,7 +39,7 @@ def plain_report(report: Report) -> dict[str, Any]:
     found: dict[str, Any] = plain(
         {
             "schema_version": SCHEMA_VERSION,
-            "kind": "report",
+            "kind": report.kind,
             "title": report.title,
             "headline": report.headline,
             "origin": origin,

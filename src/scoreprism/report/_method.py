@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Notice, Origin, Section
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import table
-
-#: Packages whose versions may change a number.
-_PACKAGES = ("scoreprism", "numpy", "scipy", "scikit-learn")
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._versions import versions
 
 #: Where the methods come from.
 REFERENCES = (
@@ -28,23 +24,6 @@ REFERENCES = (
     "Vickers & Elkin (2006): net benefit",
     "Holm (1979): adjustment for several tests",
 )
-
-
-def versions() -> dict[str, str]:
-    """
-    Versions of what computes.
-
-    Returns
-    -------
-    dict of str to str
-        Package → version.
-
-    Examples
-    --------
-    >>> list(versions())
-    ['python', 'scoreprism', 'numpy', 'scipy', 'scikit-learn']
-    """
-    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
 def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:

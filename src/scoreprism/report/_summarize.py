@@ -17,13 +17,14 @@ from scoreprism.report._calibration import calibration
 from scoreprism.report._case import Case, overheard, parse_case
 from scoreprism.report._decisions import decisions
 from scoreprism.report._grouping import grouping
-from scoreprism.report._method import method, versions
+from scoreprism.report._method import method
 from scoreprism.report._model import Origin, Section
 from scoreprism.report._models import models
 from scoreprism.report._recalibration import recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 from scoreprism.report._segments import segments as by_segment
 from scoreprism.report._verdict import headline, verdict
+from scoreprism.report._versions import versions
 from scoreprism.simplex import ArrayLike
 
 #: What makes each section; the last one, on method and data, is made from the report itself.

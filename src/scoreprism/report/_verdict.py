@@ -12,8 +12,8 @@ from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import amount, ends, enumerated, figure, pvalue, table
+from scoreprism.report._report import SECTIONS
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
 FEW_ROWS, FEW_OUTCOMES = 200, 20

@@ -1,0 +1,26 @@
+"""Versions of what computes; apart, because it loads nothing."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+#: Packages whose versions may change a number.
+_PACKAGES = ("scoreprism", "numpy", "scipy", "scikit-learn")
+
+
+def versions() -> dict[str, str]:
+    """
+    Versions of what computes.
+
+    Returns
+    -------
+    dict of str to str
+        Package → version.
+
+    Examples
+    --------
+    >>> list(versions())
+    ['python', 'scoreprism', 'numpy', 'scipy', 'scikit-learn']
+    """
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
