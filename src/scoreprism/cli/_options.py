@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -238,6 +239,8 @@ class Asked:
         Predictions
             Parsed.
         """
+        # polars keeps pages that it does not use for ten seconds: 200 MB of a million rows, through all that follows
+        os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         from scoreprism.cli._reading import Reading, Roles, read_predictions
 
         given = self.given
@@ -260,7 +263,8 @@ class Asked:
         if asked.get("delimiter") in ("\\t", "tab"):  # few shells make it easy to type one
             asked["delimiter"] = "\t"
         reading = Reading(**asked, whole=whole)
-        return read_predictions(self.source, roles, reading)
+        found = read_predictions(self.source, roles, reading)
+        return found if whole else replace(found, table=found.table.clear())  # text of what was parsed is not needed
 
     def losses(self) -> tuple[ProperLoss, ...]:
         """
