@@ -10,8 +10,8 @@ from scoreprism.curves import NetBenefit, net_benefit, roc_curve
 from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
 from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Figure, Notice, Section
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import ends, figure, table, thinned
+from scoreprism.report._report import SECTIONS
 
 #: Thresholds that tables give.
 _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)

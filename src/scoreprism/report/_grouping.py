@@ -17,9 +17,9 @@ from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.frames import columns_of, take_rows
 from scoreprism.report._case import MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._pieces import amount, ends, enumerated, figure, table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._pieces import amount, ends, enumerated, figure, table
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
@@ -217,7 +217,11 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
         )
         rows.append(shown)
     note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
-    return table("regions", f"Where {model.name} is wrong at equal scores", columns, rows, note)
+    sure = any(region.pvalue < 1.0 - case.level for region in regions)
+    title = (
+        f"Where {model.name} is wrong at equal scores" if sure else f"Where {model.name} may be wrong: none is shown"
+    )
+    return table("regions", title, columns, rows, note)
 
 
 def _diagram(case: Case, model: Model) -> Block:

@@ -11,8 +11,8 @@ import numpy as np
 
 from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Notice, Origin, Section
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import table
+from scoreprism.report._report import SECTIONS
 
 #: Packages whose versions may change a number.
 _PACKAGES = ("scoreprism", "numpy", "scipy", "scikit-learn")

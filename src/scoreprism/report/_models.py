@@ -12,8 +12,8 @@ from scoreprism.displays import ResolutionPlaneDisplay
 from scoreprism.estimation import Comparison
 from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Section, Table
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import ends, figure, span, table
+from scoreprism.report._report import SECTIONS
 
 #: Pairs of models in the table of differences: all of few models, else each with the best.
 _ALL_PAIRS = 5

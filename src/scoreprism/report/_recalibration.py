@@ -10,8 +10,8 @@ from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
 from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Figure, Notice, Section, Table
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import ends, figure, span, table
+from scoreprism.report._report import SECTIONS
 
 #: Where the table of a map gives its values.
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])

@@ -16,8 +16,8 @@ from scoreprism.frames import take_rows
 from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
-from scoreprism.report._report import SECTIONS
 from scoreprism.report._pieces import ends, enumerated, figure, table
+from scoreprism.report._report import SECTIONS
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments at most.
 LEAST, RAREST, MOST = 100, 10, 24
