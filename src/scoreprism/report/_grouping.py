@@ -247,4 +247,4 @@ def _diagram(case: Case, model: Model) -> Block:
     def draw(ax: Any) -> None:
         GroupingDisplay([curve]).plot(ax)
 
-    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(5.2, 5.0))
+    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.6, 4.7))

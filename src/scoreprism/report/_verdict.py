@@ -293,7 +293,7 @@ def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
         described,
         draw,
         data,
-        size=(7.2, height),
+        size=(5.4, height),
     )
 
 
@@ -327,7 +327,7 @@ def warned(case: Case) -> list[str]:
 
 
 def _infinite_rows(model: Model, loss: str) -> int:
-    rows = model.decompositions[loss].level_losses[0]
+    rows = model.decompositions[loss].level_losses[:, 0]
     return int(np.isinf(rows).sum())
 
 
