@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.curves._binomial import rate_interval
-from scoreprism.displays import ReliabilityDisplay
+from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
 from scoreprism.report._case import EDGE, MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
@@ -52,12 +53,10 @@ def calibration(case: Case) -> Section:
     Section
         Reliability diagram, summaries, tests, grades.
     """
-    blocks: list[Block] = (
-        [metrics_table(case), tests_table(case)]
-        if case.binary
-        else [_classes(case), metrics_table(case), tests_table(case)]
-    )
-    for number, model in enumerate(case.models.values(), start=1):
+    first, *others = enumerate(case.models.values(), start=1)
+    picture = _diagram(case, first[1], 1) if case.binary else _classes(case)
+    blocks: list[Block] = [picture, metrics_table(case), tests_table(case), grade_table(first[1], 1, case.level)]
+    for number, model in others:
         blocks += [_diagram(case, model, number)] if case.binary else []
         blocks.append(grade_table(model, number, case.level))
     for model in case.models.values():
@@ -114,14 +113,19 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
     described = (
         "Observed event rate against predicted probability, by isotonic regression, with the "
         f"{100 * curve.level:g} % band that a "
-        f"calibrated score would stay in{outside}; below it the scores of events and of non-events."
+        f"calibrated score would stay in{outside}; above it the scores of events and of other rows."
     )
 
-    def draw(ax: Any) -> None:
-        ReliabilityDisplay(curve).plot(ax)
+    def draw(axes: Any) -> None:
+        scores, diagram = axes
+        ReliabilityDisplay(curve).plot(diagram, histogram=False)
+        ScoreDistributionDisplay(replace(curve.distribution, name=None)).plot(scores, zoom=diagram.get_xlim())
+        diagram.set_box_aspect(None)
+        scores.set(xlabel="", ylabel="", title="")
+        scores.tick_params(labelbottom=False)
 
-    title = f"Reliability diagram of {model.name}, and the scores of events and non-events"
-    return figure(f"reliability-{number}", title, described, draw, data, size=(5.6, 5.2))
+    title = f"Reliability diagram of {model.name}, and the scores of events and of others"
+    return figure(f"reliability-{number}", title, described, draw, data, size=(4.8, 5.4), panels=(1.3, 4.2))
 
 
 def _outside(curve: ReliabilityCurve) -> str:
@@ -156,7 +160,7 @@ def _classes(case: Case) -> Block:
         )  # fmt: skip
 
     described = f"Observed frequency against predicted probability of each class of {model.name}, one against the rest."
-    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(5.6, 5.2))
+    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(4.8, 5.0))
 
 
 def metrics_table(case: Case) -> Table:

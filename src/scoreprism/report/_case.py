@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import parse_confidence, parse_groups, plain, refuse
+from scoreprism._validation import parse_confidence, parse_groups, parse_labels, plain, refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves import MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
@@ -287,13 +287,13 @@ def parse_case(
     maps = tuple(calibrators or ())
     for name in maps:
         get_calibrator(name)
+    n = parse_labels(y_true, "y_true").shape[0]
+    ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
+    moments = None if time is None else _labels(time, n, "time", keep=True)
     models: dict[str, Model] = {}
     for name, score in _models(y_proba).items():
         request = Request(y_true, score, X, random_state=seed, **options)
         models[name] = _fitted(name, request, losses, clip, confidence, seed, maps)
-    n = next(iter(models.values())).y.size
-    ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
-    moments = None if time is None else _labels(time, n, "time", keep=True)
     return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
 
 

@@ -217,7 +217,11 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
         )
         rows.append(shown)
     note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
-    return table("regions", f"Where {model.name} is wrong at equal scores", columns, rows, note)
+    sure = any(region.pvalue < 1.0 - case.level for region in regions)
+    title = (
+        f"Where {model.name} is wrong at equal scores" if sure else f"Where {model.name} may be wrong: none is shown"
+    )
+    return table("regions", title, columns, rows, note)
 
 
 def _diagram(case: Case, model: Model) -> Block:
@@ -243,4 +247,4 @@ def _diagram(case: Case, model: Model) -> Block:
     def draw(ax: Any) -> None:
         GroupingDisplay([curve]).plot(ax)
 
-    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(5.2, 5.0))
+    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.6, 4.7))

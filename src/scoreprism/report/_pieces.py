@@ -37,8 +37,9 @@ def figure(
     data: Table,
     *,
     size: tuple[float, float] = (6.4, 3.8),
+    panels: Sequence[float] = (1.0,),
 ) -> Figure:
-    """A figure that is drawn when it is needed: `draw` gets axes in the house style."""
+    """A figure that is drawn when it is needed: `draw` gets axes (or several, of these heights) in the house style."""
 
     def drawn() -> Any:
         from matplotlib.figure import Figure as Canvas
@@ -46,7 +47,7 @@ def figure(
         with house_style(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say stands in the verdict
             canvas = Canvas(figsize=size, layout="constrained")
-            draw(canvas.subplots())
+            draw(canvas.subplots(len(panels), height_ratios=panels))
         return canvas
 
     return Figure(key, title, description, drawn, data)

@@ -9,7 +9,8 @@ import numpy as np
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
 from scoreprism.report._case import Case, Model
-from scoreprism.report._model import Block, Figure, Notice, Section, Table
+from scoreprism.report._maps import Gain
+from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
 
@@ -72,22 +73,28 @@ def gains_table(case: Case) -> Table:
     Returns
     -------
     Table
-        One row per model, map and loss.
+        One row per model and map.
     """
-    rows = [
-        (model.name, gain.loss, gain.name, gain.before, gain.after, gain.gain, ends(gain.low, gain.high))
-        for model in case.models.values()
-        for gain in sorted(model.maps.gains, key=lambda gain: (list(case.losses).index(gain.loss), gain.after))
-    ]
-    columns = [
-        ("model", "model", "text"), ("loss", "loss", "text"), ("map", "map", "text"), ("before", "before", "number"),
-        ("after", "after", "number"), ("gain", "gain", "signed"), ("interval", f"{case.percent} interval", "signed"),
-    ]  # fmt: skip
+    rows: list[tuple[Any, ...]] = []
+    for model in case.models.values():
+        before = [model.decompositions[loss].risk for loss in case.losses]
+        rows.append((model.name, "as it is", *(cell for risk in before for cell in (risk, None))))
+        tried = sorted({gain.name for gain in model.maps.gains}, key=lambda name: model.maps.of(name, case.loss).after)
+        for name in tried:
+            gains = [model.maps.of(name, loss) for loss in case.losses]
+            rows.append((model.name, name, *(cell for gain in gains for cell in (gain.after, _range(gain)))))
+    columns = [("model", "model", "text"), ("map", "map", "text")]
+    for loss in case.losses:
+        columns += [(f"{loss}_loss", f"{loss} loss", "number"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
     note = (
         "Every map is fitted without the rows it is judged on. The best of several looks a little better than it is; "
         "“selected” chooses inside each fold, so that its line is honest about the choice."
     )
     return table("recalibration", "Losses before and after recalibration, smallest first", columns, rows, note)
+
+
+def _range(gain: Gain) -> Range:
+    return ends(gain.low, gain.high, gain.gain)
 
 
 def _maps(model: Model) -> CalibrationMap:
@@ -109,4 +116,4 @@ def _picture(case: Case) -> Figure:
         CalibrationMapDisplay(maps).plot(ax)
 
     described = "The recalibrated probability against the score, by the best map of each model, fitted on all rows."
-    return figure("maps", "The best map of each model", described, draw, data, size=(5.2, 4.4))
+    return figure("maps", "The best map of each model", described, draw, data, size=(4.6, 4.0))

@@ -11,7 +11,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._case import Case, Model
-from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import amount, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
 
@@ -46,7 +46,7 @@ def verdict(case: Case) -> Section:
     model, blocks = case.first, list[Block]()
     result = model.decompositions[case.loss]
     several = len(case.models) > 1
-    blocks += [Notice("action", line) for line in advised(case, model)]
+    blocks += [Notice("action" if _asks(line) else "note", line) for line in advised(case, model)]
     blocks += [Notice("warning", text) for text in warned(case)]
     blocks.append(_waterfall(case, model, result))
     if several:
@@ -54,7 +54,25 @@ def verdict(case: Case) -> Section:
     if several or len(case.losses) > 1:
         blocks.append(terms_table(case))
     blocks.append(Notice("note", _how_sure(case, model)))
-    return Section("verdict", SECTIONS["verdict"], headline(case), tuple(blocks))
+    return Section("verdict", SECTIONS["verdict"], _shares(result, model), tuple(blocks))
+
+
+def _shares(result: Decomposition, model: Model) -> str:
+    """The estimates, in a sentence."""
+    if not math.isfinite(result.risk) or result.risk <= 0.0:
+        return (
+            f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}, which no share can be given of."
+        )
+    parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in result.terms.items()]
+    return (
+        f"Of the {result.loss} loss of {model.name}, {result.risk:.4f}, these shares are estimated: "
+        f"{enumerated(parts)}."
+    )
+
+
+def _asks(advice: str) -> bool:
+    """Whether advice asks for something to be done, or only says what is not known."""
+    return advice.startswith(("Recalibrate", "Do not act")) or "gains at least" in advice or "Recalibrate" in advice
 
 
 def advised(case: Case, model: Model) -> list[str]:
@@ -116,7 +134,7 @@ def glance_table(case: Case) -> Table:
     terms = case.first.decompositions[case.loss].names
     columns = [
         ("model", "model", "text"), ("loss", f"{case.loss} loss", "number"),
-        *((term, term, "number") for term in terms),
+        *((term, term, "short") for term in terms),
         ("pvalue", "calibrated? p", "pvalue"), ("next", "next step", "text"),
     ]  # fmt: skip
     return table(
@@ -158,7 +176,7 @@ def next_step(case: Case, model: Model) -> str:
     steps = [_STEPS.get(term, f"use {term}") for term in shown]
     if not shown and _only_tested(case, model):
         steps = ["recalibrate"]
-    return " and ".join(steps) or "more rows: nothing is shown"
+    return " and ".join(steps) or "nothing is shown yet"
 
 
 #: What each term asks for.
@@ -275,7 +293,7 @@ def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
         described,
         draw,
         data,
-        size=(7.2, height),
+        size=(5.4, height),
     )
 
 
@@ -309,7 +327,7 @@ def warned(case: Case) -> list[str]:
 
 
 def _infinite_rows(model: Model, loss: str) -> int:
-    rows = model.decompositions[loss].level_losses[0]
+    rows = model.decompositions[loss].level_losses[:, 0]
     return int(np.isinf(rows).sum())
 
 
