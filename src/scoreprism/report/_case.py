@@ -18,6 +18,7 @@ from scoreprism.curves import MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet
+from scoreprism.estimation._chain import Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
@@ -25,6 +26,7 @@ from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._maps import MapTable, judge_maps
+from scoreprism.report._memory import lean, shared
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
 #: Summaries of calibration, for two classes and for more.
@@ -43,6 +45,8 @@ BINARY_METRICS = (
 SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
 #: Beyond so many rows, tests go by their large-sample laws instead of draws, and features are weighed on a sample.
 MANY = 50_000
+#: Resamples behind the intervals of metrics for so many rows: the intervals are short, and their ends within 5 % of it.
+FEWER = 400
 #: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
 EDGE = 1e-6
 #: Groups of the Hosmer–Lemeshow test where it stands in for the exact one.
@@ -231,7 +235,9 @@ class Model:
         """As many metrics as these rows allow; of the others, why not."""
 
         def asked(some: dict[str, dict[str, float]]) -> MetricTable:
-            return evaluate(self.y, self.law, metrics=some, level=self.level, random_state=self.seed, **self.given)
+            count = FEWER if self.y.size > MANY else 1000
+            how: dict[str, Any] = {"level": self.level, "random_state": self.seed, "n_resamples": count}
+            return evaluate(self.y, self.law, metrics=some, **how, **self.given)
 
         try:
             return asked(chosen)
@@ -293,7 +299,8 @@ def parse_case(
     models: dict[str, Model] = {}
     for name, score in _models(y_proba).items():
         request = Request(y_true, score, X, random_state=seed, **options)
-        models[name] = _fitted(name, request, losses, clip, confidence, seed, maps)
+        before = next((model.laws.problem for model in models.values()), None)
+        models[name] = _fitted(name, request, losses, clip, confidence, seed, maps, before)
     return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
 
 
@@ -316,11 +323,14 @@ def _fitted(
     level: float,
     seed: int,
     maps: tuple[str, ...],
+    before: Problem | None = None,
 ) -> Model:
     """Fit the laws of one model; what is warned of is kept for the reader of the report."""
     with overheard() as said:
-        laws = fit_laws(parse(request), losses, clip)
+        laws = fit_laws(shared(parse(request), before), losses, clip)
         decompositions = laws.decomposed(losses, "debiased", clip)
+    if laws.problem.sheet.n > MANY:
+        laws, decompositions = lean(laws, decompositions)
     return Model(name, laws, decompositions, tuple(said), request, level, seed, maps, losses)
 
 

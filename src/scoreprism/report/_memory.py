@@ -1,0 +1,61 @@
+"""Reports on many rows: what models share is held once, and what no section asks for is let go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scoreprism.decomposition import Decomposition
+from scoreprism.estimation._chain import Problem
+from scoreprism.estimation._decompose import Laws
+
+
+def shared(problem: Problem, other: Problem | None) -> Problem:
+    """
+    A problem that holds the folds of another model, where they are the same: 72 MB a million rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of one model.
+    other : Problem or None
+        Of the model before, if there was one.
+
+    Returns
+    -------
+    Problem
+        Equal to the first.
+    """
+    if other is None or not problem.plan.factor == other.plan.factor == 1.0:
+        return problem
+    same = np.array_equal(problem.plan.home, other.plan.home)  # of K folds, that says it all
+    return replace(problem, plan=other.plan) if same else problem
+
+
+def lean(laws: Laws, results: dict[str, Decomposition]) -> tuple[Laws, dict[str, Decomposition]]:
+    """
+    Laws and decompositions without what only a user would ask for: 150 MB a million rows.
+
+    Parameters
+    ----------
+    laws : Laws
+        What was fitted.
+    results : dict of str to Decomposition
+        One per loss.
+
+    Returns
+    -------
+    tuple of Laws and dict
+        Without the rows of resolution forms and, where no level stands above C, its models on every row.
+    """
+    laws.problem.__dict__.pop("cells", None)  # made again when they are asked for
+    if not laws.problem.levels:
+        winner = laws.choice.winner
+        kept = replace(winner, models=winner.fitted.folds)
+        laws = laws._replace(choice=replace(laws.choice, winner=kept))
+    bare = {}
+    for name, found in results.items():
+        resolution = None if found._resolution is None else replace(found._resolution, _evaluate=None)
+        bare[name] = replace(found, _resolution=resolution)
+    return laws, bare
