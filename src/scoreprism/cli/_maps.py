@@ -10,7 +10,7 @@ import click
 from scoreprism.cli._options import FORCE, NUMBERS, QUIET, RANDOM, READING, SHOWN, TEXT, Asked, Command, Option, options
 from scoreprism.cli._options import ROLES as _ROLES
 from scoreprism.cli._output import Voice, emit, emit_bytes, outputs
-from scoreprism.cli._summaries import summarized
+from scoreprism.cli._summaries import summarized, told
 
 if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
@@ -53,7 +53,8 @@ def recalibrate(file: str, method: str, save: str | None, force: bool, **given: 
         voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
     if not targets:
         voice.say("note: the map is not kept; give --save map.json to keep it")
-    emit(found, given["form"])
+    title = f"Recalibration of {', '.join(found.models)} by {chosen}"
+    emit(told(found, "recalibration", title), given["form"])
 
 
 def _one_score(data: Predictions) -> list[str]:

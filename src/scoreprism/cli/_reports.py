@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from scoreprism.cli._options import (
     options,
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
-from scoreprism.cli._summaries import summarized
+from scoreprism.cli._summaries import summarized, told
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
@@ -77,7 +76,10 @@ def diagnose(file: str, **given: Any) -> None:
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
     """
-    _printed(file, given, "diagnosis", _diagnosis)
+    asked = Asked(file, given)
+    found = summarized(asked, Voice(given["quiet"]), "diagnosis", _diagnosis)
+    emit(found, given["form"])
+    gate_failed(failures(found, asked))
 
 
 @click.command(cls=Command, example="scoreprism compare credit.csv --target default --score old --score new")
@@ -91,14 +93,10 @@ def compare(file: str, **given: Any) -> None:
     """
     if len(given["scores"]) == 1:
         raise click.UsageError("compare needs two scores or more; got one. Give --score once for each model")
-    _printed(file, given, "comparison", _comparison if not given["fail_if_miscalibrated"] else _tested_comparison)
-
-
-def _printed(file: str, given: dict[str, Any], kind: str, choose: Callable[[Predictions], Any]) -> None:
     asked = Asked(file, given)
-    found = summarized(asked, Voice(given["quiet"]), kind, choose)
-    shown = tuple(section for section in found.sections if kind != "comparison" or section.key == "models")
-    emit(replace(found, sections=shown), given["form"])
+    choose = _tested_comparison if given["fail_if_miscalibrated"] else _comparison
+    found = summarized(asked, Voice(given["quiet"]), "comparison", choose)
+    emit(told(found, "models", given["title"] or f"Comparison of {', '.join(found.models)}"), given["form"])
     gate_failed(failures(found, asked))
 
 

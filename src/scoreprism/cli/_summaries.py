@@ -53,3 +53,25 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
     return replace(found, kind=kind)
+
+
+def told(report: Report, key: str, title: str) -> Report:
+    """
+    A report of one section, whose meaning becomes the headline.
+
+    Parameters
+    ----------
+    report : Report
+        Any.
+    key : str
+        Name of the section.
+    title : str
+        What stands above it.
+
+    Returns
+    -------
+    Report
+        The same results.
+    """
+    section = report[key]
+    return replace(report, title=title, headline=section.meaning, sections=(replace(section, meaning=""),))
