@@ -117,6 +117,26 @@ def test_letters_of_pictures_can_be_read_on_a_phone(opened):
     assert sorted(page.evaluate(sizes))[1] > 7.5
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_words_of_pictures_are_neither_cut_nor_on_each_other(opened, width):
+    """With the fonts of the browser, not those that matplotlib measured."""
+    page = opened(width=width)
+    boxes = """[...document.querySelectorAll('svg.plot')].map(svg => {
+        const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom] };
+        return [box(svg), [...svg.querySelectorAll('text')].map(t => [t.textContent, ...box(t)])];
+    })"""
+    wrong = []
+    for (left, top, right, bottom), words in page.evaluate(boxes):
+        for i, (text, x0, y0, x1, y1) in enumerate(words):
+            if x0 < left - 1 or y0 < top - 1 or x1 > right + 1 or y1 > bottom + 1:
+                wrong.append(f"{text} is cut")
+            for other, u0, v0, u1, v1 in words[:i]:
+                across, down = min(x1, u1) - max(x0, u0), min(y1, v1) - max(y0, v0)
+                if across > 1 and down > 0.3 * min(y1 - y0, v1 - v0):  # boxes hold more than letters
+                    wrong.append(f"{text} is on {other}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation(opened, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")

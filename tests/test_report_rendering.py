@@ -27,7 +27,7 @@ from scoreprism.report import Column, Figure, ModelResult, Notice, Origin, Range
 from scoreprism.report._html import MOST_ROWS, render_frame
 from scoreprism.report._json import plain
 from scoreprism.report._markdown import FEW, escaped
-from scoreprism.report._svg import blank, colour_rules, drawing, inline_svg, partners, picture
+from scoreprism.report._svg import _declared, blank, colour_rules, drawing, inline_svg, partners, picture
 from scoreprism.report._tables import csv_lines, csv_text
 from scoreprism.report._terminal import plain_text, renderables, tables
 from scoreprism.report._words import encodable, one_line, visible
@@ -189,6 +189,14 @@ def test_dollars_start_no_formula():
         return axes.figure
 
     assert "price in $ of $\\frac{" in picture(line_figure(draw=draw), "k")
+
+
+def test_letters_of_older_matplotlib_keep_their_size():
+    """How matplotlib 3.8 writes the font of a text: the shorthand, which is no attribute."""
+    style = "font: bold 9.5px 'DejaVu Sans', sans-serif; text-anchor: middle; fill: #222222"
+    found = {"font-weight": "bold", "font-size": "9.5px", "text-anchor": "middle", "fill": "#222222"}
+    assert _declared(style) == found
+    assert _declared("font: 8px 'DejaVu Sans'; position: fixed") == {"font-size": "8px"}
 
 
 def test_wide_pictures_are_scrolled_and_narrow_ones_squeezed():

@@ -221,9 +221,11 @@ def _inked(figure: Any) -> Any:
     """
     from matplotlib.transforms import Bbox
 
-    figure.draw_without_rendering()  # the layout decides where things are
+    for _ in range(2):  # the layout decides where things are; of square axes it knows the size the second time
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     drawn, margin = figure.get_tightbbox(), 0.07
-    most = 0.25  # the layout leaves square axes too little room for their labels
+    most = 0.25  # inches that words may stand out of the figure
     low, high = np.maximum(drawn.min, -most), np.minimum(drawn.max, figure.get_size_inches() + most)
     return Bbox([low - margin, high + margin])
 
