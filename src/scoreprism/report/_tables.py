@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table
-from scoreprism.report._words import encodable
+from scoreprism.report._words import visible
 
 if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition
     from scoreprism.report._report import Report
 
 #: How a cell starts that a spreadsheet may run; full-width signs are taken for the plain ones by some.
-_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 #: Columns of the terms of a report.
 TERM_COLUMNS = (
@@ -162,8 +162,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, str):
         return repr(float(value)) if isinstance(value, float) else str(value)
-    words = encodable(value).replace("\x00", "\\x00")
-    return f"'{words}" if words.startswith(_RUNS) and not _is_number(words) else words
+    words = visible(value)
+    return f"'{words}" if words.lstrip().startswith(_RUNS) and not _is_number(words) else words
 
 
 def _is_number(words: str) -> bool:
