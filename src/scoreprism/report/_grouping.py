@@ -248,4 +248,4 @@ def _diagram(case: Case, model: Model) -> Block:
     def draw(ax: Any) -> None:
         GroupingDisplay([curve]).plot(ax)
 
-    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.6, 4.7))
+    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))
