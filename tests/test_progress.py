@@ -48,3 +48,18 @@ def test_the_bar_goes_when_work_fails(monkeypatch):
     assert next(work) == 1
     with pytest.raises(KeyboardInterrupt):
         next(work)
+
+
+def test_work_inside_of_work_is_a_line_of_the_same_bar(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    bars = []
+    made = _progress._bar
+    monkeypatch.setattr(_progress, "_bar", lambda: bars.append(made()) or bars[-1])
+    for _ in tracked(range(2), 2, "outer"):
+        assert list(tracked(range(3), 3, "inner")) == [0, 1, 2]
+        assert [task.description for task in bars[0].tasks] == ["outer"]
+    assert len(bars) == 1
+    assert bars[0].finished
+    assert _progress._SHOWN.bar is None

@@ -40,18 +40,33 @@ def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
     if _HIDDEN.get() or not sys.stderr.isatty():
         yield from items
         return
-    start, bar, task = time.monotonic(), None, None
+    start, task = time.monotonic(), None
+    _SHOWN.depth += 1
     try:
         for done, item in enumerate(items, start=1):
-            if bar is None and time.monotonic() - start > PATIENCE:
-                bar = _bar()
-                task = bar.add_task(what, total=total)
-            if bar is not None:
-                bar.update(task, completed=done)
+            if task is None and time.monotonic() - start > PATIENCE:
+                _SHOWN.bar = _SHOWN.bar or _bar()
+                task = _SHOWN.bar.add_task(what, total=total)
+            if task is not None:
+                _SHOWN.bar.update(task, completed=done)
             yield item
     finally:
-        if bar is not None:
-            bar.stop()
+        _SHOWN.depth -= 1
+        if task is not None:
+            _SHOWN.bar.remove_task(task)
+        if _SHOWN.depth == 0 and _SHOWN.bar is not None:
+            _SHOWN.bar.stop()
+            _SHOWN.bar = None
+
+
+class _Shown:
+    """What is on the terminal: work inside of work is another line of the same bar."""
+
+    depth = 0
+    bar: Any = None
+
+
+_SHOWN = _Shown()
 
 
 def _bar() -> Any:

@@ -125,7 +125,7 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
         scores.tick_params(labelbottom=False)
 
     title = f"Reliability diagram of {model.name}, and the scores of events and of others"
-    return figure(f"reliability-{number}", title, described, draw, data, size=(4.8, 5.4), panels=(1.3, 4.2))
+    return figure(f"reliability-{number}", title, described, draw, data, size=(4.4, 5.2), panels=(1.3, 4.2))
 
 
 def _outside(curve: ReliabilityCurve) -> str:
@@ -160,7 +160,7 @@ def _classes(case: Case) -> Block:
         )  # fmt: skip
 
     described = f"Observed frequency against predicted probability of each class of {model.name}, one against the rest."
-    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(4.8, 5.0))
+    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(4.4, 4.6))
 
 
 def metrics_table(case: Case) -> Table:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._progress import tracked
 from scoreprism._validation import parse_confidence, parse_groups, parse_labels, plain, refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves import MurphyDecomposition
@@ -297,7 +298,8 @@ def parse_case(
     ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
     moments = None if time is None else _labels(time, n, "time", keep=True)
     models: dict[str, Model] = {}
-    for name, score in _models(y_proba).items():
+    given = _models(y_proba)
+    for name, score in tracked(given.items(), len(given), "models"):
         request = Request(y_true, score, X, random_state=seed, **options)
         before = next((model.laws.problem for model in models.values()), None)
         models[name] = _fitted(name, request, losses, clip, confidence, seed, maps, before)

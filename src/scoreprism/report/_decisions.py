@@ -88,7 +88,7 @@ def _murphy(case: Case) -> Figure:
         f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every "
         "proper loss is a weighted mean of these curves."
     )
-    return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(5.4, 3.4))
+    return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
 def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
@@ -110,7 +110,7 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
         NetBenefitDisplay(benefits).plot(ax)
 
     described = "Net benefit against the decision threshold, beside acting on all and acting on none."
-    return figure("net-benefit", "Net benefit of acting on the score", described, draw, data, size=(5.2, 3.5))
+    return figure("net-benefit", "Net benefit of acting on the score", described, draw, data, size=(4.8, 3.4))
 
 
 def _roc(case: Case) -> Figure:
@@ -126,7 +126,7 @@ def _roc(case: Case) -> Figure:
     described = (
         f"Share of events found against share of false alarms, and the concave hull. Area under the curve: {areas}."
     )
-    return figure("roc", "ROC curve: what the score tells apart", described, draw, data, size=(4.4, 4.6))
+    return figure("roc", "ROC curve: what the score tells apart", described, draw, data, size=(4.1, 4.3))
 
 
 def _triptych(case: Case) -> Figure:
@@ -148,4 +148,4 @@ def _triptych(case: Case) -> Figure:
         "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "
         "and overall value for decisions (Murphy curve)."
     )
-    return figure("triptych", "Triptych: calibration, discrimination, value", described, draw, data, size=(8.6, 3.4))
+    return figure("triptych", "Triptych: calibration, discrimination, value", described, draw, data, size=(7.4, 2.9))

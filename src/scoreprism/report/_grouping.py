@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._progress import tracked
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.displays import GroupingDisplay
 from scoreprism.estimation._chain import calibrate, fit_levels
@@ -99,7 +100,7 @@ def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
     chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
     rows = _sampled(model, case.seed)
     found = []
-    for j in chosen:
+    for j in tracked(chosen, len(chosen), "features"):
         gain = _alone(case, model, _column(case.X, j), rows)
         if gain is not None:
             found.append((names[j], *gain))
@@ -247,4 +248,4 @@ def _diagram(case: Case, model: Model) -> Block:
     def draw(ax: Any) -> None:
         GroupingDisplay([curve]).plot(ax)
 
-    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.6, 4.7))
+    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))

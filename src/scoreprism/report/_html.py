@@ -26,6 +26,8 @@ WORDS = {"action": "Action", "warning": "Warning", "note": "Note"}
 MOST_ROWS = 200
 #: A table of more columns than this, or of more letters, may be wider than a phone.
 _COLUMNS, _LETTERS = 3, 32
+#: The numbers behind a figure are scrolled where there are more rows than this.
+_TALL = 12
 #: A cell of more letters than this is a sentence, which needs room.
 _SENTENCE = 28
 #: One of fewer is not broken.
@@ -155,8 +157,14 @@ class _Numbering:
             "description": figure.description,
             "svg": svg,
             "wide": 'class="plot w' in svg,
-            "data": {"label": ""} | _grid(figure.data, f"{key}-data"),
+            "data": _data(figure.data, f"{key}-data"),
         }
+
+
+def _data(table: Table, key: str) -> dict[str, Any]:
+    """The numbers behind a figure: no number of their own, and scrolled where they are many."""
+    grid = _grid(table, key)
+    return grid | {"label": "", "wide": grid["wide"] or len(grid["rows"]) > _TALL}
 
 
 def _notice(notice: Any) -> dict[str, str]:

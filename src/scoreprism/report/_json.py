@@ -93,7 +93,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(str(value))
     if isinstance(value, Range):
-        return {"low": plain(value.low), "high": plain(value.high)}
+        ends = {"low": plain(value.low), "high": plain(value.high)}
+        return ends if value.estimate is None else {"estimate": plain(value.estimate), **ends}
     if isinstance(value, Mapping):
         return {encodable(str(key)): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -120,4 +120,4 @@ def _plane(case: Case) -> Block:
         "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models "
         "on one line have equal losses."
     )
-    return figure("plane", "Resolution plane", described, draw, data, size=(4.8, 3.9))
+    return figure("plane", "Resolution plane", described, draw, data, size=(4.5, 3.7))

@@ -116,4 +116,4 @@ def _picture(case: Case) -> Figure:
         CalibrationMapDisplay(maps).plot(ax)
 
     described = "The recalibrated probability against the score, by the best map of each model, fitted on all rows."
-    return figure("maps", "The best map of each model", described, draw, data, size=(4.6, 4.0))
+    return figure("maps", "The best map of each model", described, draw, data, size=(4.3, 3.9))

@@ -143,4 +143,4 @@ def _picture(case: Case, column: str, found: SegmentDecompositions, number: int)
         found.plot(ax, level=case.level)
 
     height = 1.4 + 0.34 * len(found)
-    return figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, data, size=(5.4, height))
+    return figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, data, size=(4.7, height))

@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
+
 from scoreprism.displays._style import _LINES, _OTHERS, _TERMS, PALETTES, Inks, house_style
 from scoreprism.report._model import Figure
 from scoreprism.report._words import visible
@@ -112,6 +114,8 @@ def drawing() -> Iterator[None]:
     with warnings.catch_warnings(), style.context("default"), house_style(), rc_context(strict):
         # Letters that matplotlib has no shape for are drawn by the browser, which has.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        # A name may leave no room for its axes; that is seen in the picture, and its numbers stand below.
+        warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
         try:
             yield
         finally:
@@ -210,14 +214,20 @@ def inline_svg(figure: Any, *, key: str, title: str, description: str) -> str:
 
 
 def _inked(figure: Any) -> Any:
-    """The part of a figure that holds anything: square axes leave margins, which would push them off the left edge."""
+    """
+    The part of a figure that holds anything, and not much beyond the figure: names may be of any length.
+
+    Square axes leave margins, which would push them off the left edge of the text.
+    """
     from matplotlib.transforms import Bbox
 
-    figure.draw_without_rendering()  # the layout decides where things are
+    for _ in range(2):  # the layout decides where things are; of square axes it knows the size the second time
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     drawn, margin = figure.get_tightbbox(), 0.07
-    low, high = drawn.min - margin, drawn.max + margin
-    width, height = figure.get_size_inches()
-    return Bbox([[max(low[0], 0), max(low[1], 0)], [min(high[0], width), min(high[1], height)]])
+    most = 0.25  # inches that words may stand out of the figure
+    low, high = np.maximum(drawn.min, -most), np.minimum(drawn.max, figure.get_size_inches() + most)
+    return Bbox([low - margin, high + margin])
 
 
 class _Rewriting:
@@ -232,7 +242,7 @@ class _Rewriting:
 
     def page(self, title: str, description: str) -> str:
         """The element as text, with a title and a description."""
-        box = self.root.attrib["viewBox"]
+        box = _rounded(self.root.attrib["viewBox"])
         width, height = (float(number) for number in box.split()[2:])
         inches = min(-(-width // 72), WIDEST)
         look = {"class": f"plot w{inches:.0f}" if inches > NARROW else "plot", "viewBox": box}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table
-from scoreprism.report._words import encodable
+from scoreprism.report._words import visible
 
 if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition
     from scoreprism.report._report import Report
 
 #: How a cell starts that a spreadsheet may run; full-width signs are taken for the plain ones by some.
-_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 #: Columns of the terms of a report.
 TERM_COLUMNS = (
@@ -91,7 +91,7 @@ def _known(value: float | None) -> float | None:
 
 def csv_text(table: Table) -> str:
     """
-    Any table as CSV; a range becomes two columns.
+    Any table as CSV; a range becomes two columns, or three with its estimate.
 
     Parameters
     ----------
@@ -110,22 +110,27 @@ def csv_text(table: Table) -> str:
     x,known_low,known_high
     '=1+1,0.5,
     """
-    split = [any(isinstance(row[i], Range) for row in table.rows) for i in range(len(table.columns))]
-    heads = [name for column, two in zip(table.columns, split, strict=True) for name in _heads(column, two)]
-    rows = [
-        [part for cell, two in zip(row, split, strict=True) for part in (_ends(cell) if two else [cell])]
-        for row in table.rows
-    ]
+    parts = [_parts([row[i] for row in table.rows]) for i in range(len(table.columns))]
+    heads = [_head(column, part) for column, some in zip(table.columns, parts, strict=True) for part in some]
+    rows = [[_part(cell, part) for cell, some in zip(row, parts, strict=True) for part in some] for row in table.rows]
     return csv_lines(heads, rows)
 
 
-def _heads(column: Column, two: bool) -> list[str]:
-    return [f"{column.key}_low", f"{column.key}_high"] if two else [column.key]
+def _parts(cells: Sequence[Any]) -> tuple[str, ...]:
+    """What a column is split into: nothing, or the ends of its ranges, perhaps with their estimates."""
+    ranges = [cell for cell in cells if isinstance(cell, Range)]
+    if not ranges:
+        return ("",)
+    return ("estimate", "low", "high") if any(cell.estimate is not None for cell in ranges) else ("low", "high")
 
 
-def _ends(cell: Any) -> list[Any]:
-    """Both ends of a range; a number in a column of ranges is both."""
-    return [cell.low, cell.high] if isinstance(cell, Range) else [cell, cell]
+def _head(column: Column, part: str) -> str:
+    return f"{column.key}_{part}" if part else column.key
+
+
+def _part(cell: Any, part: str) -> Any:
+    """A part of a range; a number in a column of ranges is all of them."""
+    return getattr(cell, part) if isinstance(cell, Range) else cell
 
 
 def csv_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -162,8 +167,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, str):
         return repr(float(value)) if isinstance(value, float) else str(value)
-    words = encodable(value).replace("\x00", "\\x00")
-    return f"'{words}" if words.startswith(_RUNS) and not _is_number(words) else words
+    words = visible(value)
+    return f"'{words}" if words.lstrip().startswith(_RUNS) and not _is_number(words) else words
 
 
 def _is_number(words: str) -> bool:

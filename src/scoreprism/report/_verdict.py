@@ -293,7 +293,7 @@ def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
         described,
         draw,
         data,
-        size=(5.4, height),
+        size=(4.7, height),
     )
 
 
