@@ -111,7 +111,7 @@ def emit_bytes(text: str) -> None:
 
 def csv_of(report: Report) -> str:
     """
-    The terms of all models as CSV, or the table of an answer that has no terms.
+    The terms of all models as CSV, or the table that another answer is about.
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ def csv_of(report: Report) -> str:
 
     if report.kind in ("report", "diagnosis"):
         return report.to_csv()
-    return csv_text(next(table for section in report.sections for table in section.tables))
+    tables = {table.key: table for section in report.sections for table in section.tables}
+    return csv_text(tables.get("differences", next(iter(tables.values()))))
 
 
 def _console() -> Console:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scoreprism._validation import parse_choice, parse_random_state, plain, refuse
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.decomposition._table import Drawable, TermTable
@@ -146,7 +148,7 @@ def compare(
     loss : str or ProperLoss, default="log"
         The loss.
     random_state : int, Generator or None, default=None
-        Seed of the folds, which all models share.
+        Seed of the folds, which all models share; a number gives the folds that `decompose` has by it.
     **options : object
         Further arguments of `decompose`.
 
@@ -170,7 +172,8 @@ def compare(
     models = parse_models(scores, "scores")
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
-    seed = int(parse_random_state(random_state).integers(2**62))
+    rng = parse_random_state(random_state)
+    seed = random_state if isinstance(random_state, (int, np.integer)) else int(rng.integers(2**62))
     if "cv" in options and hasattr(options["cv"], "__next__"):
         options["cv"] = list(options["cv"])  # once for all models
     options |= {"loss": loss, "random_state": seed}
