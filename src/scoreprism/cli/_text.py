@@ -27,6 +27,8 @@ _COLUMNS = 100_000
 _BLOCK = 1 << 22
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 
+Bytes = NDArray[np.uint8]
+
 
 @dataclass(frozen=True)
 class Text:
@@ -238,7 +240,7 @@ def _header(content: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
     return names, end
 
 
-def _shape(body: NDArray[np.uint8], delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp]]:
+def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp]]:
     """Records, and which are blank lines; refused unless each of the others has `width` fields."""
     if quoted:
         _check_quotes(body, delimiter)
@@ -262,9 +264,7 @@ def _shape(body: NDArray[np.uint8], delimiter: int, width: int, quoted: bool) ->
     return height, np.concatenate([*blank, np.empty(0, dtype=np.intp)]).astype(np.intp)
 
 
-def _scanned(
-    body: NDArray[np.uint8], delimiter: int, quoted: bool
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Where records end and how many fields they have, block by block; nothing inside quotes counts."""
     inside, pending = 0, 0
     for start in range(0, body.size, _BLOCK):
@@ -275,6 +275,7 @@ def _scanned(
             ends &= parity == 0
             marks &= parity == 0
             inside = int(parity[-1])
+        _check_returns(body, start, block, parity if quoted else None)
         at_end, at_mark = np.flatnonzero(ends), np.flatnonzero(marks)
         seen = np.searchsorted(at_mark, at_end)
         fields = np.diff(seen, prepend=0) + 1
@@ -288,7 +289,23 @@ def _scanned(
         yield np.array([body.size]), np.array([pending + 1])
 
 
-def _check_quotes(body: NDArray[np.uint8], delimiter: int) -> None:
+def _check_returns(body: Bytes, start: int, block: Bytes, parity: NDArray[np.int32] | None) -> None:
+    """A carriage return alone ends a line for some readers and not for others."""
+    places = np.flatnonzero(block == _RETURN)
+    if parity is not None:
+        places = places[parity[places] == 0]
+    after = np.append(body[start : start + block.size + 1], 0)[places + 1]
+    stray = places[after != _NEWLINE]
+    if stray.size:
+        line = int(np.count_nonzero(body[: start + stray[0]] == _NEWLINE)) + 1
+        refuse(
+            "lines must all end in the same way",
+            f"a carriage return alone in line {line} after the header",
+            "Write the file again with one kind of line end.",
+        )
+
+
+def _check_quotes(body: Bytes, delimiter: int) -> None:
     """Quotes enclose whole fields; inside they are doubled. Readers differ on anything else."""
     places = np.flatnonzero(body == _QUOTE)
     border = np.zeros(256, dtype=bool)
