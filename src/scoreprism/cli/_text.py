@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,9 +133,8 @@ def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None
 def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     try:
         known = codecs.lookup(encoding).name
-        b"".decode(encoding)
-    except (LookupError, ValueError, TypeError):
-        refuse("encoding must be one that Python knows", shown(encoding), "For example utf-8, cp1252 or utf-16.")
+    except (LookupError, ValueError):
+        _refuse_encoding(encoding)
     if known in {"utf-8", "utf-8-sig"}:
         if content.startswith(WIDE):
             refuse("a text file must be UTF-8", f"UTF-16 in {shown(name)}", "Pass --encoding utf-16.")
@@ -144,11 +143,17 @@ def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     else:
         try:
             content = content.decode(encoding).removeprefix("\ufeff").encode("utf-8")
+        except LookupError:  # a codec from bytes to bytes
+            _refuse_encoding(encoding)
         except (UnicodeError, ValueError) as error:
             refuse(f"FILE must be text in {known}", f"{shown(name)}: {shown(error)}", "Pass another --encoding.")
     if b"\0" in content:
         refuse_binary(name)
     return content
+
+
+def _refuse_encoding(encoding: str) -> NoReturn:
+    refuse("encoding must be one that Python knows", shown(encoding), "For example utf-8, cp1252 or utf-16.")
 
 
 def _require_utf8(content: bytes, name: str) -> None:
@@ -333,7 +338,7 @@ def _check_quotes(body: Bytes, delimiter: int) -> None:
 
 def _refuse_ragged(first: tuple[int, int], wrong: int, width: int) -> None:
     row, fields = first
-    more: Any = "The file may be cut off, or its header lacks a name."
+    more = "The file may be cut off, or its header lacks a name."
     if fields > width:
         more = "Quote fields that hold the delimiter (decimal commas need another one), or name every column."
     refuse(
