@@ -609,8 +609,8 @@ def test_damaged_arrow_does_not_take_the_process_with_it(read, capfd):
     frame = pl.DataFrame({"y": [1, 0] * 500, "s": [0.75, None] * 500})
     frame.write_ipc(buffer, compression="zstd")
     good = buffer.getvalue()
-    frame_start = good.index(b"\x28\xb5\x2f\xfd")  # of zstd; the eight bytes before it are the length unpacked
-    damaged = good[: frame_start - 1] + b"\x02" + good[frame_start:]
+    packed = b"\x28\xb5\x2f\xfd"  # how zstd begins; the eight bytes before it are the length unpacked
+    damaged = packed.join(part[:-1] + b"\x02" for part in good.split(packed)[:-1]) + packed + good.split(packed)[-1]
     assert "an Arrow file must be readable in 8 GB" in refused(read, damaged, name="a.arrow")
     assert "an Arrow file must be readable" in refused(read, good[: len(good) // 2], name="a.arrow")
     assert capfd.readouterr().err == ""
