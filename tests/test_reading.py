@@ -606,12 +606,17 @@ def test_typed_targets(read, values, outcomes):
 def test_damaged_arrow_does_not_take_the_process_with_it(read, capfd):
     """A length of 2⁵⁷ bytes makes Rust abort: found in a child, told in a line."""
     buffer = io.BytesIO()
-    frame = pl.DataFrame({"y": [1, 0] * 500, "s": [0.75, None] * 500})
+    frame = pl.DataFrame({"y": [1, 0, 0] * 500, "s": [0.75, None, 0.25] * 500})
     frame.write_ipc(buffer, compression="zstd")
     good = buffer.getvalue()
     packed = b"\x28\xb5\x2f\xfd"  # how zstd begins; the eight bytes before it are the length unpacked
     damaged = packed.join(part[:-1] + b"\x02" for part in good.split(packed)[:-1]) + packed + good.split(packed)[-1]
-    assert "an Arrow file must be readable in 8 GB" in refused(read, damaged, name="a.arrow")
+    try:
+        message = f"rows of {read(damaged, name='a.arrow', drop_missing=True).y.sum()}"
+    except InputError as error:
+        message = str(error)
+    # old releases of polars do not use this length, and read what is there: 500 rows of class 1
+    assert "an Arrow file must be readable in 8 GB" in message or message == "rows of 500"
     assert "an Arrow file must be readable" in refused(read, good[: len(good) // 2], name="a.arrow")
     assert capfd.readouterr().err == ""
 
