@@ -138,6 +138,10 @@ def test_blanks_around_values_and_blank_lines_do_not_matter(read):
     assert found.segments["g"].tolist() == ["a", "a"]
 
 
+def test_excel_says_what_separates(read):
+    assert read("sep=;\r\ny;s\r\n1;0.75\r\n0;0.25\r\n").scores["s"].tolist() == [0.75, 0.25]
+
+
 def test_decimal_commas(read):
     found = read("y;s\n1;0,75\n0;2,5e-1\n", decimal_comma=True)
     assert found.scores["s"].tolist() == [0.75, 0.25]
@@ -368,6 +372,9 @@ CSV_ERRORS = {
     "xz": (b"\xfd7zXZ\x00" + b"x" * 20, "an xz file"),
     "zstd": (b"\x28\xb5\x2f\xfd" + b"x" * 20, "a zstd file"),
     "sqlite": (b"SQLite format 3\x00" + b"x" * 20, "an SQLite database"),
+    "json": (b'{"y": 1, "s": 0.5}\n', "a JSON file"),
+    "web page": (b"<!DOCTYPE html>\n<html>", "a web page in 'data.csv'. It may be the page of a login"),
+    "other digits": ("y,s\n1,\uff11\n0,0.5\n".encode(), "score 's' must hold numbers; got '\uff11' in data row 1"),
     "pdf": (b"%PDF-1.7\n", "a PDF document"),
     "feather 1": (b"FEA1" + b"x" * 20, "a Feather file of version 1"),
     "gzip cut off": (gzip.compress(PLAIN.encode() * 100)[:-20], "a gzip file must be whole"),
@@ -450,6 +457,7 @@ def test_other_options_that_do_not_fit(read):
         (["-1", "1"], {"weight": "c"}, "weight 'c' must hold weights of at least 0; got -1.0 in data row 1"),
         (["0", "0"], {"weight": "c"}, "must have a weight above 0; got 2 zeros"),
         (["x", "1"], {"weight": "c"}, "weight 'c' must hold numbers"),
+        (["1", "1"], {"weight": "c", "reference": "c"}, "the weight must have no other role; got 'c'"),
         (["2", "1"], {"reference": "c"}, "reference 'c' must hold probabilities between 0 and 1; got 2.0"),
         (["-2", "1"], {"latent": "c"}, "latent 'c' must hold probabilities between 0 and 1; got -2.0"),
         (["03/04/2024", "1"], {"time": "c"}, "got '03/04/2024' in data row 1. Pass --time-format"),

@@ -120,6 +120,9 @@ def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None
     content = _as_utf8(content, name, encoding)
     if b"\n" not in content and b"\r" in content:
         content = content.replace(b"\r", b"\n")  # lines as old Macs ended them
+    if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how Excel is told the delimiter
+        delimiter = content[4:5].decode("utf-8") if delimiter is None else delimiter
+        content = content[5:]
     chosen = _parse_delimiter(delimiter) if delimiter is not None else _sniffed(content, decimal_comma)
     names, start = _header(content, name, chosen)
     body = content[start:]
