@@ -50,8 +50,7 @@ def verdict(case: Case) -> Section:
     blocks.append(_waterfall(case, model, result))
     if several:
         blocks.append(glance_table(case))
-    if several or len(case.losses) > 1:
-        blocks.append(terms_table(case))
+    blocks.append(terms_table(case))
     blocks.append(Notice("note", _how_sure(case, model)))
     return Section("verdict", SECTIONS["verdict"], _shares(result, model), tuple(blocks))
 
@@ -91,7 +90,7 @@ def advised(case: Case, model: Model) -> list[str]:
         Sentences.
     """
     result = model.decompositions[case.loss]
-    lines = list(result.summary(case.level).advice)
+    lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
     if not _only_tested(case, model):
         return lines
     most = amount(result.interval("reliability", case.level).high, result.risk)
