@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,24 @@ if TYPE_CHECKING:
 
 #: Bytes of a value in memory, where polars has a fixed width; a string is a view of 16 bytes and its text.
 _WIDTHS = {1: ("Int8", "UInt8", "Boolean"), 2: ("Int16", "UInt16"), 4: ("Int32", "UInt32", "Float32", "Date")}
+#: Address space that Python and polars take before they read anything.
+_OWN_GIGABYTES = 1.5
+_CHILD = """
+import io, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, ValueError, OSError):
+    pass
+import polars
+read = polars.read_ipc if sys.argv[1] == "arrow" else polars.read_ipc_stream
+try:
+    read(io.BytesIO(sys.stdin.buffer.read()))
+except BaseException as error:
+    print(error)
+    sys.exit(1)
+"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +85,7 @@ class Binary:
                 frame = pl.read_ipc(_place(self.source), columns=wanted)
             else:
                 frame = pl.read_ipc_stream(_place(self.source), columns=wanted)
+        self._require_fit(int(frame.estimated_size()), frame.height)
         if frame.height == 0:
             refuse("FILE must have at least one row", f"none in {shown(self.source.name)}", "Check how it was written.")
         frame = frame.select(frame.get_column(self.names[i]).alias(str(i)) for i in wanted)
@@ -80,10 +102,13 @@ class Binary:
         for i in wanted:
             name = self.names[i]
             size += max(footer.rows * _width(schema[name]), footer.sizes.get(name, 0))
+        self._require_fit(size, footer.rows)
+
+    def _require_fit(self, size: int, rows: int) -> None:
         if size > self.max_gigabytes * GIGABYTE:
             refuse(
                 f"the columns read must take at most {self.max_gigabytes:g} GB in memory",
-                f"about {size / GIGABYTE:.3g} GB for {footer.rows} rows of {shown(self.source.name)}",
+                f"about {size / GIGABYTE:.3g} GB for {rows} rows of {shown(self.source.name)}",
                 "Name fewer columns, or raise --max-gigabytes.",
             )
 
@@ -107,7 +132,31 @@ def read_binary(source: Source, max_gigabytes: float) -> Binary:
     if source.kind == "parquet":
         with open_place(source) as file:
             read_footer(file, source.name)
+    else:
+        _survive(source, max_gigabytes)
     return Binary(list(_schema(source)), source, max_gigabytes)
+
+
+def _survive(source: Source, max_gigabytes: float) -> None:
+    """Let a child with little memory read an Arrow file: a damaged length makes Rust end the whole process."""
+    if not sys.executable or source.content is None:
+        return
+    limit = str(int((max_gigabytes + _OWN_GIGABYTES) * GIGABYTE))
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"}
+    child = subprocess.run(  # noqa: S603 - our own interpreter and program; the file is its stdin
+        [sys.executable, "-c", _CHILD, source.kind, limit],
+        input=source.content,
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    if child.returncode:
+        told = child.stdout.decode("utf-8", errors="replace").strip().splitlines()
+        refuse(
+            f"an Arrow file must be readable in {max_gigabytes:g} GB",
+            shown(told[0]) if told else f"lengths beyond that in {shown(source.name)}",
+            "It may be damaged: write it again, or raise --max-gigabytes.",
+        )
 
 
 def _schema(source: Source) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool = False) -> 
     strings = as_strings(series, role)
     numbers, bad = parsed(strings, decimal_comma=decimal_comma)
     if bad.any():
-        _refuse_text(strings, bad, role)
+        _refuse_text(strings, bad, role, decimal_comma)
     return numbers
 
 
@@ -96,22 +96,22 @@ def _cast(strings: pl.Series, decimal_comma: bool) -> pl.Series:
     return strings.cast(pl.Float64, strict=False)
 
 
-def _refuse_text(strings: pl.Series, bad: pl.Series, role: str) -> NoReturn:
+def _refuse_text(strings: pl.Series, bad: pl.Series, role: str, decimal_comma: bool) -> NoReturn:
     places = bad.arg_true()
     value = str(strings[int(places[0])])
     where = f"{shown(value)} in {at(places[0])} ({count(len(places), 'such value')})"
-    refuse(f"{role} must hold numbers", where, _hint(value.strip()))
+    refuse(f"{role} must hold numbers", where, _hint(value.strip(), decimal_comma))
 
 
-def _hint(value: str) -> str:
+def _hint(value: str, decimal_comma: bool) -> str:
     if value.endswith("%"):
         return "Take the percent signs off, and divide by 100."
-    if value.lower().lstrip("+-") in {"inf", "infinity"} or "e" in value.lower()[1:]:
+    if value.isascii() and value.lower().lstrip("+-") in {"inf", "infinity"}:
         return "Infinite numbers cannot be used: correct or drop these rows."
-    if "," in value:
-        return "If this is a decimal comma, pass --decimal-comma."
-    if "." in value and value.replace(".", "").lstrip("+-").isdigit():
+    if decimal_comma and "." in value:
         return "With --decimal-comma no value may hold a point."
+    if "," in value and not decimal_comma:
+        return "If this is a decimal comma, pass --decimal-comma."
     return f"Correct these values, or leave them empty and pass --drop-missing (missing: {', '.join(MISSING[1:8])})."
 
 

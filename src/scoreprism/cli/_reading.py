@@ -216,7 +216,7 @@ class _Work:
         if len(columns) > 1:
             names = self.found.names.all
             classes = list(score.classes) if target is None else match_classes(score, self.labels, names)
-            frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, classes, strict=True)])
+            frame = pl.DataFrame(dict(zip(classes, columns, strict=True)))
             require_sums(frame, what, self.rows)
             return frame
         if target is not None and not self.reading.as_given:
@@ -242,8 +242,9 @@ class _Work:
                 notes.append(
                     f"Feature {shown(name)} is read as text: some values are no finite numbers, first {first}."
                 )
-            kept[i] = series.alias(name)
-        return (pl.DataFrame(list(kept.values())) if kept else None), list(kept)
+            kept[i] = series
+        names = self.found.names.of(kept)
+        return (pl.DataFrame(dict(zip(names, kept.values(), strict=True))) if kept else None), list(kept)
 
 
 def _array(series: pl.Series | None) -> NDArray[Any] | None:

@@ -173,7 +173,7 @@ def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
         if name is not None:
             taken.append(columns.find(name, f"--{role}"))
     taken += [columns.find(name, "--group") for name in roles.groups]
-    for role, name in (("target", roles.target), ("time", roles.time)):
+    for role, name in (("target", roles.target), ("time", roles.time), ("weight", roles.weight)):
         if name is not None and taken.count(columns[name]) > 1:
             refuse(f"the {role} must have no other role", shown(name), "Name another column.")
     return Found(roles, columns, scores, _features(roles, columns, set(taken), scores, notes), notes)

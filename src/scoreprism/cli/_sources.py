@@ -34,6 +34,10 @@ _FOREIGN = {
     b"FEA1": ("a Feather file of version 1", "Write it again as Feather 2 or Parquet."),
     b"SQLite format": ("an SQLite database", "Export the table as CSV or Parquet."),
     b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet."),
+    b'{"': ("a JSON file", "Write the table as CSV or Parquet."),
+    b"[{": ("a JSON file", "Write the table as CSV or Parquet."),
+    b"<!DOCTYPE": ("a web page", "It may be the page of a login: download the table itself."),
+    b"<html": ("a web page", "It may be the page of a login: download the table itself."),
     b"%PDF": ("a PDF document", "Pass a table of predictions."),
 }
 

@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ _HEADER = 1 << 22
 _COLUMNS = 100_000
 _BLOCK = 1 << 22
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
+
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,9 @@ def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None
     content = _as_utf8(content, name, encoding)
     if b"\n" not in content and b"\r" in content:
         content = content.replace(b"\r", b"\n")  # lines as old Macs ended them
+    if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how Excel is told the delimiter
+        delimiter = content[4:5].decode("utf-8") if delimiter is None else delimiter
+        content = content[5:]
     chosen = _parse_delimiter(delimiter) if delimiter is not None else _sniffed(content, decimal_comma)
     names, start = _header(content, name, chosen)
     body = content[start:]
@@ -131,9 +136,8 @@ def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None
 def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     try:
         known = codecs.lookup(encoding).name
-        b"".decode(encoding)
-    except (LookupError, ValueError, TypeError):
-        refuse("encoding must be one that Python knows", shown(encoding), "For example utf-8, cp1252 or utf-16.")
+    except (LookupError, ValueError):
+        _refuse_encoding(encoding)
     if known in {"utf-8", "utf-8-sig"}:
         if content.startswith(WIDE):
             refuse("a text file must be UTF-8", f"UTF-16 in {shown(name)}", "Pass --encoding utf-16.")
@@ -142,11 +146,17 @@ def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     else:
         try:
             content = content.decode(encoding).removeprefix("\ufeff").encode("utf-8")
+        except LookupError:  # a codec from bytes to bytes
+            _refuse_encoding(encoding)
         except (UnicodeError, ValueError) as error:
             refuse(f"FILE must be text in {known}", f"{shown(name)}: {shown(error)}", "Pass another --encoding.")
     if b"\0" in content:
         refuse_binary(name)
     return content
+
+
+def _refuse_encoding(encoding: str) -> NoReturn:
+    refuse("encoding must be one that Python knows", shown(encoding), "For example utf-8, cp1252 or utf-16.")
 
 
 def _require_utf8(content: bytes, name: str) -> None:
@@ -238,7 +248,7 @@ def _header(content: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
     return names, end
 
 
-def _shape(body: NDArray[np.uint8], delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp]]:
+def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp]]:
     """Records, and which are blank lines; refused unless each of the others has `width` fields."""
     if quoted:
         _check_quotes(body, delimiter)
@@ -262,9 +272,7 @@ def _shape(body: NDArray[np.uint8], delimiter: int, width: int, quoted: bool) ->
     return height, np.concatenate([*blank, np.empty(0, dtype=np.intp)]).astype(np.intp)
 
 
-def _scanned(
-    body: NDArray[np.uint8], delimiter: int, quoted: bool
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Where records end and how many fields they have, block by block; nothing inside quotes counts."""
     inside, pending = 0, 0
     for start in range(0, body.size, _BLOCK):
@@ -275,6 +283,7 @@ def _scanned(
             ends &= parity == 0
             marks &= parity == 0
             inside = int(parity[-1])
+        _check_returns(body, start, block, parity if quoted else None)
         at_end, at_mark = np.flatnonzero(ends), np.flatnonzero(marks)
         seen = np.searchsorted(at_mark, at_end)
         fields = np.diff(seen, prepend=0) + 1
@@ -288,7 +297,23 @@ def _scanned(
         yield np.array([body.size]), np.array([pending + 1])
 
 
-def _check_quotes(body: NDArray[np.uint8], delimiter: int) -> None:
+def _check_returns(body: Bytes, start: int, block: Bytes, parity: NDArray[np.int32] | None) -> None:
+    """A carriage return alone ends a line for some readers and not for others."""
+    places = np.flatnonzero(block == _RETURN)
+    if parity is not None:
+        places = places[parity[places] == 0]
+    after = np.append(body[start : start + block.size + 1], 0)[places + 1]
+    stray = places[after != _NEWLINE]
+    if stray.size:
+        line = int(np.count_nonzero(body[: start + stray[0]] == _NEWLINE)) + 1
+        refuse(
+            "lines must all end in the same way",
+            f"a carriage return alone in line {line} after the header",
+            "Write the file again with one kind of line end.",
+        )
+
+
+def _check_quotes(body: Bytes, delimiter: int) -> None:
     """Quotes enclose whole fields; inside they are doubled. Readers differ on anything else."""
     places = np.flatnonzero(body == _QUOTE)
     border = np.zeros(256, dtype=bool)
@@ -316,7 +341,7 @@ def _check_quotes(body: NDArray[np.uint8], delimiter: int) -> None:
 
 def _refuse_ragged(first: tuple[int, int], wrong: int, width: int) -> None:
     row, fields = first
-    more: Any = "The file may be cut off, or its header lacks a name."
+    more = "The file may be cut off, or its header lacks a name."
     if fields > width:
         more = "Quote fields that hold the delimiter (decimal commas need another one), or name every column."
     refuse(

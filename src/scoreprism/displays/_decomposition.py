@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -119,6 +120,7 @@ class DecompositionDisplay(Display[Any]):
         kind: str | None = None,
         terms: Sequence[str] | None = None,
         level: float = 0.95,
+        cut: bool = False,
     ) -> Self:
         """
         Draw.
@@ -135,6 +137,9 @@ class DecompositionDisplay(Display[Any]):
             Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
         level : float, default=0.95
             Confidence level of the intervals.
+        cut : bool, default=False
+            Whether a waterfall may leave out the beginning of its axis, where the last term dwarfs the others; bars
+            that are cut are shown torn, and the axis says where it begins.
 
         Returns
         -------
@@ -157,10 +162,11 @@ class DecompositionDisplay(Display[Any]):
             self.interval_: list[Any] = []
             self.label_: list[Any] = []
             if chosen == "waterfall":
-                self._waterfall(axes, inks, parse_confidence(level), style)
+                self._waterfall(axes, inks, parse_confidence(level), style, cut=cut)
             else:
                 self._bars(axes, inks, parse_confidence(level), style, [name for name in names if name in shown])
-            axes.set_xlabel(self._unit(level))
+            start = axes.get_xlim()[0]
+            axes.set_xlabel(self._unit(level) + (f", from {start:g}" if start > 0.0 else ""))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -180,7 +186,7 @@ class DecompositionDisplay(Display[Any]):
         note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
         return f"{part}{self.curves[0].loss!s} loss{rows}{known}{note}"
 
-    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any]) -> None:
+    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], *, cut: bool) -> None:
         """From the loss down to what is left; a subtracted term goes up."""
         result = self.curves[0]
         base = {"height": 0.62, **style}
@@ -207,9 +213,20 @@ class DecompositionDisplay(Display[Any]):
         rows = ["loss", *result.names]
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        self._make_room(axes, min(edges))
+        start = _beginning(result.risk, edges) if cut and min(edges) >= 0.0 else 0.0
+        self._make_room(axes, start or min(edges))
+        if start > 0.0:
+            self._tear(axes, inks, [0, len(result.names)])
         (name,) = self.decompositions
         axes.set_title(wrapped(name, 60), color=inks.ink)
+
+    def _tear(self, axes: Canvas, inks: Inks, rows: Sequence[int]) -> None:
+        """Two white strokes through the bars that begin before the axis does."""
+        left, right = axes.get_xlim()
+        for row in rows:
+            for place in (0.018, 0.034):
+                x = left + np.array([place - 0.006, place + 0.006]) * (right - left)
+                axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt")
 
     def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], terms: Sequence[str]) -> None:
         """
@@ -319,6 +336,23 @@ def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
     if curve_kwargs is not None and not isinstance(curve_kwargs, Mapping):
         refuse("curve_kwargs of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
     return dict(curve_kwargs or {})
+
+
+def _beginning(risk: float, edges: Sequence[float]) -> float:
+    """
+    Where an axis may begin so that everything but the longest bars is seen well; 0 where nothing is dwarfed.
+
+    Examples
+    --------
+    >>> _beginning(0.55, [0.0, 0.55, 0.53, 0.51, 0.0]), _beginning(0.55, [0.0, 0.55, 0.3, 0.0])
+    (0.47, 0.0)
+    """
+    seen = [edge for edge in edges if edge > 0.0]
+    low, high = min(seen, default=0.0), max(seen, default=0.0)
+    if low < 0.6 * risk:
+        return 0.0
+    start, step = low - 0.8 * (high - low), 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
+    return max(round(math.floor(start / step) * step, 12), 0.0)
 
 
 def _digits(result: Decomposition) -> int:

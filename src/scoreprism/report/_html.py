@@ -86,7 +86,9 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     def shown(value: Any) -> Any:
-        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        if not isinstance(value, str) or isinstance(value, Markup):
+            return value
+        return visible(value).replace(" %", "\u00a0%")  # a number and its sign stay on one line
 
     loader = PackageLoader("scoreprism.report")
     lines: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 KINDS: dict[str, Callable[[float], str]] = {
     "number": lambda value: f"{round(value, 5) + 0.0:.5f}",
     "short": lambda value: f"{round(value, 3) + 0.0:.3f}",
-    "signed": lambda value: f"{round(value, 5) + 0.0:+.5f}",
+    "signed": lambda value: f"{round(value, 4) + 0.0:+.4f}",
     "count": lambda value: f"{value:,.0f}",
     "share": lambda value: f"{round(100 * value, 1) + 0.0:.1f} %",
     "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",

@@ -24,8 +24,7 @@ _COLUMNS = [
     ("term", "term", "text"),
     ("estimate", "estimate", "number"),
     ("known", "known", "number"),
-    ("share", "share of loss", "share"),
-    ("reduced_by", "what reduces it", "text"),
+    ("share", "share", "share"),
 ]
 
 
@@ -51,8 +50,7 @@ def verdict(case: Case) -> Section:
     blocks.append(_waterfall(case, model, result))
     if several:
         blocks.append(glance_table(case))
-    if several or len(case.losses) > 1:
-        blocks.append(terms_table(case))
+    blocks.append(terms_table(case))
     blocks.append(Notice("note", _how_sure(case, model)))
     return Section("verdict", SECTIONS["verdict"], _shares(result, model), tuple(blocks))
 
@@ -92,7 +90,7 @@ def advised(case: Case, model: Model) -> list[str]:
         Sentences.
     """
     result = model.decompositions[case.loss]
-    lines = list(result.summary(case.level).advice)
+    lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
     if not _only_tested(case, model):
         return lines
     most = amount(result.interval("reliability", case.level).high, result.risk)
@@ -259,7 +257,7 @@ def _rows(case: Case, model: Model) -> list[tuple[Any, ...]]:
         finite = math.isfinite(result.risk) and result.risk != 0.0
         for term, value in result.terms.items():
             share = value / result.risk if finite else math.nan
-            rows.append((model.name, name, term, value, _known(result, term, case.level), share, meaning(term)))
+            rows.append((model.name, name, term, value, _known(result, term, case.level), share))
     return rows
 
 
@@ -274,8 +272,8 @@ def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
     data = table(
         "waterfall-data",
         f"Terms of the {result.loss} loss of {model.name}",
-        [column for column in _COLUMNS if column[0] not in ("model", "loss")],
-        [row[2:] for row in _rows(case, model) if row[1] == case.loss],
+        [*(column for column in _COLUMNS if column[0] not in ("model", "loss")), ("by", "what reduces it", "text")],
+        [(*row[2:], meaning(row[2])) for row in _rows(case, model) if row[1] == case.loss],
         f"{result.loss.formula(result.n_classes)}; the terms add up to the observed loss, {result.risk:.5f}.",
     )
     if not math.isfinite(result.risk):
@@ -284,7 +282,7 @@ def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
     described = f"A waterfall from the {result.loss} loss {result.risk:.4f} down: {', '.join(words)}."
 
     def draw(ax: Any) -> None:
-        DecompositionDisplay(result).plot(ax, level=case.level)
+        DecompositionDisplay(result).plot(ax, level=case.level, cut=True)
 
     height = 1.3 + 0.42 * len(result.names)
     return figure(
