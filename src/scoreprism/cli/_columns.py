@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._predictions import Predictions
 
-#: Cells that a spreadsheet takes for a formula, unless they are numbers.
-_RUN, _NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?$|^[+-]?[.,][0-9]+([eE][+-]?[0-9]+)?$"
+#: Cells that a spreadsheet takes for a formula, as in `scoreprism.report._tables`, unless they are numbers.
+_RUN, _NUMBER = r"^[=+\-@\t\r\n＝＋－＠]", r"^[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?$|^[+-]?[.,][0-9]+([eE][+-]?[0-9]+)?$"
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
@@ -100,7 +101,8 @@ def write_frame(
         refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
     safe, count = (frame, 0) if ending == ".parquet" else neutralised(frame)
     if count:
-        voice.say(f"note: {count} cells that a spreadsheet would run have an apostrophe before them")
+        cells = "1 cell has" if count == 1 else f"{count} cells have"
+        voice.say(f"note: {cells} an apostrophe in front: a spreadsheet would run what stands there")
     sign = "\t" if separator in ("\\t", "tab") else separator or _SEPARATORS.get(ending, ",")
 
     def write(where: Path) -> None:
@@ -150,4 +152,4 @@ def neutralised(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def _safe(name: str) -> str:
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+    return f"'{name}" if re.match(_RUN, name) else name
