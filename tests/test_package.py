@@ -92,21 +92,25 @@ def test_public_names_are_typed_and_documented():
                 assert ">>>" in (thing.__doc__ or ""), name
 
 
-def test_demo():
+def test_demo(tmp_path, monkeypatch):
+    """The report of four models; numbers are those of the library on the same rows."""
+    from scoreprism.cli._example import example_predictions
+
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 0, result.output
-    for word in ("reliability", "grouping", "irreducible", "0.190945", "0.569824", "Hofmann"):
+    page = (tmp_path / "scoreprism-demo.html").read_text(encoding="utf-8")
+    for word in ("logistic", "forest", "average", "stacking", "recalibrat"):
         assert word in result.output
-    wrong = CliRunner().invoke(main, ["demo", "--loss", "focal"])
-    assert wrong.exit_code == 2
-    assert "loss must be one of brier" in wrong.output
-
-
-def test_demo_numbers_are_the_api_numbers():
-    population = scoreprism.datasets.german_credit_population()
-    output = CliRunner().invoke(main, ["demo", "--loss", "spherical"]).output
-    for value in population.decompose("spherical").terms.values():
-        assert f"{value:.6f}" in output
+        assert word in page
+    rows = example_predictions()
+    direct = scoreprism.decompose(rows["default"], rows["logistic"], rows[:, 5:], random_state=0)
+    assert f"{direct.risk:.5f}" in result.output
+    assert f"{direct.terms['grouping']:.5f}" in page
+    assert "Hofmann" in page
+    again = CliRunner().invoke(main, ["demo"])
+    assert again.exit_code == 2
+    assert "--force" in again.output
 
 
 def test_losses_command_lists_the_table():

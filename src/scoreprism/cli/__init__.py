@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("_maps", "Write a recalibration map as SQL or as a table."),
     "losses": ("_lists", "List the losses that can be named."),
     "calibrators": ("_lists", "List the recalibration maps that can be named."),
-    "demo": ("_demo", "Decompose a bundled example."),
+    "demo": ("_demo", "Show everything on bundled data."),
 }
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: a bundled example, decomposed exactly."""
+"""The demonstration: four models of German credit, from training to the report."""
 
 from __future__ import annotations
 
@@ -6,74 +6,67 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scoreprism.cli._options import FORCE, Command, options
-from scoreprism.cli._output import Voice, outputs, show
+from scoreprism.cli._options import FORCE, RANDOM, SHOWN, Command, options
+from scoreprism.cli._output import Voice, emit, outputs
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from scoreprism.decomposition import Decomposition
+    from scoreprism.report import Report, Section
 
 
-@click.command(cls=Command)
-@click.option(
-    "--loss",
-    "losses",
-    multiple=True,
-    default=("brier", "log"),
-    show_default=True,
-    help="A loss by name; may be given several times. See `scoreprism losses`.",
-)
-@click.option("--save-data", metavar="FILE", help="Write predictions of two credit models, to try commands on.")
-@options(FORCE)
-def demo(losses: tuple[str, ...], save_data: str | None, force: bool) -> None:
-    """Decompose a bundled example exactly and print the table."""
+@click.command(cls=Command, example="scoreprism demo")
+@click.option("--output", "-o", metavar="FILE", default="scoreprism-demo.html", show_default=True, help="The report.")
+@click.option("--save-data", metavar="FILE", help="Only write the predictions it is about, to try commands on.")
+@options(RANDOM, FORCE, SHOWN)
+def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force: bool, form: str, quiet: bool) -> None:
+    """
+    Train two credit models on bundled data, combine them in two ways, and report on all four.
+
+    Writes the report, and prints its verdict.
+    """
+    from dataclasses import replace
+
+    voice = Voice(quiet)
     if save_data:
-        write_example(save_data, force=force)
+        _write_example(save_data, voice, force=force)
         return
-    from scoreprism.datasets import german_credit_population
+    (target,) = outputs((output,), force=force)
+    with voice.listening():
+        found = _reported(voice, seed, jobs)
+        where = found.save(target, overwrite=force)
+    emit(replace(found, sections=(_short(found["verdict"]),)), form)
+    voice.say(f"wrote {where}: open it in a browser")
 
-    population = german_credit_population()
-    tables = [_table(population.decompose(name)) for name in losses]
-    show([population.story, *tables, f"Data: {population.attribution}"])
+
+def _short(verdict: Section) -> Section:
+    """The verdict, and all models at a glance."""
+    from dataclasses import replace
+
+    from scoreprism.report import Notice
+
+    kept = (block for block in verdict.blocks if isinstance(block, Notice) or block.key == "glance")
+    return replace(verdict, blocks=tuple(kept))
 
 
-def write_example(path: str, *, force: bool) -> None:
-    """
-    Write the predictions that the documentation uses.
+def _reported(voice: Voice, seed: int, jobs: int | None) -> Report:
+    from scoreprism.cli._example import SCORES, TARGET, example_predictions
+    from scoreprism.datasets import load_german_credit
+    from scoreprism.report import summarize
 
-    Parameters
-    ----------
-    path : str
-        Ends in .csv or .parquet.
-    force : bool
-        Whether an existing file may be replaced.
-    """
+    voice.say("training a logistic regression and a forest on 500 applicants …")
+    rows = example_predictions()
+    voice.say(f"judging them, their average and a stack of them on the other {rows.height} …")
+    features = rows.drop(TARGET, *SCORES)
+    return summarize(
+        rows[TARGET], {name: rows[name] for name in SCORES}, features, segments={"housing": features["housing"]},
+        random_state=seed, n_jobs=jobs, title="German credit: who will not pay back?",
+        notes=[f"Data: {load_german_credit().attribution}"],
+    )  # fmt: skip
+
+
+def _write_example(path: str, voice: Voice, *, force: bool) -> None:
+    """Write the predictions that the demonstration and the documentation are about."""
     from scoreprism.cli._columns import write_frame
     from scoreprism.cli._example import example_predictions
 
     targets = outputs((path,), force=force)
-    write_frame(example_predictions(), targets[0], None, Voice(), overwrite=force)
-
-
-def _table(result: Decomposition) -> Table:
-    """A decomposition as a rich table, with what reduces each term."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from scoreprism.decomposition._advice import meaning
-
-    table = Table(
-        title=Text(f"{result.loss} loss, {result.loss.formula(result.n_classes)}"),
-        box=SIMPLE_HEAD,
-        title_justify="left",
-        show_footer=True,
-    )
-    table.add_column("term", footer="total")
-    table.add_column("loss", justify="right", footer=f"{result.risk:.6f}")
-    table.add_column("share", justify="right", footer="100.0 %")
-    table.add_column("what reduces it")
-    for name, value in result.terms.items():
-        table.add_row(Text(name), f"{value:.6f}", f"{100 * value / result.risk:.1f} %", meaning(name))
-    return table
+    write_frame(example_predictions(), targets[0], None, voice, overwrite=force)

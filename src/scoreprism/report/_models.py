@@ -16,7 +16,7 @@ from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
 
 #: Pairs of models in the table of differences: all of few models, else each with the best.
-_ALL_PAIRS = 5
+_ALL_PAIRS = 3
 
 
 def models(case: Case) -> Section | None:

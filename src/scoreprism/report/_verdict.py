@@ -127,13 +127,13 @@ def glance_table(case: Case) -> Table:
     rows = []
     for model in case.models.values():
         result = model.decompositions[case.loss]
-        cells = [_known(result, term, case.level, with_estimate=True) for term in result.names]
+        cells = [_known(result, term, case.level, with_estimate=True) for term in result.names[:-1]]
         rows.append((model.name, result.risk, *cells, model.calibration.pvalue, next_step(case, model)))
-    terms = case.first.decompositions[case.loss].names
+    terms = case.first.decompositions[case.loss].names[:-1]
     columns = [
         ("model", "model", "text"), ("loss", f"{case.loss} loss", "number"),
         *((term, term, "short") for term in terms),
-        ("pvalue", "calibrated? p", "pvalue"), ("next", "next step", "text"),
+        ("pvalue", "p (calibrated)", "pvalue"), ("next", "next step", "text"),
     ]  # fmt: skip
     return table(
         "glance",
