@@ -46,7 +46,8 @@ BINARY_METRICS = (
 SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
 #: Beyond so many rows, tests go by their large-sample laws instead of draws, and features are weighed on a sample.
 MANY = 50_000
-#: Resamples behind the intervals of metrics for so many rows: the intervals are short, and their ends within 5 % of it.
+#: Resamples behind the intervals of metrics for so many rows. The standard error of a 2.5 % quantile of 400 normal
+#: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval.
 FEWER = 400
 #: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
 EDGE = 1e-6
