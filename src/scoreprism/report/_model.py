@@ -119,6 +119,11 @@ class Column:
         Its heading.
     kind : str
         "text", or how its numbers (or ranges of numbers) are shown, in `KINDS`.
+
+    Examples
+    --------
+    >>> Column("pvalue", "p-value", "pvalue").title
+    'p-value'
     """
 
     key: str
@@ -143,6 +148,11 @@ class Table:
         Cells, in the order of the columns.
     note : str
         What stands below it.
+
+    Examples
+    --------
+    >>> Table("t", "Terms", (Column("term", "term"), Column("value", "value", "short")), (("a", 0.5),)).shown()
+    [['a', '0.500']]
     """
 
     key: str
@@ -180,6 +190,13 @@ class Figure:
         Draws it on a new matplotlib figure, and returns that.
     data : Table
         The numbers behind it.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure as Canvas
+    >>> numbers = Table("empty-data", "Numbers", (Column("x", "x"),), ())
+    >>> Figure("empty", "An empty figure", "Nothing is drawn.", Canvas, numbers).draw().axes
+    []
     """
 
     key: str
@@ -200,6 +217,11 @@ class Notice:
         "action" for what to do, "warning" for what may be wrong, "note" for how it was done.
     text : str
         The sentence.
+
+    Examples
+    --------
+    >>> Notice("action", "Recalibrate.").kind
+    'action'
     """
 
     kind: str
@@ -224,6 +246,12 @@ class Section:
         One sentence that says what it means for this model.
     blocks : tuple
         Notices, tables and figures, in order.
+
+    Examples
+    --------
+    >>> section = Section("verdict", "Verdict", "All is well.", (Notice("note", "Nothing to do."),))
+    >>> [notice.text for notice in section.notices], list(section.tables)
+    (['Nothing to do.'], [])
     """
 
     key: str
@@ -259,6 +287,11 @@ class Origin:
         Hash of the file, or of the arrays.
     details : mapping
         How it was read: rows, rows dropped, columns used.
+
+    Examples
+    --------
+    >>> Origin("credit.csv", details={"rows": 500}).name
+    'credit.csv'
     """
 
     name: str = "memory"

@@ -51,6 +51,15 @@ class ModelResult:
         Summaries of calibration and discrimination; None where they were not asked for.
     map : Calibrator or None
         The best recalibration map, fitted on all rows; None where it was not asked for.
+
+    Examples
+    --------
+    >>> import scoreprism
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> found = scoreprism.make_report(y, X[:, 0], sections=["verdict"]).models["model"]
+    >>> list(found.decompositions), list(found.tests)
+    (['log', 'brier'], ['calibration'])
     """
 
     decompositions: dict[str, Decomposition]
@@ -84,6 +93,15 @@ class Report:
         Versions of what computed it.
     kind : str
         What it is, in `KINDS`; said in JSON.
+
+    Examples
+    --------
+    >>> import scoreprism
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> report = scoreprism.make_report(y, {"first feature": X[:, 0]}, sections=["verdict", "method"])
+    >>> list(report.models), report["verdict"].title
+    (['first feature'], 'Verdict')
     """
 
     title: str
