@@ -703,21 +703,25 @@ PAGE = ROOT / "docs" / "cli.md"
 
 
 def commands_of(page):
-    """Every ``$ scoreprism …`` line of the console blocks, with the exit code the page promises for it."""
+    """Every ``$ scoreprism …`` line of the console blocks, with the exit code and the lines the page promises."""
     for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        for line in block.replace("\\\n", " ").splitlines():
-            if line.startswith("$ scoreprism"):
-                command, _, promise = line[2:].partition("# exit ")
-                yield shlex.split(command, comments=True)[1:], int(promise or 0)
+        for part in block.replace("\\\n", " ").split("$ ")[1:]:
+            line, *promised = part.splitlines()
+            if line.startswith("scoreprism"):
+                command, _, promise = line.partition("# exit ")
+                lines = [text.rstrip() for text in promised if text.strip() not in ("", "…")]
+                yield shlex.split(command, comments=True)[1:], int(promise or 0), lines
 
 
-def test_the_commands_of_the_documentation_work(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=["cli.md", "README"])
+def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    seen = list(commands_of(PAGE))
-    for args, code in seen:
+    seen = list(commands_of(page))
+    for args, code, lines in seen:
         own = args[: min([args.index(sign) for sign in "<>" if sign in args], default=None)]
         stdin = Path(args[args.index("<") + 1]).read_text() if "<" in args else None
         found = call(*own, code=code, stdin=stdin)
         if ">" in args:
             Path(args[args.index(">") + 1]).write_text(found.stdout)
-    assert {args[0] for args, _ in seen} >= COMMANDS.keys() - {"--version"}
+        assert [line for line in lines if line not in found.output] == [], args
+    assert {args[0] for args, _, _ in seen} >= ({"report", "apply"} if page != PAGE else COMMANDS.keys() - {"--version"})
