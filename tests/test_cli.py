@@ -379,7 +379,10 @@ def test_recalibrate_apply_export(file, data):
     assert [float(row[1]) for row in grid[1:]] == map_.calibrate(np.linspace(0, 1, 11)).tolist()
     sql = call("export", "map.json", "--sql", "--score-column", 'a"b').stdout
     assert sql == map_.to_sql('a"b') + "\n"
-    assert "`s`" in call("export", "map.json", "--sql", "--score-column", "s", "--quote", "backtick").stdout
+    assert (
+        "CAST(`s` AS FLOAT64)"
+        in call("export", "map.json", "--sql", "--score-column", "s", "--dialect", "bigquery").stdout
+    )
     call("export", "map.json", "--sql", "-o", "map.sql")
     assert Path("map.sql").read_text() == map_.to_sql("score") + "\n"
 
@@ -724,4 +727,6 @@ def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
         if ">" in args:
             Path(args[args.index(">") + 1]).write_text(found.stdout)
         assert [line for line in lines if line not in found.output] == [], args
-    assert {args[0] for args, _, _ in seen} >= ({"report", "apply"} if page != PAGE else COMMANDS.keys() - {"--version"})
+    assert {args[0] for args, _, _ in seen} >= (
+        {"report", "apply"} if page != PAGE else COMMANDS.keys() - {"--version"}
+    )

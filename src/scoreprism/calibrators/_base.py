@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, NoReturn
@@ -220,7 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent, ensure_ascii=False)
 
-    def to_sql(self, column: str, *, quote: str = '"') -> str:
+    def to_sql(self, column: str, *, quote: str = '"', number: str = "DOUBLE") -> str:
         """
         The fitted map of two classes as an SQL expression.
 
@@ -231,6 +232,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             separates a table from its column.
         quote : str, default='"'
             What quotes names: ``"`` in DuckDB, PostgreSQL, Snowflake; a backtick in Spark, BigQuery, MySQL.
+        number : str, default="DOUBLE"
+            The type of double precision: ``DOUBLE PRECISION`` in PostgreSQL, ``FLOAT64`` in BigQuery.
 
         Returns
         -------
@@ -245,6 +248,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{column!r}, {quote!r}",
                 "For example 'score'.",
             )
+        if not isinstance(number, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9 ]*", number):
+            refuse("number must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
         if quote in "[]":
             refuse("quote must be the same character on both sides", repr(quote), "Use '\"' or a backtick.")
         expression = getattr(self.map_, "sql", None)
@@ -256,7 +261,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Fit on one column, or apply the map in Python.",
             )
         name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
-        text: str = expression(f"CAST({name} AS DOUBLE)")
+        text: str = expression(f"CAST({name} AS {number})")
         return text
 
     @property

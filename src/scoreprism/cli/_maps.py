@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._predictions import Predictions
 
-#: How names are quoted in SQL.
-_QUOTES = {"double": '"', "backtick": "`"}
+#: What quotes names, and the type of double precision, in the SQL of each database.
+_DIALECTS = {
+    "duckdb": ('"', "DOUBLE"),
+    "postgresql": ('"', "DOUBLE PRECISION"),
+    "snowflake": ('"', "DOUBLE"),
+    "spark": ("`", "DOUBLE"),
+    "bigquery": ("`", "FLOAT64"),
+    "mysql": ("`", "DOUBLE"),
+}
 
 
 @click.command(
@@ -105,8 +112,8 @@ def apply(calibrator: str, file: str, column: str | None, output: str, force: bo
     click.option("--csv", "way", flag_value="csv", cls=Option, section="What", help="A table of scores and values."),
     click.option("--score-column", cls=Option, section="What", default="score", show_default=True, metavar="NAME",
                  help="Column of the score; a dot separates a table from its column."),
-    click.option("--quote", cls=Option, section="What", type=click.Choice(tuple(_QUOTES)), default="double",
-                 show_default=True, help="What quotes names in SQL: backticks in Spark, BigQuery, MySQL."),
+    click.option("--dialect", cls=Option, section="What", type=click.Choice(tuple(_DIALECTS)), default="duckdb",
+                 show_default=True, help="Whose SQL: names are quoted and types are called as it does."),
     click.option("--points", cls=Option, section="What", type=click.IntRange(min=2), default=1001, show_default=True,
                  help="Rows of the table."),
     click.option("--output", "-o", cls=Option, section="Output", metavar="FILE", help="Where it goes; stdout "
@@ -114,7 +121,7 @@ def apply(calibrator: str, file: str, column: str | None, output: str, force: bo
     FORCE, QUIET,
 )  # fmt: skip
 def export(
-    calibrator: str, way: str | None, score_column: str, quote: str, points: int, output: str | None, force: bool,
+    calibrator: str, way: str | None, score_column: str, dialect: str, points: int, output: str | None, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
     """Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in."""
@@ -124,7 +131,9 @@ def export(
         raise click.UsageError("say what to write: --sql or --csv")
     map_ = _loaded(calibrator)
     targets = outputs((output,) if output else (), force=force)
-    text = map_.to_sql(score_column, quote=_QUOTES[quote]) if way == "sql" else _grid(map_, score_column, points)
+    quote, number = _DIALECTS[dialect]
+    sql = way == "sql"
+    text = map_.to_sql(score_column, quote=quote, number=number) if sql else _grid(map_, score_column, points)
     text = text if text.endswith("\n") else f"{text}\n"
     if targets:
         Voice(quiet).say(f"wrote {write_text(targets[0], lambda: text, overwrite=force)}")

@@ -35,6 +35,8 @@ METRIC_WORDS = {
     "confidence_ece": ("confidence ECE (biased up)", "0"),
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
+#: Redraws of the band where rows are many: it is narrow then.
+FEW_DRAWS = 250
 #: Distinct scores up to this many are grades of their own; otherwise there are ten of equal size.
 GRADES, _DECILES = 20, 10
 
@@ -105,7 +107,8 @@ def _slope(found: Any) -> str:
 
 
 def _diagram(case: Case, model: Model, number: int) -> Block:
-    curve = reliability_curve(model.y, model.law, random_state=case.seed, name=model.name, **model.given)
+    draws: dict[str, Any] = {"n_resamples": FEW_DRAWS} if model.y.size > MANY else {}
+    curve = reliability_curve(model.y, model.law, random_state=case.seed, name=model.name, **draws, **model.given)
     rows = [(float(curve.x[i]), float(curve.y[i])) for i in thinned(curve.x.size)]
     columns = [("score", "predicted", "short"), ("rate", "observed (isotonic)", "short")]
     data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
