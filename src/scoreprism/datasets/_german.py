@@ -15,7 +15,7 @@ __all__ = ["GermanCredit", "load_german_credit"]
 
 _ATTRIBUTION = (
     "Statlog (German Credit Data), Hans Hofmann, 1994, UCI Machine Learning Repository, "
-    "doi 10.24432/C5NC77, licence CC BY 4.0. Values in the UCI codes (A11 …), row order of the UCI file."
+    "doi 10.24432/C5NC77, licence CC BY 4.0. Row order of the UCI file, "
 )
 
 #: Column names in file order, and whether the column is a number.
@@ -122,4 +122,8 @@ def load_german_credit(backend: str | None = None, *, words: bool = False) -> Ge
     for (name, numeric), values in zip(_COLUMNS.items(), by_column[:-1], strict=True):
         columns[name] = [int(v) for v in values] if numeric else [_WORDS[v] if words else v for v in values]
     bad = np.array([value == "2" for value in by_column[-1]], dtype=np.intp)
-    return GermanCredit(make_frame(columns, backend), bad, _ATTRIBUTION)
+    return GermanCredit(
+        make_frame(columns, backend),
+        bad,
+        _ATTRIBUTION + ("codes in words." if words else "values in the UCI codes (A11 …)."),
+    )

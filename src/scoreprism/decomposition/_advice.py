@@ -151,7 +151,15 @@ def _known(result: Decomposition, name: str, level: float) -> str:
     return f"{interval.low:.5f} to {interval.high:.5f}"
 
 
-def _amount(value: float, risk: float) -> str:
+def amount(value: float, risk: float) -> str:
+    """
+    A part of a loss, with its share.
+
+    Examples
+    --------
+    >>> amount(0.0451, 0.6402)
+    '0.0451 (7 %)'
+    """
     return f"{value:.3g} ({100 * value / risk:.2g} %)" if value < 0.995 * risk else f"{value:.3g} (100 %)"
 
 
@@ -204,30 +212,30 @@ def _on_reliability(result: Decomposition, least: float, level: float) -> str:
     name = result.names[0]
     calibrated = "" if result.loss.strictly_proper else " This loss does not see all miscalibration."
     if least > 0.0:
-        return f"Recalibrate: that gains at least {_amount(least, result.risk)} of the loss.{calibrated}"
+        return f"Recalibrate: that gains at least {amount(least, result.risk)} of the loss.{calibrated}"
     most = result.interval(name, level).high
     needed = _rows_needed(result, 0, level)
     more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""
     return (
-        f"No miscalibration is shown: recalibration gains at most {_amount(most, result.risk)}, perhaps nothing"
+        f"No miscalibration is shown: recalibration gains at most {amount(most, result.risk)}, perhaps nothing"
         f"{more}.{calibrated}"
     )
 
 
 def _on_information(result: Decomposition, name: str, least: float) -> str:
     if name == "heterogeneity":
-        return f"Latent states that no feature tells apart cost at least {_amount(max(least, 0.0), result.risk)}."
+        return f"Latent states that no feature tells apart cost at least {amount(max(least, 0.0), result.risk)}."
     plain = (f"Going from {name.replace(' → ', ' to ')}", f"gain from {name}")
     who, what = _GAINS.get(name, plain)
     if least > 0.0:
-        return f"{who} gains at least {_amount(least, result.risk)} of the loss."
+        return f"{who} gains at least {amount(least, result.risk)} of the loss."
     return f"No {what} is shown: no data can rule it out, these do not prove it."
 
 
 def _on_the_rest(result: Decomposition, names: tuple[str, ...], level: float, doubted: set[int]) -> str:
     name = names[-1]
     if name == "refinement":
-        rest = _amount(result.terms[name], result.risk)
+        rest = amount(result.terms[name], result.risk)
         return f"The rest, {rest}, is the model or the data: pass X to tell them apart."
     if name == "noise":
         return ""

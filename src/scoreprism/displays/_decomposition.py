@@ -213,7 +213,7 @@ class DecompositionDisplay(Display[Any]):
         rows = ["loss", *result.names]
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        start = _beginning(result.risk, edges) if cut and min(edges) >= 0.0 else 0.0
+        start = _beginning(result.risk, edges) if cut and min(edges) > -1e-9 * result.risk else 0.0
         self._make_room(axes, start or min(edges))
         if start > 0.0:
             self._tear(axes, inks, [0, len(result.names)])

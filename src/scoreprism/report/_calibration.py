@@ -12,7 +12,7 @@ from scoreprism.curves._binomial import rate_interval
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
 from scoreprism.report._case import EDGE, MANY, Case, Model
-from scoreprism.report._model import Block, Notice, Section, Table
+from scoreprism.report._model import Block, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
 from scoreprism.simplex import FloatArray, IntArray
@@ -35,10 +35,12 @@ METRIC_WORDS = {
     "confidence_ece": ("confidence ECE (biased up)", "0"),
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
+#: Classes whose curves are drawn.
+_CLASSES = 4
 #: Redraws of the band where rows are many: it is narrow then.
 FEW_DRAWS = 250
-#: Distinct scores up to this many are grades of their own; otherwise there are ten of equal size.
-GRADES, _DECILES = 20, 10
+#: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
+GRADES, _DECILES, _ROWS = 20, 10, 30
 
 
 def calibration(case: Case) -> Section:
@@ -136,7 +138,8 @@ def _outside(curve: ReliabilityCurve) -> str:
         return ""
     at = np.interp(curve.band_x, curve.x, curve.y)
     share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
-    return f", which {curve.name or 'the curve'} leaves on {100 * share:.0f} % of its range"
+    left = f", which {curve.name or 'the curve'} leaves on {100 * share:.0f} % of its range"
+    return f"{left} (about {100 - 100 * curve.level:g} % is to be expected of a calibrated one: the band is pointwise)"
 
 
 def _classes(case: Case) -> Block:
@@ -155,15 +158,21 @@ def _classes(case: Case) -> Block:
     ]
     data = table("classes", "Classes: observed share and mean probability", columns, rows)
     model = case.first
+    most = np.argsort(-np.bincount(model.y, minlength=model.k), kind="stable")[:_CLASSES]
+    curves = [
+        reliability_curve(
+            model.y == k, model.law[:, k], sample_weight=model.weight, random_state=case.seed, band=None,
+            name=model.labels[k]
+        )
+        for k in most
+    ]  # fmt: skip
 
     def draw(ax: Any) -> None:
-        ReliabilityDisplay.from_predictions(
-            [model.labels[code] for code in model.y], model.law, classes=model.labels, sample_weight=model.weight,
-            random_state=case.seed, ax=ax,
-        )  # fmt: skip
+        ReliabilityDisplay(curves).plot(ax, histogram=False)
 
-    described = f"Observed frequency against predicted probability of each class of {model.name}, one against the rest."
-    return figure("reliability", f"Reliability of each class of {model.name}", described, draw, data, size=(4.4, 4.6))
+    which = "each class" if model.k <= _CLASSES else f"the {_CLASSES} most frequent of {model.k} classes"
+    described = f"Observed frequency against predicted probability of {which} of {model.name}, one against the rest."
+    return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
 def metrics_table(case: Case) -> Table:
@@ -277,16 +286,18 @@ def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
     for g in range(count):
         inside = score[grade == g]
         mean = float(np.average(inside, weights=weight[grade == g]))
-        agrees = "agrees" if low[g] <= mean <= high[g] else "too low" if mean < low[g] else "too high"
-        where = f"{inside.min():.3f}" if inside.min() == inside.max() else f"{inside.min():.3f} to {inside.max():.3f}"
+        agrees = "not refuted" if low[g] <= mean <= high[g] else "too low" if mean < low[g] else "too high"
+        least, most = float(inside.min()), float(inside.max())
+        where = Range(None, None, least) if least == most else Range(least, most)
         rows.append((where, inside.size, mean, float(rate[g]), ends(low[g], high[g]), agrees))
     what = "score" if model.k == 2 else "largest probability"
     columns = [
-        ("score", what, "text"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
+        ("score", what, "short"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
         ("observed", "observed", "short"),
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip
-    return table(f"grades-{number}", f"Grades of {model.name}", columns, rows, "Each grade judged by itself.")
+    kind = "Grades" if np.unique(score).size <= GRADES else "Bins of equal size"
+    return table(f"grades-{number}", f"{kind} of {model.name}", columns, rows, "Each is judged by itself.")
 
 
 def grades(score: FloatArray) -> tuple[IntArray, int]:
@@ -312,6 +323,7 @@ def grades(score: FloatArray) -> tuple[IntArray, int]:
     if distinct.size <= GRADES:
         return codes, int(distinct.size)
     middle = np.cumsum(counts) - 0.5 * counts
-    home = np.minimum((middle / score.size * _DECILES).astype(np.intp), _DECILES - 1)
+    bins = int(np.clip(score.size // _ROWS, 2, _DECILES))
+    home = np.minimum((middle / score.size * bins).astype(np.intp), bins - 1)
     used, grade = np.unique(home[codes], return_inverse=True)
     return grade, int(used.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ MANY = 50_000
 #: Resamples behind the intervals of metrics for so many rows. The standard error of a 2.5 % quantile of 400 normal
 #: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval.
 FEWER = 400
+#: A date, or a date and a time, without a zone.
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
 #: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
 EDGE = 1e-6
 #: Groups of the Hosmer–Lemeshow test where it stands in for the exact one.
@@ -209,6 +212,11 @@ class Model:
         if many:
             how = {"method": "hosmer-lemeshow", "n_groups": _GROUPS} if self.k == 2 else {"method": "spiegelhalter"}
         return calibration_test(self.y, self.law, **self.given, **how)
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether the test shows it."""
+        return bool(self.calibration.pvalue < 1.0 - self.level)
 
     @cached_property
     def grouping(self) -> TestResult | None:
@@ -371,4 +379,14 @@ def _labels(values: Any, n: int, name: str, *, keep: bool = False) -> NDArray[An
     if parsed is None:
         refuse(f"{name} must hold one label per row", "None", "Leave it out.")
     labels, codes = parsed
-    return labels[codes] if keep else labels.astype(str)[codes]
+    return _moments(labels)[codes] if keep else labels.astype(str)[codes]
+
+
+def _moments(labels: NDArray[Any]) -> NDArray[Any]:
+    """Dates and times, also those that came as objects or as ISO text; other labels stay as they are."""
+    if labels.dtype.kind == "M":
+        return labels
+    texts = [str(label) for label in labels.tolist()]
+    if labels.dtype.kind in "OUS" and all(_ISO.match(text) for text in texts):
+        return np.array([text.replace(" ", "T")[:26] for text in texts], dtype="datetime64[us]")
+    return labels

@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism.curves import NetBenefit, net_benefit, roc_curve
 from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
 from scoreprism.report._case import Case
-from scoreprism.report._model import Block, Figure, Notice, Section
+from scoreprism.report._model import Block, Figure, Section
 from scoreprism.report._pieces import ends, figure, table, thinned
 from scoreprism.report._report import SECTIONS
 
@@ -17,7 +17,7 @@ from scoreprism.report._report import SECTIONS
 _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def decisions(case: Case) -> Section:
+def decisions(case: Case) -> Section | None:
     """
     The fifth section.
 
@@ -28,35 +28,40 @@ def decisions(case: Case) -> Section:
 
     Returns
     -------
-    Section
-        Murphy decomposition, net benefit, ROC curve, triptych.
+    Section or None
+        Murphy decomposition, net benefit, ROC curve, triptych; None for more than two classes.
     """
-    title = SECTIONS["decisions"]
     if not case.binary:
-        words = (
-            "Decision curves are of two classes: ask about one of them with pos_label and its column of probabilities."
-        )
-        return Section("decisions", title, words, (Notice("note", "No decision curves for more than two classes."),))
+        return None
     benefits = [net_benefit(m.y, m.law, level=case.level, name=m.name, **m.given) for m in case.models.values()]
     blocks: list[Block] = [_murphy(case), _benefit(case, benefits), _roc(case), _triptych(case)]
-    return Section("decisions", title, _meaning(case, benefits[0]), tuple(blocks))
+    return Section("decisions", SECTIONS["decisions"], _meaning(case, benefits[0]), tuple(blocks))
 
 
 def _meaning(case: Case, benefit: NetBenefit) -> str:
-    better = benefit.benefit > np.maximum(benefit.act_on_all, 0.0) + 1e-12
-    curve = case.first.murphy
-    reliability = curve.values[:, 0]
-    worst = float(curve.theta[int(np.argmax(reliability))])
-    lost = f" Miscalibration costs most at thresholds around {worst:.2f}." if reliability.max() > 0 else ""
-    if not better.any():
-        return (
-            f"At no threshold is acting on {benefit.name} estimated to be better than acting on all or on none.{lost}"
+    """Where acting on the score is shown to pay, and where miscalibration costs, if there is any."""
+    usual = np.maximum(benefit.act_on_all, 0.0)
+    shown, estimated = benefit.low > usual, benefit.benefit > usual + 1e-12
+    if shown.any():
+        beats = f"The net benefit of acting on {benefit.name} lies above those of acting on all and on none"
+        said = f"{beats}, with its {case.percent} interval, at thresholds {_between(benefit, shown)}"
+    elif estimated.any():
+        where = f"at thresholds {_between(benefit, estimated)}, but its interval at none"
+        said = (
+            f"The net benefit of acting on {benefit.name} is estimated above those of acting on all and on none {where}"
         )
-    low, high = benefit.thresholds[list(longest_run(better))]
-    return (
-        f"Acting on {benefit.name} is estimated to be better than acting on all or on none at thresholds "
-        f"between {low:.2f} and {high:.2f}.{lost}"
-    )
+    else:
+        said = f"At no threshold is acting on {benefit.name} estimated to beat acting on all or on none"
+    if not case.first.miscalibrated:
+        return f"{said}."
+    curve = case.first.murphy
+    worst = float(curve.theta[int(np.argmax(curve.values[:, 0]))])
+    return f"{said}. Miscalibration costs most at thresholds around {worst:.2g}."
+
+
+def _between(benefit: NetBenefit, holds: Any) -> str:
+    low, high = benefit.thresholds[list(longest_run(holds))]
+    return f"between {low:.2g} and {high:.2g}"
 
 
 def longest_run(holds: Any) -> tuple[int, int]:
@@ -110,7 +115,14 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
         NetBenefitDisplay(benefits).plot(ax)
 
     described = "Net benefit against the decision threshold, beside acting on all and acting on none."
-    return figure("net-benefit", "Net benefit of acting on the score", described, draw, data, size=(4.8, 3.4))
+    return figure(
+        "net-benefit",
+        "Net benefit of acting on the score",
+        described,
+        draw,
+        data,
+        size=(4.8, 3.4 + 0.17 * max(len(benefits) - 3, 0)),
+    )
 
 
 def _roc(case: Case) -> Figure:
@@ -126,7 +138,14 @@ def _roc(case: Case) -> Figure:
     described = (
         f"Share of events found against share of false alarms, and the concave hull. Area under the curve: {areas}."
     )
-    return figure("roc", "ROC curve: what the score tells apart", described, draw, data, size=(4.1, 4.3))
+    return figure(
+        "roc",
+        "ROC curve: what the score tells apart",
+        described,
+        draw,
+        data,
+        size=(4.1, 4.3 + 0.17 * max(len(curves) - 3, 0)),
+    )
 
 
 def _triptych(case: Case) -> Figure:
@@ -148,4 +167,6 @@ def _triptych(case: Case) -> Figure:
         "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "
         "and overall value for decisions (Murphy curve)."
     )
-    return figure("triptych", "Triptych: calibration, discrimination, value", described, draw, data, size=(7.4, 2.9))
+    return figure(
+        "triptych", "Triptych: performance, calibration, discrimination", described, draw, data, size=(7.4, 2.9)
+    )

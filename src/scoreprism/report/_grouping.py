@@ -9,6 +9,7 @@ import numpy as np
 
 from scoreprism._progress import tracked
 from scoreprism.curves._grouping import grouping_of
+from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
 from scoreprism.estimation._chain import calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed
@@ -18,12 +19,14 @@ from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.frames import columns_of, take_rows
 from scoreprism.report._case import MANY, Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._pieces import amount, ends, enumerated, figure, table
+from scoreprism.report._pieces import ends, enumerated, figure, table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
+#: Features and regions that are shown at least, even if nothing is shown of them.
+_TOP, _REGIONS = 8, 5
 #: Rows that features are weighed on, drawn at random from more.
 _SAMPLE = 20_000
 
@@ -67,7 +70,8 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
         return f"Nothing is said of what the features add to {model.name}: {doubt}"
     least = result.lower_bound(name, case.level).value
     shown = [gain for gain in gains if gain[3] < 1.0 - case.level]
-    most = f" Alone, {enumerated([repr(gain[0])[1:-1] for gain in shown])} add to it." if shown else ""
+    add = "adds" if len(shown) == 1 else "add"
+    most = f" Alone, {enumerated([gain[0] for gain in shown])} {add} to it." if shown else ""
     if least > 0.0:
         return (
             f"Rows to which {model.name} gives the same score differ in ways the features tell: a "
@@ -185,7 +189,9 @@ def _features(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> Table:
         "What each feature alone adds to the calibrated score; features share what they know, so gains "
         f"do not add up.{some}{sample}"
     )
-    return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, gains, note)
+    few = gains[: max(_TOP, sum(gain[3] < 1.0 - case.level for gain in gains))]
+    less = f" {len(gains) - len(few)} more are not shown to add anything." if len(few) < len(gains) else ""
+    return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, few, note + less)
 
 
 def _no_regions(case: Case) -> str:
@@ -205,7 +211,8 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
         ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     rows = []
-    for region in regions:
+    few = regions[: max(_REGIONS, sum(region.pvalue < 1.0 - case.level for region in regions))]
+    for region in few:
         interval = ends(*region.interval(case.level))
         shown = (
             region.words,

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from scoreprism.report._model import Block, Cell, Column, Figure, Notice, Section, Table, show
+from scoreprism.report._model import Block, Cell, Column, Figure, Notice, Section, Table
 from scoreprism.report._svg import colour_rules, picture
 from scoreprism.report._words import visible
 
@@ -159,7 +159,7 @@ class _Numbering:
             "description": figure.description,
             "svg": svg,
             "wide": 'class="plot w' in svg,
-            "data": _data(figure.data, f"{key}-data"),
+            "data": None if figure.data is None else _data(figure.data, f"{key}-data"),
         }
 
 
@@ -178,11 +178,8 @@ def _grid(table: Table, key: str) -> dict[str, Any]:
     looks = [_look(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
     heads = [{"text": column.title, "look": look} for column, look in zip(table.columns, looks, strict=True)]
     rows = [
-        [
-            {"text": _text(cell, column), "look": look}
-            for cell, column, look in zip(row, table.columns, looks, strict=True)
-        ]
-        for row in table.rows[:MOST_ROWS]
+        [{"text": text, "look": look} for text, look in zip(row, looks, strict=True)]
+        for row in table.shown()[:MOST_ROWS]
     ]
     left = len(table.rows) - len(rows)
     letters = sum(max([len(row[i]["text"]) for row in rows], default=0) for i in range(len(heads)))
@@ -204,9 +201,3 @@ def _look(column: Column, cells: list[Cell]) -> str:
         return "number"
     letters = max((len(str(cell)) for cell in cells), default=0)
     return "text long" if letters > _SENTENCE else "text short" if letters < _WORD else "text"
-
-
-def _text(cell: Cell, column: Column) -> str:
-    """A cell as people read it, with a real minus sign."""
-    text = show(cell, column.kind)
-    return text if column.kind == "text" or isinstance(cell, str) else text.replace("-", "−")

@@ -158,4 +158,4 @@ def _table(table: Table) -> dict[str, Any]:
 
 def _figure(figure: Figure) -> dict[str, Any]:
     words = {"key": figure.key, "title": figure.title, "description": figure.description}
-    return words | {"data": _table(figure.data)}
+    return words | {"data": None if figure.data is None else _table(figure.data)}

@@ -20,6 +20,10 @@ TRIED = {
 }
 
 
+#: The map that chooses among others, inside each fold.
+CHOOSER = "selected"
+
+
 @dataclass(frozen=True)
 class Gain:
     """
@@ -62,6 +66,11 @@ class MapTable:
     gains: tuple[Gain, ...]
     best: str
     failed: dict[str, str]
+
+    @property
+    def honest(self) -> str:
+        """The map whose gain is not flattered by having been chosen: the one that chooses inside each fold."""
+        return CHOOSER if any(gain.name == CHOOSER for gain in self.gains) else self.best
 
     def of(self, name: str, loss: str) -> Gain:
         """The line of one map and one loss."""
@@ -110,5 +119,6 @@ def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[
     if not gains:
         refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in calibrators=.")
     first = next(iter(losses))
-    best = min((gain for gain in gains if gain.loss == first), key=lambda gain: gain.after)
-    return MapTable(tuple(gains), best.name, failed)
+    candidates = [gain for gain in gains if gain.loss == first]
+    named = [gain for gain in candidates if gain.name != CHOOSER] or candidates
+    return MapTable(tuple(gains), min(named, key=lambda gain: gain.after).name, failed)

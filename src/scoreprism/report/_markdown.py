@@ -55,7 +55,7 @@ def _block(block: Block) -> list[str]:
         return [f"> {WORDS[block.kind]} {escaped(block.text)}"]
     if isinstance(block, Table):
         return _table(block)
-    numbers = _table(block.data, FEW) if block.data.rows else []
+    numbers = _table(block.data, FEW) if block.data is not None and block.data.rows else []
     return [f"**{escaped(block.title)}**", escaped(block.description), *numbers]
 
 

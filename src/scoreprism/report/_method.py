@@ -13,6 +13,20 @@ from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._versions import versions
 
+#: What the words and letters of the decomposition stand for.
+SYMBOLS = {
+    "S": "the score: the predicted probability of the outcome Y",
+    "C": "P(Y | S), the calibrated score: the rates that follow each score, fitted out of sample",
+    "Q": "P(Y | S, X): the chances given score and features X, fitted out of sample, or given",
+    "Π": "P(Y | Z): the chances given a latent state Z",
+    "reliability": "E[ℓ(S, Y) − ℓ(C, Y)] = E d(S, C), with the divergence d of the loss ℓ",
+    "grouping": "E[ℓ(C, Y) − ℓ(Q, Y)] = E d(C, Q)",
+    "heterogeneity": "E[ℓ(Q, Y) − ℓ(Π, Y)] = E d(Q, Π)",
+    "irreducible": "E ℓ(Q, Y), the entropy that is left",
+    "refinement": "E ℓ(C, Y), the entropy that is left after recalibration",
+    "noise": "E ℓ(Π, Y), the entropy of chance itself",
+}
+
 #: Where the methods come from.
 REFERENCES = (
     "Charpentier & Fernandes Machado: Decomposing probabilistic scores (the decomposition)",
@@ -57,7 +71,9 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in origin.details.items()]
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    blocks: list[Block] = [table("data", "Data and choices", [("fact", "", "text"), ("value", "", "text")], facts)]
+    blocks: list[Block] = [
+        table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
+    ]
     formulas = [
         (name, loss.formula(model.k), "strictly proper" if loss.strictly_proper else "proper")
         for name, loss in case.losses.items()
@@ -70,6 +86,10 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
             formulas,
         )
     )
+    result = model.decompositions[case.loss]
+    used = [(word, SYMBOLS[word]) for word in (*result.level_names, *result.names) if word in SYMBOLS]
+    columns = [("word", "word", "text"), ("stands_for", "stands for", "text")]
+    blocks.append(table("symbols", "The decomposition", columns, used))
     laws = [(name, note) for name, one in case.models.items() for note in one.laws.chain()[1].notes]
     blocks.append(table("laws", "Laws", [("model", "model", "text"), ("law", "how it was fitted", "text")], laws))
     blocks.append(
@@ -81,7 +101,9 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         )
     )
     blocks += [Notice("note", note) for note in case.notes]
-    blocks.append(table("references", "References", [("reference", "", "text")], [(line,) for line in REFERENCES]))
+    blocks.append(
+        table("references", "References", [("reference", "source", "text")], [(line,) for line in REFERENCES])
+    )
     meaning = (
         f"Every number here was computed from {model.y.size:,} rows with seed {case.seed}: the same "
         "data, versions and choices give it again, "

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-#: How a number is shown, by kind of column; a column of text has the kind "text", one of ranges the kind "range".
-KINDS: dict[str, Callable[[float], str]] = {
-    "number": lambda value: f"{round(value, 5) + 0.0:.5f}",
-    "short": lambda value: f"{round(value, 3) + 0.0:.3f}",
-    "signed": lambda value: f"{round(value, 4) + 0.0:+.4f}",
-    "count": lambda value: f"{value:,.0f}",
-    "share": lambda value: f"{round(100 * value, 1) + 0.0:.1f} %",
-    "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
+
+def _fixed(decimals: int, sign: str = "") -> Callable[[float, int], str]:
+    """A number with so many decimals, and more where a whole column is small."""
+    return lambda value, more: f"{round(value, decimals + more) + 0.0:{sign}.{decimals + more}f}"
+
+
+#: How a number is shown, by kind of column; a column of text has the kind "text". The second argument is how many
+#: decimals more a column of small numbers has.
+KINDS: dict[str, Callable[[float, int], str]] = {
+    "number": _fixed(5),
+    "loss": _fixed(4),
+    "short": _fixed(3),
+    "signed": _fixed(4, "+"),
+    "count": lambda value, _: f"{value:,.0f}",
+    "share": lambda value, _: f"{round(100 * value, 1) + 0.0:.1f} %",
+    "pvalue": lambda value, _: "< 0.001" if value < 0.001 else f"{value:.3f}",
 }
+#: A column whose largest number is below these has one, two, three decimals more.
+_SMALL = (0.05, 0.005, 0.0005)
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ class Range:
     high: float | None = None
     estimate: float | None = None
 
-    def shown(self, kind: str) -> str:
+    def shown(self, kind: str, more: int = 0) -> str:
         """
         The range in words.
 
@@ -50,6 +60,8 @@ class Range:
         ----------
         kind : str
             How its ends are shown, in `KINDS`.
+        more : int, default=0
+            Decimals more than usual.
 
         Returns
         -------
@@ -57,14 +69,19 @@ class Range:
             For example "≥ 0.1".
         """
         if self.estimate is not None:
-            around = Range(self.low, self.high).shown(kind)
-            return show(self.estimate, kind) + (f" ({around})" if around != "–" else "")
+            around = Range(self.low, self.high).shown(kind, more)
+            return show(self.estimate, kind, more) + (f" ({around})" if around != "–" else "")
         low, high = _known(self.low), _known(self.high)
         if low is None and high is None:
             return "–"
         if high is None:
-            return f"≥ {show(low, kind)}"
-        return f"≤ {show(high, kind)}" if low is None else f"{show(low, kind)} to {show(high, kind)}"
+            return f"≥ {show(low, kind, more)}"
+        return f"≤ {show(high, kind, more)}" if low is None else f"{show(low, kind, more)} to {show(high, kind, more)}"
+
+    @property
+    def numbers(self) -> list[float]:
+        """Everything it holds."""
+        return [value for value in (self.low, self.high, self.estimate) if value is not None]
 
 
 def _known(value: float | None) -> float | None:
@@ -74,7 +91,7 @@ def _known(value: float | None) -> float | None:
 Cell: TypeAlias = "str | float | int | Range | None"
 
 
-def show(value: Cell, kind: str) -> str:
+def show(value: Cell, kind: str, more: int = 0) -> str:
     """
     A cell as people read it.
 
@@ -84,6 +101,8 @@ def show(value: Cell, kind: str) -> str:
         What it holds.
     kind : str
         The kind of its column.
+    more : int, default=0
+        Decimals more than usual.
 
     Returns
     -------
@@ -96,14 +115,14 @@ def show(value: Cell, kind: str) -> str:
     ('< 0.001', '1,234,567', '–', '∞')
     """
     if isinstance(value, Range):
-        return value.shown(kind)
+        return value.shown(kind, more)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str) or kind == "text":
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return KINDS[kind](value).replace("-", "−")
+    return KINDS[kind](value, more).replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -170,7 +189,20 @@ class Table:
         list of list of str
             Row by row.
         """
-        return [[show(cell, c.kind) for cell, c in zip(row, self.columns, strict=True)] for row in self.rows]
+        more = [_more([row[i] for row in self.rows]) for i in range(len(self.columns))]
+        return [
+            [show(cell, column.kind, extra) for cell, column, extra in zip(row, self.columns, more, strict=True)]
+            for row in self.rows
+        ]
+
+
+def _more(cells: Sequence[Cell]) -> int:
+    """How many decimals more a column needs for its largest number to have two or three digits."""
+    numbers: list[float] = []
+    for cell in cells:
+        numbers += cell.numbers if isinstance(cell, Range) else [cell] if isinstance(cell, float) else []
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
+    return sum(largest < bound for bound in _SMALL) if largest > 0.0 else 0
 
 
 @dataclass(frozen=True)
@@ -188,14 +220,13 @@ class Figure:
         What it shows for this model, for those who cannot see it.
     draw : callable
         Draws it on a new matplotlib figure, and returns that.
-    data : Table
-        The numbers behind it.
+    data : Table or None
+        The numbers behind it; None where they stand in a table beside it.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure as Canvas
-    >>> numbers = Table("empty-data", "Numbers", (Column("x", "x"),), ())
-    >>> Figure("empty", "An empty figure", "Nothing is drawn.", Canvas, numbers).draw().axes
+    >>> Figure("empty", "An empty figure", "Nothing is drawn.", Canvas).draw().axes
     []
     """
 
@@ -203,7 +234,7 @@ class Figure:
     title: str
     description: str
     draw: Callable[[], Any] = field(repr=False, compare=False)
-    data: Table
+    data: Table | None = None
 
 
 @dataclass(frozen=True)
@@ -265,7 +296,7 @@ class Section:
         for block in self.blocks:
             if isinstance(block, Table):
                 yield block
-            elif isinstance(block, Figure):
+            elif isinstance(block, Figure) and block.data is not None:
                 yield block.data
 
     @property

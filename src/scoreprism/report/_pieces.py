@@ -34,7 +34,7 @@ def figure(
     title: str,
     description: str,
     draw: Callable[[Any], Any],
-    data: Table,
+    data: Table | None = None,
     *,
     size: tuple[float, float] = (6.4, 3.8),
     panels: Sequence[float] = (1.0,),
@@ -65,18 +65,6 @@ def thinned(count: int, points: int = _POINTS) -> list[int]:
     if count <= points:
         return list(range(count))
     return sorted({round(i * (count - 1) / (points - 1)) for i in range(points)})
-
-
-def amount(value: float, risk: float) -> str:
-    """
-    A part of a loss, with its share.
-
-    Examples
-    --------
-    >>> amount(0.0451, 0.6402)
-    '0.0451 (7.0 %)'
-    """
-    return f"{value:.3g} ({100 * value / risk:.1f} %)" if math.isfinite(risk) and risk > 0 else f"{value:.3g}"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:

@@ -14,6 +14,8 @@ from scoreprism.report._model import Block, Figure, Notice, Range, Section, Tabl
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
 
+#: Of more models than these only the best maps are shown, and the one that chooses.
+_FEW_MODELS, _BEST = 2, 2
 #: Where the table of a map gives its values.
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
@@ -43,22 +45,25 @@ def recalibration(case: Case) -> Section:
 
 
 def _meaning(case: Case) -> str:
+    """The gain of the map that chooses inside each fold; the best of several looks better than it is."""
     model = case.first
-    gain = model.maps.of(model.maps.best, case.loss)
-    change = f"{gain.before:.4f} to {gain.after:.4f}, out of sample"
+    maps = model.maps
+    gain, best = maps.of(maps.honest, case.loss), maps.best
     if not np.isfinite(gain.before):
         return (
-            f"Any of these maps makes the {case.loss} loss of {model.name} finite: {gain.name} gives {gain.after:.4f}."
+            f"Any of these maps makes the {case.loss} loss of {model.name} finite: {best} gives "
+            f"{maps.of(best, case.loss).after:.4f}."
         )
-    if gain.gain <= 0.0:
-        return f"None of the maps tried lowers the {case.loss} loss of {model.name}: leave it as it is."
-    interval = f"gain {gain.gain:.4f}, {span(gain.low, gain.high, 4)}"
-    if gain.low <= 0.0:
+    how = "choosing the map inside each fold" if maps.honest != best else f"by {best}"
+    interval = f"{span(gain.gain, gain.gain, 4).split(' to ')[0]}, {span(gain.low, gain.high, 4)}"
+    after = f"{gain.before:.4f} to {gain.after:.4f} out of sample, {how} (gain {interval})"
+    if gain.low > 0.0:
+        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}; {best} did best."
+    if gain.gain > 0.0:
         return (
-            f"The best of the maps tried on {model.name}, {gain.name}, takes its {case.loss} loss from "
-            f"{change}: no gain is shown ({interval})."
+            f"Recalibration takes the {case.loss} loss of {model.name} from {after}: no gain is shown; {best} did best."
         )
-    return f"Recalibrating {model.name} by {gain.name} takes its {case.loss} loss from {change} ({interval})."
+    return f"Recalibration does not lower the {case.loss} loss of {model.name} ({after}): leave it as it is."
 
 
 def gains_table(case: Case) -> Table:
@@ -80,12 +85,14 @@ def gains_table(case: Case) -> Table:
         before = [model.decompositions[loss].risk for loss in case.losses]
         rows.append((model.name, "as it is", *(cell for risk in before for cell in (risk, None))))
         tried = sorted({gain.name for gain in model.maps.gains}, key=lambda name: model.maps.of(name, case.loss).after)
+        if len(case.models) > _FEW_MODELS:
+            tried = [name for name in tried if name in (*tried[:_BEST], model.maps.honest)]
         for name in tried:
             gains = [model.maps.of(name, loss) for loss in case.losses]
             rows.append((model.name, name, *(cell for gain in gains for cell in (gain.after, _range(gain)))))
     columns = [("model", "model", "text"), ("map", "map", "text")]
     for loss in case.losses:
-        columns += [(f"{loss}_loss", f"{loss} loss", "number"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
+        columns += [(f"{loss}_loss", f"{loss} loss", "loss"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
     note = (
         "Every map is fitted without the rows it is judged on. The best of several looks a little better than it is; "
         "“selected” chooses inside each fold, so that its line is honest about the choice."
@@ -116,4 +123,6 @@ def _picture(case: Case) -> Figure:
         CalibrationMapDisplay(maps).plot(ax)
 
     described = "The recalibrated probability against the score, by the best map of each model, fitted on all rows."
-    return figure("maps", "The best map of each model", described, draw, data, size=(4.3, 3.9))
+    return figure(
+        "maps", "The best map of each model", described, draw, data, size=(4.3, 3.9 + 0.17 * max(len(maps) - 3, 0))
+    )

@@ -208,11 +208,11 @@ def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> li
     low = max((t for t, below in numbers if not below), default=None)
     high = min((t for t, below in numbers if below), default=None)
     if low is not None and high is not None:
-        parts.append(f"{low:.4g} < {name} ≤ {high:.4g}")
+        parts.append(f"{_number(low)} < {name} ≤ {_number(high)}")
     elif high is not None:
-        parts.append(f"{name} ≤ {high:.4g}")
+        parts.append(f"{name} ≤ {_number(high)}")
     elif low is not None:
-        parts.append(f"{name} > {low:.4g}")
+        parts.append(f"{name} > {_number(low)}")
     chosen = [condition.category for condition, _, below in steps if condition.category is not None and not below]
     others = [condition.category for condition, _, below in steps if condition.category is not None and below]
     if chosen:
@@ -221,6 +221,10 @@ def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> li
         named = ", ".join(str(word) for word in others[:_NAMED])
         parts.append(f"{name} is not {named}" + (f" or {len(others) - _NAMED} more" if len(others) > _NAMED else ""))
     return parts
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
 
 
 def feature_names(X: Any) -> list[str]:

@@ -46,6 +46,7 @@ def segments(case: Case) -> Section | None:
     blocks: list[Block] = []
     shown: list[str] = []
     total = 0
+    judged: list[str] = []
     for number, (column, labels) in enumerate(by.items()):
         found, left_out = _found(case, case.first, labels)
         blocks += [Notice("note", f"{column}: {text}") for text in left_out]
@@ -53,24 +54,26 @@ def segments(case: Case) -> Section | None:
             continue
         pvalues = found.pvalues("reliability")
         total += len(found)
+        judged.append(column)
         shown += [f"{column} {segment.strip()}" for segment, p in pvalues.items() if p < 1.0 - case.level]
-        blocks.append(_picture(case, column, found, number))
-    return Section("segments", SECTIONS["segments"], _meaning(case, shown, total), tuple(blocks))
+        blocks += _shown(case, column, found, number)
+    left = [column for column in by if column not in judged]
+    return Section("segments", SECTIONS["segments"], _meaning(case, shown, total, left), tuple(blocks))
 
 
-def _meaning(case: Case, shown: list[str], total: int) -> str:
+def _meaning(case: Case, shown: list[str], total: int, left: list[str]) -> str:
     name = case.first.name
+    needs = f"the {LEAST} rows, and {RAREST} of the rarer outcome, that a decomposition of its own needs"
     if not total:
-        return (
-            f"No group or period has the {LEAST} rows, and {RAREST} of the rarer outcome, that a "
-            "decomposition of its own needs."
-        )
-    if not shown:
-        return (
-            f"In none of {total} groups and periods is {name} shown to be miscalibrated, adjusted for how "
-            "many there are."
-        )
-    return f"{name} is shown to be miscalibrated in {len(shown)} of {total} groups and periods: {enumerated(shown, 6)}."
+        return f"No group or period has {needs}."
+    none = f" No segment of {enumerated(left)} has {needs}." if left else ""
+    if shown:
+        what = f"{len(shown)} of {total} segments" if total > 1 else "the one segment that is large enough"
+        return f"{name} is shown to be miscalibrated in {what}: {enumerated(shown, 6)}.{none}"
+    what = f"any of the {total} segments" if total > 1 else "the one segment that is large enough"
+    if case.first.miscalibrated:
+        return f"The miscalibration of {name} that is seen overall is not shown within {what}.{none}"
+    return f"{name} is not shown to be miscalibrated in {what}, adjusted for how many there are.{none}"
 
 
 def _found(case: Case, model: Model, labels: NDArray[Any]) -> tuple[SegmentDecompositions | None, list[str]]:
@@ -115,7 +118,7 @@ def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]
     return np.flatnonzero(np.isin(codes, chosen)), said
 
 
-def _picture(case: Case, column: str, found: SegmentDecompositions, number: int) -> Block:
+def _shown(case: Case, column: str, found: SegmentDecompositions, number: int) -> list[Block]:
     reliable = found.pvalues("reliability")
     rows: list[tuple[Any, ...]] = []
     for segment, result in found.decompositions.items():
@@ -123,10 +126,10 @@ def _picture(case: Case, column: str, found: SegmentDecompositions, number: int)
         values = [result.terms[name] for name in found.names]
         rows.append((str(segment).strip(), result.n, result.risk, values[0], known, reliable[segment], *values[1:]))
     columns = [
-        ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "number"),
-        ("reliability", "reliability", "number"), ("interval", f"{case.percent} interval", "number"),
+        ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "loss"),
+        ("reliability", "reliability", "loss"), ("interval", f"{case.percent} interval", "loss"),
         ("pvalue", "p (Holm)", "pvalue"),
-        *((name, name, "number") for name in found.names[1:]),
+        *((name, name, "loss") for name in found.names[1:]),
     ]  # fmt: skip
     note = (
         "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
@@ -134,13 +137,14 @@ def _picture(case: Case, column: str, found: SegmentDecompositions, number: int)
     )
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
     if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
-        return data
+        return [data]
+    word = "segments" if len(found) > 1 else "segment"
     described = (
-        f"The terms of the {case.loss} loss in each of {len(found)} segments of {column}, each by laws of its own."
+        f"The terms of the {case.loss} loss in each of {len(found)} {word} of {column}, each by laws of its own."
     )
 
     def draw(ax: Any) -> None:
         found.plot(ax, level=case.level)
 
     height = 1.4 + 0.34 * len(found)
-    return figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, data, size=(4.7, height))
+    return [data, figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, size=(4.7, height))]

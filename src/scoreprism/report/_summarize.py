@@ -13,6 +13,7 @@ import numpy as np
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice
 from scoreprism.losses import ProperLoss
+from scoreprism.report._advice import headline
 from scoreprism.report._calibration import calibration
 from scoreprism.report._case import Case, overheard, parse_case
 from scoreprism.report._decisions import decisions
@@ -23,7 +24,7 @@ from scoreprism.report._models import models
 from scoreprism.report._recalibration import recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 from scoreprism.report._segments import segments as by_segment
-from scoreprism.report._verdict import headline, verdict
+from scoreprism.report._verdict import verdict
 from scoreprism.report._versions import versions
 from scoreprism.simplex import ArrayLike
 

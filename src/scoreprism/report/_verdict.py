@@ -1,31 +1,28 @@
-"""Section 1: the terms with what is known of them, what to do next, and what may be wrong."""
+"""Section 1: what the loss is made of, what to do next, how sure that is, and what may be wrong."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
+from scoreprism.report._advice import advised, behind, next_step, warned
 from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Section, Table, show
-from scoreprism.report._pieces import amount, ends, enumerated, figure, pvalue, table
+from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
 
-#: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
-FEW_ROWS, FEW_OUTCOMES = 200, 20
-
-_COLUMNS = [
-    ("model", "model", "text"),
-    ("loss", "loss", "text"),
-    ("term", "term", "text"),
-    ("estimate", "estimate", "number"),
-    ("known", "known", "number"),
-    ("share", "share", "share"),
-]
+#: What the terms are.
+DEFINITIONS = {
+    "reliability": "miscalibration: what is lost because predictions differ from the rates that follow them",
+    "grouping": "information in the features that the score does not use: cases of equal scores with different chances",
+    "irreducible": "uncertainty that is left when everything in the features is used",
+    "refinement": "what is left after recalibration: information that is not used, and chance",
+    "heterogeneity": "latent states that no feature tells apart",
+    "noise": "chance itself",
+}
 
 
 def verdict(case: Case) -> Section:
@@ -42,77 +39,60 @@ def verdict(case: Case) -> Section:
     Section
         What the loss is made of, and what to do.
     """
-    model, blocks = case.first, list[Block]()
-    result = model.decompositions[case.loss]
     several = len(case.models) > 1
-    blocks += [Notice("action" if _asks(line) else "note", line) for line in advised(case, model)]
-    blocks += [Notice("warning", text) for text in warned(case)]
-    blocks.append(_waterfall(case, model, result))
+    blocks: list[Block] = _several_advised(case) if several else _advised(case, case.first)
+    blocks += [Notice("warning", text) for text in warned(case) if not _said(text, blocks)]
     if several:
         blocks.append(glance_table(case))
-    blocks.append(terms_table(case))
-    blocks.append(Notice("note", _how_sure(case, model)))
-    return Section("verdict", SECTIONS["verdict"], _shares(result, model), tuple(blocks))
+    picture = _bars(case) if several else _waterfall(case, case.first)
+    blocks += [*([picture] if picture is not None else []), terms_table(case), _glossary(case)]
+    blocks.append(Notice("note", _how_sure(case, case.first)))
+    said = _compared(case) if several else _shares(case, case.first)
+    return Section("verdict", SECTIONS["verdict"], said, tuple(blocks))
 
 
-def _shares(result: Decomposition, model: Model) -> str:
+def _said(text: str, blocks: list[Block]) -> bool:
+    """Whether a notice says so already."""
+    return any(isinstance(block, Notice) and text.lower() in block.text.lower() for block in blocks)
+
+
+def _advised(case: Case, model: Model) -> list[Block]:
+    actions, notes = advised(case, model)
+    return [*(Notice("action", line) for line in actions), *(Notice("note", line) for line in notes)]
+
+
+def _several_advised(case: Case) -> list[Block]:
+    """Of several models only what asks for something."""
+    return [
+        Notice("action", f"{model.name}: {line[:1].lower()}{line[1:]}")
+        for model in case.models.values()
+        for line in advised(case, model)[0]
+    ]
+
+
+def _shares(case: Case, model: Model) -> str:
     """The estimates, in a sentence."""
+    result = model.decompositions[case.loss]
     if not math.isfinite(result.risk) or result.risk <= 0.0:
-        return (
-            f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}, which no share can be given of."
-        )
+        return f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}: it has no shares."
     parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in result.terms.items()]
-    return (
-        f"Of the {result.loss} loss of {model.name}, {result.risk:.4f}, these shares are estimated: "
-        f"{enumerated(parts)}."
-    )
+    return f"Estimated parts of the {result.loss} loss of {model.name}, {result.risk:.4f}: {enumerated(parts)}."
 
 
-def _asks(advice: str) -> bool:
-    """Whether advice asks for something to be done, or only says what is not known."""
-    return advice.startswith(("Recalibrate", "Do not act")) or "gains at least" in advice or "Recalibrate" in advice
-
-
-def advised(case: Case, model: Model) -> list[str]:
-    """
-    What to do, from bounds and from the test of calibration, which sees more than the bound of its size.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
-    result = model.decompositions[case.loss]
-    lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
-    if not _only_tested(case, model):
-        return lines
-    most = amount(result.interval("reliability", case.level).high, result.risk)
-    found = (
-        f"{model.name} is miscalibrated ({pvalue(model.calibration.pvalue)}); what recalibration gains, "
-        f"at most {most}, is not settled."
-    )
-    kept = [line for line in lines if not line.startswith(("Nothing can be concluded", "No miscalibration is shown"))]
-    return [f"{found} Recalibrate, and judge it on fresh rows.", *kept]
-
-
-def _only_tested(case: Case, model: Model) -> bool:
-    """Whether the test shows miscalibration whose size the decomposition leaves open."""
-    result = model.decompositions[case.loss]
-    if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
-        return False
-    return model.calibration.pvalue < 1.0 - case.level and result.lower_bound("reliability", case.level).value <= 0.0
+def _compared(case: Case) -> str:
+    """What tests say of the models."""
+    wrong = [model.name for model in case.models.values() if model.miscalibrated]
+    count = len(case.models)
+    if not wrong:
+        return f"None of the {count} models is shown to be miscalibrated."
+    names = "" if len(wrong) == count else f": {enumerated(wrong)}"
+    are = "is" if len(wrong) == 1 else "are"
+    return f"{len(wrong)} of the {count} models {are} shown to be miscalibrated{names}."
 
 
 def glance_table(case: Case) -> Table:
     """
-    All models in one line each.
+    All models in one line each, smallest loss first.
 
     Parameters
     ----------
@@ -122,114 +102,20 @@ def glance_table(case: Case) -> Table:
     Returns
     -------
     Table
-        Loss, terms with what is known of them, test of calibration, next step.
+        Loss, how far behind the best, test of calibration, next step.
     """
-    rows = []
-    for model in case.models.values():
-        result = model.decompositions[case.loss]
-        cells = [_known(result, term, case.level, with_estimate=True) for term in result.names[:-1]]
-        rows.append((model.name, result.risk, *cells, model.calibration.pvalue, next_step(case, model)))
-    terms = case.first.decompositions[case.loss].names[:-1]
+    order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
+    rows: list[tuple[Any, ...]] = []
+    for model in order:
+        risk = model.decompositions[case.loss].risk
+        gap = None if model is order[0] or not math.isfinite(risk) else ends(*behind(case, order[0], model))
+        rows.append((model.name, risk, gap, model.calibration.pvalue, next_step(case, model)))
     columns = [
-        ("model", "model", "text"), ("loss", f"{case.loss} loss", "number"),
-        *((term, term, "short") for term in terms),
-        ("pvalue", "p (calibrated)", "pvalue"), ("next", "next step", "text"),
+        ("model", "model", "text"), ("loss", f"{case.loss} loss", "loss"),
+        ("behind", f"behind the best ({case.percent})", "signed"),
+        ("pvalue", "calibrated? p", "pvalue"), ("next", "next step", "text"),
     ]  # fmt: skip
-    return table(
-        "glance",
-        f"All models at a glance ({case.loss} loss)",
-        columns,
-        rows,
-        f"In brackets what is known at {case.percent}.",
-    )
-
-
-def next_step(case: Case, model: Model) -> str:
-    """
-    What to do next, in a few words.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    str
-        For example "recalibrate".
-    """
-    result = model.decompositions[case.loss]
-    if not math.isfinite(result.risk):
-        return "keep scores away from 0 and 1"
-    doubted = {level for level, _ in result._doubts}
-    if 0 in doubted:
-        return "judge it on rows it has not seen"
-    shown = [
-        term
-        for i, term in enumerate(result.names[: result._levels - 1])
-        if not {i, i + 1} & doubted and result.lower_bound(term, case.level).value > 0.0
-    ]
-    steps = [_STEPS.get(term, f"use {term}") for term in shown]
-    if not shown and _only_tested(case, model):
-        steps = ["recalibrate"]
-    return " and ".join(steps) or "nothing is shown yet"
-
-
-#: What each term asks for.
-_STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
-
-
-def headline(case: Case) -> str:
-    """
-    The verdict on the first model in one sentence, from bounds alone.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
-    result, name = case.first.decompositions[case.loss], case.first.name
-    what = f"the {result.loss} loss of {name}"
-    if not math.isfinite(result.risk):
-        return f"The {result.loss} loss of {name} is infinite: it gave probability 0 to something that happened."
-    if any(level == 0 for level, _ in result._doubts):
-        return f"Nothing can be concluded on {name}: it was judged on rows that it has seen before."
-    if _only_tested(case, case.first):
-        most = amount(result.interval("reliability", case.level).high, result.risk)
-        test = pvalue(case.first.calibration.pvalue)
-        return (
-            f"{name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} "
-            f"loss, {result.risk:.3f}."
-        )
-    doubted = {level for level, _ in result._doubts}
-    gains = []
-    for i, term in enumerate(result.names[: result._levels - 1]):
-        least = -1.0 if {i, i + 1} & doubted else result.lower_bound(term, case.level).value
-        if least > 0.0:
-            gains.append((_remedy(term), least))
-    if not gains:
-        remedies = [_remedy(term) for term in result.names[: result._levels - 1]]
-        where = f"on these {result.n_units:,} rows"
-        return f"No part of {what}, {result.risk:.3f}, is shown to be removable by {_either(remedies)} {where}."
-    parts = [f"{remedy} removes at least {amount(least, result.risk)}" for remedy, least in gains]
-    sentence = f"Of {what}, {result.risk:.3f}, {enumerated(parts)}"
-    return f"{sentence}, at {case.percent} confidence."
-
-
-def _remedy(term: str) -> str:
-    known = {"reliability": "recalibration", "grouping": "a better model of the same features"}
-    return known.get(term, f"what {term!r} stands for")
-
-
-def _either(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+    return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows)
 
 
 def terms_table(case: Case) -> Table:
@@ -244,98 +130,87 @@ def terms_table(case: Case) -> Table:
     Returns
     -------
     Table
-        One row per model, loss and term.
+        One row per model and loss.
     """
-    rows = [row for model in case.models.values() for row in _rows(case, model)]
-    note = f"Known at {case.percent} confidence: an interval, or the bound that data can give."
-    return table("terms", "What the loss is made of", _COLUMNS, rows, note)
-
-
-def _rows(case: Case, model: Model) -> list[tuple[Any, ...]]:
-    rows = []
-    for name, result in model.decompositions.items():
-        finite = math.isfinite(result.risk) and result.risk != 0.0
-        for term, value in result.terms.items():
-            share = value / result.risk if finite else math.nan
-            rows.append((model.name, name, term, value, _known(result, term, case.level), share))
-    return rows
-
-
-def _known(result: Decomposition, term: str, level: float, *, with_estimate: bool = False) -> Any:
-    value = result.terms[term]
-    if not math.isfinite(value):
-        return None
-    return ends(*known_of(result, term, level), value if with_estimate else None)
-
-
-def _waterfall(case: Case, model: Model, result: Decomposition) -> Block:
-    data = table(
-        "waterfall-data",
-        f"Terms of the {result.loss} loss of {model.name}",
-        [*(column for column in _COLUMNS if column[0] not in ("model", "loss")), ("by", "what reduces it", "text")],
-        [(*row[2:], meaning(row[2])) for row in _rows(case, model) if row[1] == case.loss],
-        f"{result.loss.formula(result.n_classes)}; the terms add up to the observed loss, {result.risk:.5f}.",
+    rows: list[tuple[Any, ...]] = []
+    for model in case.models.values():
+        for name, result in model.decompositions.items():
+            rows.append(
+                (model.name, name, result.risk, *(known_cell(result, term, case.level) for term in result.names))
+            )
+    names = case.first.decompositions[case.loss].names
+    columns = [
+        ("model", "model", "text"), ("loss", "loss", "text"), ("value", "value", "loss"),
+        *((term, term, "loss") for term in names),
+    ]  # fmt: skip
+    note = (
+        f"In brackets what is known at {case.percent}: an interval, or the bound that data can give. "
+        "Estimates add up to the loss, and may "
+        "fall below 0 by chance."
     )
+    return table("terms", "What the loss is made of", columns, rows, note)
+
+
+def known_cell(result: Decomposition, term: str, level: float) -> Any:
+    """
+    An estimate with what is known of it.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A loss, split.
+    term : str
+        One of its terms.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Range or None
+        None where it is infinite.
+    """
+    value = result.terms[term]
+    return ends(*known_of(result, term, level), value) if math.isfinite(value) else None
+
+
+def _glossary(case: Case) -> Table:
+    names = case.first.decompositions[case.loss].names
+    columns = [("term", "term", "text"), ("what", "what it is", "text"), ("by", "what reduces it", "text")]
+    rows = [(name, DEFINITIONS.get(name, f"what is gained from {name}"), meaning(name)) for name in names]
+    return table("meaning", "What the terms mean", columns, rows)
+
+
+def _waterfall(case: Case, model: Model) -> Block | None:
+    result = model.decompositions[case.loss]
     if not math.isfinite(result.risk):
-        return data
-    words = [f"{term} {value:.4f}" for term, value in result.terms.items()]
+        return None
+    words = [f"{term} {show(value, 'loss')}" for term, value in result.terms.items()]
     described = f"A waterfall from the {result.loss} loss {result.risk:.4f} down: {', '.join(words)}."
 
     def draw(ax: Any) -> None:
         DecompositionDisplay(result).plot(ax, level=case.level, cut=True)
 
-    height = 1.3 + 0.42 * len(result.names)
-    return figure(
-        "waterfall",
-        f"What the {result.loss} loss of {model.name} is made of",
-        described,
-        draw,
-        data,
-        size=(4.7, height),
+    title = f"What the {result.loss} loss of {model.name} is made of"
+    return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
+
+
+def _bars(case: Case) -> Block | None:
+    """What can be reduced, model by model."""
+    found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
+    if not all(math.isfinite(result.risk) for result in found.values()):
+        return None
+    terms = case.first.decompositions[case.loss].names[:-1]
+
+    def draw(ax: Any) -> None:
+        DecompositionDisplay(found).plot(ax, level=case.level, terms=terms)
+
+    described = (
+        f"The parts of the {case.loss} loss that can be reduced, {' and '.join(terms)}, of each model, "
+        "with what is known of them."
     )
-
-
-def warned(case: Case) -> list[str]:
-    """
-    Everything a reader must beware of.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    list of str
-        Each once.
-    """
-    said = [_small(case.first), *case.warnings]
-    for one in case.models.values():
-        prefix = f"{one.name}: " if len(case.models) > 1 else ""
-        doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
-        few = [note for result in one.decompositions.values() for note in result.notes if "too optimistic" in note]
-        infinite = [
-            f"{_infinite_rows(one, loss)} rows have an infinite {loss} loss: the score gave "
-            "probability 0 to what happened"
-            for loss, result in one.decompositions.items()
-            if math.isinf(result.risk)
-        ]
-        said += [f"{prefix}{text}" for text in (*infinite, *one.warnings, *doubts, *few)]
-    return [text for text in dict.fromkeys(said) if text]
-
-
-def _infinite_rows(model: Model, loss: str) -> int:
-    rows = model.decompositions[loss].level_losses[:, 0]
-    return int(np.isinf(rows).sum())
-
-
-def _small(model: Model) -> str:
-    counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
-    n, rarest = int(counts.sum()), int(counts.min())
-    if n < FEW_ROWS or rarest < FEW_OUTCOMES:
-        label = model.labels[int(counts.argmin())]
-        return f"Few data: {n} rows, {rarest} of class {label!r}. Intervals are wide, and rough for what they are."
-    return ""
+    return figure(
+        "waterfall", "What could be removed from each loss", described, draw, size=(4.8, 1.4 + 0.36 * len(found))
+    )
 
 
 def _how_sure(case: Case, model: Model) -> str:
@@ -343,6 +218,6 @@ def _how_sure(case: Case, model: Model) -> str:
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."
     return (
-        f"{sure} Intervals and bounds hold at {case.percent}; terms are corrected for the noise of fitted "
-        "laws and add up to the observed loss."
+        f"{sure} “At least” and “at most” hold at {case.percent} confidence, each by itself; terms "
+        "are corrected for the noise of what was fitted."
     )

@@ -1,0 +1,268 @@
+"""What a report advises, from bounds and from tests: one sentence for the whole, a few for each model, warnings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._advice import amount
+from scoreprism.report._case import Case, Model
+from scoreprism.report._pieces import enumerated, pvalue
+
+#: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
+FEW_ROWS, FEW_OUTCOMES = 200, 20
+
+#: What removes each term, and what to do about it, in a few words.
+_REMEDIES = {"reliability": "recalibration", "grouping": "a better model of the same features"}
+_STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
+
+
+def shown_gains(case: Case, model: Model) -> dict[str, float]:
+    """
+    The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    dict of str to float
+        Term → bound.
+    """
+    result = model.decompositions[case.loss]
+    doubted = {level for level, _ in result._doubts}
+    if 0 in doubted or not math.isfinite(result.risk):
+        return {}
+    found = {}
+    for i, term in enumerate(result.names[: result._levels - 1]):
+        least = -1.0 if {i, i + 1} & doubted else result.lower_bound(term, case.level).value
+        if least > 0.0:
+            found[term] = least
+    return found
+
+
+def only_tested(case: Case, model: Model) -> bool:
+    """
+    Whether the test shows miscalibration whose size the decomposition leaves open.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    bool
+        False where the test sees nothing, or the bound something.
+    """
+    result = model.decompositions[case.loss]
+    if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
+        return False
+    return model.miscalibrated and result.lower_bound("reliability", case.level).value <= 0.0
+
+
+def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
+    """
+    What to do, and what is not known.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    tuple of two lists of str
+        Actions and notes.
+    """
+    result = model.decompositions[case.loss]
+    lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
+    gains = shown_gains(case, model)
+    if only_tested(case, model):
+        most = amount(result.interval("reliability", case.level).high, result.risk)
+        test = pvalue(model.calibration.pvalue)
+        first = (
+            f"Recalibrate, and judge it on fresh rows: it is miscalibrated ({test}), what that gains is "
+            f"not settled (at most {most})."
+        )
+        lines = [first, *(line for line in lines if not line.startswith(_SILENT))]
+    if gains:
+        rest = "How much of the rest only richer features or better data could remove, no data can say."
+
+        lines = [
+            rest if line.startswith("A loss of ") else line for line in lines if not line.startswith("That a lower")
+        ]
+    actions = [line for line in lines if line.startswith(_ASKS) or "gains at least" in line]
+    return actions, [line for line in lines if line not in actions]
+
+
+#: Beginnings of advice that asks for something, and of advice that a test may overrule.
+_ASKS = ("Recalibrate", "Do not act", "The loss is infinite")
+_SILENT = ("Nothing can be concluded", "No miscalibration is shown")
+
+
+def next_step(case: Case, model: Model) -> str:
+    """
+    What to do next, in a few words.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    str
+        For example "recalibrate".
+    """
+    result = model.decompositions[case.loss]
+    if not math.isfinite(result.risk):
+        return "keep scores off 0 and 1"
+    if any(level == 0 for level, _ in result._doubts):
+        return "use unseen rows"
+    steps = [_STEPS.get(term, f"use {term}") for term in shown_gains(case, model)]
+    if only_tested(case, model):
+        steps.insert(0, "recalibrate")
+    return " and ".join(steps) or "nothing is shown"
+
+
+def headline(case: Case) -> str:
+    """
+    The verdict in a sentence or two, from bounds and tests alone.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    str
+        On the one model, or on which of several to use and which to recalibrate.
+    """
+    return _of_one(case, case.first) if len(case.models) == 1 else _of_several(case)
+
+
+def _of_one(case: Case, model: Model) -> str:
+    result = model.decompositions[case.loss]
+    what = f"the {result.loss} loss of {model.name}"
+    if not math.isfinite(result.risk):
+        return f"The {result.loss} loss of {model.name} is infinite: it gave probability 0 to something that happened."
+    if any(level == 0 for level, _ in result._doubts):
+        return f"Nothing can be concluded on {model.name}: it was judged on rows that it has seen before."
+    gains = shown_gains(case, model)
+    if only_tested(case, model):
+        most = amount(result.interval("reliability", case.level).high, result.risk)
+        test = pvalue(model.calibration.pvalue)
+        first = (
+            f"{model.name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} loss"
+        )
+        return f"{first}, {result.risk:.4f}{_and_more(gains, result)}."
+    if not gains:
+        remedies = " or ".join(_REMEDIES.get(term, term) for term in result.names[: result._levels - 1])
+        where = f"on these {result.n_units:,} rows"
+        return f"No part of {what}, {result.risk:.4f}, is shown to be removable by {remedies} {where}."
+    parts = [f"{_REMEDIES.get(term, term)} removes at least {amount(g, result.risk)}" for term, g in gains.items()]
+    return f"Of {what}, {result.risk:.4f}, {enumerated(parts)}, at {case.percent} confidence."
+
+
+def _and_more(gains: dict[str, float], result: Decomposition) -> str:
+    parts = [f"{_REMEDIES.get(term, term)} at least {amount(g, result.risk)}" for term, g in gains.items()]
+    return f", {enumerated(parts)}" if parts else ""
+
+
+def _of_several(case: Case) -> str:
+    """Which model has the smallest loss, which others may be as good, and which to recalibrate."""
+    order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
+    best = order[0]
+    result = best.decompositions[case.loss]
+    if not math.isfinite(result.risk):
+        return f"The {result.loss} loss of every model is infinite: each gave probability 0 to something that happened."
+    seen = [model.name for model in order if any(level == 0 for level, _ in model.decompositions[case.loss]._doubts)]
+    if seen:
+        return f"Nothing can be concluded: {enumerated(seen)} saw these rows before."
+    alike = [other.name for other in order[1:] if not behind(case, best, other)[0] > 0.0]
+    worse = f", and {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} not shown to be worse" if alike else ""
+    sentence = f"{best.name} has the smallest {result.loss} loss, {result.risk:.4f}{worse}."
+    steps = {model.name: next_step(case, model) for model in order}
+    recalibrate = [name for name, step in steps.items() if step.startswith("recalibrate")]
+    return f"{sentence} Recalibrate {enumerated(recalibrate)}." if recalibrate else sentence
+
+
+def behind(case: Case, best: Model, other: Model) -> tuple[float, float]:
+    """
+    Interval of the difference of two losses, paired.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    best, other : Model
+        Two of its models.
+
+    Returns
+    -------
+    tuple of float
+        Of the loss of the other minus that of the best.
+    """
+    from scoreprism.intervals import quantile
+
+    gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
+    reach = quantile(case.level, two_sided=True) * gap.risk_std_error
+    return float(gap.risk - reach), float(gap.risk + reach)
+
+
+def warned(case: Case) -> list[str]:
+    """
+    Everything a reader must beware of.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+
+    Returns
+    -------
+    list of str
+        Each once.
+    """
+    said = [_small(case.first), *case.warnings]
+    for one in case.models.values():
+        prefix = f"{one.name}: " if len(case.models) > 1 else ""
+        doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
+        few = [note for result in one.decompositions.values() for note in result.notes if "too optimistic" in note]
+        infinite = [
+            f"{_infinite_rows(one, loss)} rows have an infinite {loss} loss: the score gave "
+            "probability 0 to what happened."
+            for loss, result in one.decompositions.items()
+            if math.isinf(result.risk)
+        ]
+        ours = [text for text in one.warnings if not (infinite and "infinite" in text)]
+        said += [f"{prefix}{text[:1].upper()}{text[1:]}" for text in (*infinite, *ours, *doubts, *few)]
+    return [text for text in dict.fromkeys(said) if text]
+
+
+def _infinite_rows(model: Model, loss: str) -> int:
+    rows = model.decompositions[loss].level_losses[:, 0]
+    return int(np.isinf(rows).sum())
+
+
+def _small(model: Model) -> str:
+    counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
+    n, rarest = int(counts.sum()), int(counts.min())
+    if n < FEW_ROWS or rarest < FEW_OUTCOMES:
+        label = model.labels[int(counts.argmin())]
+        return f"Few data: {n} rows, {rarest} of class {label!r}. Intervals are wide, and rough for what they are."
+    return ""
