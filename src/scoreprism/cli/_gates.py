@@ -111,14 +111,14 @@ def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:
     Examples
     --------
     >>> refuted({"a": 0.001, "b": 0.4}, 0.05)
-    ['the calibration of a is refuted: p = 0.002 (Holm over 2 models), below --alpha 0.05']
+    ['the calibration of a is refuted: p = 0.002 (Holm over 2 models), at or below --alpha 0.05']
     """
     from scoreprism.estimation._segments import holm
 
     over = f" (Holm over {len(pvalues)} models)" if len(pvalues) > 1 else ""
     adjusted = zip(pvalues, holm(list(pvalues.values())), strict=True)
     return [
-        f"the calibration of {name} is refuted: p = {p:.4g}{over}, below --alpha {alpha:g}"
+        f"the calibration of {name} is refuted: p = {p:.4g}{over}, at or below --alpha {alpha:g}"
         for name, p in adjusted
         if p <= alpha
     ]

@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import amount
 from scoreprism.report._case import Case, Model
+from scoreprism.report._evidence import alpha_of
 from scoreprism.report._pieces import enumerated, pvalue
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
@@ -41,6 +42,8 @@ def shown_gains(case: Case, model: Model) -> dict[str, float]:
         return {}
     found = {}
     for i, term in enumerate(result.names[: result._levels - 1]):
+        if term == "heterogeneity":  # which nothing known here removes
+            continue
         least = -1.0 if {i, i + 1} & doubted else result.lower_bound(term, case.level).value
         if least > 0.0:
             found[term] = least
@@ -66,7 +69,31 @@ def only_tested(case: Case, model: Model) -> bool:
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
         return False
-    return model.miscalibrated and result.lower_bound("reliability", case.level).value <= 0.0
+    return model.refuted and result.lower_bound("reliability", case.level).value <= 0.0
+
+
+def only_group_tested(case: Case, model: Model) -> bool:
+    """
+    Whether a test shows that features know more than the score, and the bound of the term leaves open how much.
+
+    Parameters
+    ----------
+    case : Case
+        The material.
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    bool
+        False without features.
+    """
+    result = model.decompositions[case.loss]
+    if model.grouping is None or not math.isfinite(result.risk) or result._doubts:
+        return False
+    return (
+        model.grouping.pvalue <= alpha_of(case.level) and result.lower_bound(result.names[1], case.level).value <= 0.0
+    )
 
 
 def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
@@ -96,6 +123,13 @@ def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
             f"not settled (at most {most})."
         )
         lines = [first, *(line for line in lines if not line.startswith(_SILENT))]
+    if only_group_tested(case, model) and model.grouping is not None:
+        known = (
+            f"The features know more than the score ({pvalue(model.grouping.pvalue)}): what a better "
+            "model gains is not settled."
+        )
+        lines = [known if line.startswith("No loss of information") else line for line in lines]
+        lines = [line for line in lines if not line.startswith("Nothing can be concluded")]
     if gains:
         rest = "How much of the rest only richer features or better data could remove, no data can say."
 
@@ -107,7 +141,7 @@ def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
 
 
 #: Beginnings of advice that asks for something, and of advice that a test may overrule.
-_ASKS = ("Recalibrate", "Do not act", "The loss is infinite")
+_ASKS = ("Recalibrate", "Do not act", "The loss is infinite", "The features know more")
 _SILENT = ("Nothing can be concluded", "No miscalibration is shown")
 
 
@@ -134,7 +168,9 @@ def next_step(case: Case, model: Model) -> str:
         return "use unseen rows"
     steps = [_STEPS.get(term, f"use {term}") for term in shown_gains(case, model)]
     if only_tested(case, model):
-        steps.insert(0, "recalibrate")
+        steps.insert(0, _STEPS["reliability"])
+    if only_group_tested(case, model):
+        steps.append(_STEPS["grouping"])
     return " and ".join(steps) or "nothing is shown"
 
 
@@ -169,10 +205,16 @@ def _of_one(case: Case, model: Model) -> str:
         first = (
             f"{model.name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} loss"
         )
-        return f"{first}, {result.risk:.4f}{_and_more(gains, result)}."
+        return f"{first}, {result.risk:.4f}{_and_more(gains, result)} ({case.percent} confidence)."
+    if not gains and only_group_tested(case, model) and model.grouping is not None:
+        test = pvalue(model.grouping.pvalue)
+        return (
+            f"The features know more than {model.name} uses ({test}); how much of {what}, "
+            f"{result.risk:.4f}, a better model removes is not settled."
+        )
     if not gains:
         remedies = " or ".join(_REMEDIES.get(term, term) for term in result.names[: result._levels - 1])
-        where = f"on these {result.n_units:,} rows"
+        where = f"on these {result.n_units:,} {'clusters' if model.clustered else 'rows'}"
         return f"No part of {what}, {result.risk:.4f}, is shown to be removable by {remedies} {where}."
     parts = [f"{_REMEDIES.get(term, term)} removes at least {amount(g, result.risk)}" for term, g in gains.items()]
     return f"Of {what}, {result.risk:.4f}, {enumerated(parts)}, at {case.percent} confidence."
@@ -193,11 +235,14 @@ def _of_several(case: Case) -> str:
     seen = [model.name for model in order if any(level == 0 for level, _ in model.decompositions[case.loss]._doubts)]
     if seen:
         return f"Nothing can be concluded: {enumerated(seen)} saw these rows before."
-    alike = [other.name for other in order[1:] if not behind(case, best, other)[0] > 0.0]
+    finite = [other for other in order[1:] if math.isfinite(other.decompositions[case.loss].risk)]
+    alike = [other.name for other in finite if not behind(case, best, other)[0] > 0.0]
     worse = f", and {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} not shown to be worse" if alike else ""
     sentence = f"{best.name} has the smallest {result.loss} loss, {result.risk:.4f}{worse}."
     steps = {model.name: next_step(case, model) for model in order}
     recalibrate = [name for name, step in steps.items() if step.startswith("recalibrate")]
+    endless = [other.name for other in order[1:] if other not in finite]
+    sentence += f" That of {enumerated(endless)} is infinite." if endless else ""
     return f"{sentence} Recalibrate {enumerated(recalibrate)}." if recalibrate else sentence
 
 
@@ -238,7 +283,7 @@ def warned(case: Case) -> list[str]:
     list of str
         Each once.
     """
-    said = [_small(case.first), *case.warnings]
+    said = [_small(case.first), _CLUSTERS if case.first.clustered else "", *case.warnings]
     for one in case.models.values():
         prefix = f"{one.name}: " if len(case.models) > 1 else ""
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
@@ -252,6 +297,13 @@ def warned(case: Case) -> list[str]:
         ours = [text for text in one.warnings if not (infinite and "infinite" in text)]
         said += [f"{prefix}{text[:1].upper()}{text[1:]}" for text in (*infinite, *ours, *doubts, *few)]
     return [text for text in dict.fromkeys(said) if text]
+
+
+#: What clusters do to numbers that are computed row by row.
+_CLUSTERS = (
+    "Rows come in clusters: terms, their bounds and tests allow for it; intervals of summaries, grades, bands and net "
+    "benefit take rows as independent, and are too narrow."
+)
 
 
 def _infinite_rows(model: Model, loss: str) -> int:

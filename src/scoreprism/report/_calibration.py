@@ -11,7 +11,9 @@ from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.curves._binomial import rate_interval
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
-from scoreprism.report._case import EDGE, MANY, Case, Model
+from scoreprism.report._case import EDGE, FEWER, Case, Model
+from scoreprism.report._evidence import FULL as MANY
+from scoreprism.report._evidence import SOME, alpha_of
 from scoreprism.report._model import Block, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
@@ -35,10 +37,15 @@ METRIC_WORDS = {
     "confidence_ece": ("confidence ECE (biased up)", "0"),
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
-#: Classes whose curves are drawn.
-_CLASSES = 4
 #: Redraws of the band where rows are many: it is narrow then.
 FEW_DRAWS = 250
+#: What is done otherwise with many rows.
+_MANY = (
+    f"With more than {MANY:,} rows: the test of calibration draws 199 times, and beyond {SOME:,} goes by large-sample "
+    f"laws; bands come from {FEW_DRAWS} redraws, intervals of summaries from {FEWER} resamples."
+)
+#: Classes whose curves are drawn.
+_CLASSES = 4
 #: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
 GRADES, _DECILES, _ROWS = 20, 10, 30
 
@@ -70,7 +77,8 @@ def calibration(case: Case) -> Section:
                 f"calibration in the large keep them {EDGE:g} away."
             )
             blocks.append(Notice("note", words))
-    notes = [note for model in case.models.values() for note in model.metrics.notes]
+    notes = [note for model in case.models.values() for note in (*model.metrics.notes, model.untested) if note]
+    notes += [_MANY] if case.first.y.size > MANY else []
     blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
     return Section("calibration", SECTIONS["calibration"], _meaning(case), tuple(blocks))
 
@@ -78,8 +86,15 @@ def calibration(case: Case) -> Section:
 def _meaning(case: Case) -> str:
     model = case.first
     test, found = model.calibration, model.metrics
-    verdict = "is shown not to be calibrated" if test.pvalue < 1.0 - case.level else "is not shown to be miscalibrated"
-    words = [f"{model.name} {verdict} ({pvalue(test.pvalue)})"]
+    if model.refuted:
+        verdict = f"is shown not to be calibrated ({pvalue(test.pvalue)})"
+    elif model.miscalibrated:
+        verdict = (
+            f"loses by miscalibration, as the bound of its term shows (the test alone does not: {pvalue(test.pvalue)})"
+        )
+    else:
+        verdict = f"is not shown to be miscalibrated ({pvalue(test.pvalue)})"
+    words = [f"{model.name} {verdict}"]
     if case.binary:
         words += [word for word in (_overall(found), _slope(found)) if word]
     return "; ".join(words) + "."
@@ -94,7 +109,7 @@ def _overall(found: Any) -> str:
     elif interval.high < 1.0:
         side = "it predicts too many events"
     else:
-        side = "its number of events agrees with what was observed"
+        side = "its number of events is not shown to differ from what was observed"
     return f"{side} (observed : expected {value:.2f}, {span(interval.low, interval.high, 2)})"
 
 
@@ -124,13 +139,20 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
     def draw(axes: Any) -> None:
         scores, diagram = axes
         ReliabilityDisplay(curve).plot(diagram, histogram=False)
-        ScoreDistributionDisplay(replace(curve.distribution, name=None)).plot(scores, zoom=diagram.get_xlim())
+        ScoreDistributionDisplay(_by_class(curve)).plot(scores, zoom=diagram.get_xlim())
         diagram.set_box_aspect(None)
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
     title = f"Reliability diagram of {model.name}, and the scores of events and of others"
     return figure(f"reliability-{number}", title, described, draw, data, size=(4.4, 5.2), panels=(1.3, 4.2))
+
+
+def _by_class(curve: ReliabilityCurve) -> Any:
+    """Scores of events and of others, each as shares of their own: rare events are seen too."""
+    shares = {name: part / max(part.sum(), 1e-300) for name, part in
+              (("events", curve.distribution.events), ("others", curve.distribution.others))}  # fmt: skip
+    return replace(curve.distribution, name=None, **shares)
 
 
 def _outside(curve: ReliabilityCurve) -> str:
@@ -229,13 +251,10 @@ def tests_table(case: Case) -> Table:
     rows = []
     for model in case.models.values():
         found = [model.calibration]
-        if model.y.size <= MANY and case.binary:
-            found += [
-                calibration_test(model.y, model.law, method=m, **model.given)
-                for m in ("spiegelhalter", "hosmer-lemeshow")
-            ]
-        elif case.binary:
-            found.append(calibration_test(model.y, model.law, method="spiegelhalter", **model.given))
+        if not model.clustered:
+            classical = ("spiegelhalter", "hosmer-lemeshow") if model.y.size <= MANY else ("spiegelhalter",)
+            usual = [name for name in classical if case.binary]
+            found += [calibration_test(model.y, model.law, method=name, **model.given) for name in usual]
         if model.grouping is not None:
             found.append(model.grouping)
         rows += [(model.name, test.about.lower(), test.method, test.statistic, test.pvalue) for test in found]
@@ -297,7 +316,12 @@ def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip
     kind = "Grades" if np.unique(score).size <= GRADES else "Bins of equal size"
-    return table(f"grades-{number}", f"{kind} of {model.name}", columns, rows, "Each is judged by itself.")
+    return table(f"grades-{number}", f"{kind} of {model.name}", columns, rows, _chance(count, level))
+
+
+def _chance(count: int, level: float) -> str:
+    expected = count * alpha_of(level)
+    return f"Each is judged by itself: of {count} that are right, {expected:.1g} would be refuted by chance."
 
 
 def grades(score: FloatArray) -> tuple[IntArray, int]:

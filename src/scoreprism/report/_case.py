@@ -24,11 +24,14 @@ from scoreprism.estimation._chain import Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.inference import TestResult, calibration_test, grouping_test
+from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
+from scoreprism.report._evidence import FULL as MANY
+from scoreprism.report._evidence import alpha_of, calibration_of, grouping_of
 from scoreprism.report._maps import MapTable, judge_maps
 from scoreprism.report._memory import lean, shared
+from scoreprism.report._periods import sortable
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
 #: Summaries of calibration, for two classes and for more.
@@ -45,8 +48,6 @@ BINARY_METRICS = (
     "auc",
 )
 SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
-#: Beyond so many rows, tests go by their large-sample laws instead of draws, and features are weighed on a sample.
-MANY = 50_000
 #: Resamples behind the intervals of metrics for so many rows. The standard error of a 2.5 % quantile of 400 normal
 #: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval.
 FEWER = 400
@@ -54,8 +55,6 @@ FEWER = 400
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
 #: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
 EDGE = 1e-6
-#: Groups of the Hosmer–Lemeshow test where it stands in for the exact one.
-_GROUPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,29 +203,51 @@ class Model:
         names = self.sheet.classes
         return [str(label) for label in (range(self.k) if names is None else names.tolist())]
 
-    @cached_property
-    def calibration(self) -> TestResult:
-        """Is it calibrated? Exact by draws; for many rows by a large-sample law."""
-        many = self.y.size > MANY
-        how: dict[str, Any] = {"random_state": self.seed}
-        if many:
-            how = {"method": "hosmer-lemeshow", "n_groups": _GROUPS} if self.k == 2 else {"method": "spiegelhalter"}
-        return calibration_test(self.y, self.law, **self.given, **how)
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return self.sheet.groups is not None
 
     @property
-    def miscalibrated(self) -> bool:
-        """Whether the test shows it."""
-        return bool(self.calibration.pvalue < 1.0 - self.level)
+    def rows(self) -> int:
+        """Rows that have weight."""
+        return int(self.y.size if self.weight is None else (self.weight > 0).sum())
+
+    @property
+    def _main(self) -> Decomposition:
+        return next(iter(self.decompositions.values()))
 
     @cached_property
+    def calibration(self) -> TestResult:
+        """Is it calibrated?"""
+        how = {"clustered": self.clustered, "seed": self.seed}
+        return calibration_of(self.y, self.law, self.given, self._main, **how)  # type: ignore[arg-type]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the test of calibration rejects."""
+        return bool(self.calibration.pvalue <= alpha_of(self.level))
+
+    @cached_property
+    def miscalibrated(self) -> bool:
+        """Whether miscalibration is shown, by the test or by the bound of its term."""
+        doubted = any(level <= 1 for level, _ in self._main._doubts) or not np.isfinite(self._main.risk)
+        return self.refuted or (not doubted and self._main.lower_bound("reliability", self.level).value > 0.0)
+
+    @cached_property
+    def _grouping(self) -> tuple[TestResult | None, str]:
+        how = {"clustered": self.clustered, "seed": self.seed}
+        return grouping_of(self.y, self.law, self.request.X, self.given, self._main, **how)  # type: ignore[arg-type]
+
+    @property
     def grouping(self) -> TestResult | None:
-        """Do the features know more than the score? None without features."""
-        if self.request.X is None or self.y.size > MANY:
-            return None
-        try:
-            return grouping_test(self.y, self.law, self.request.X, random_state=self.seed, **self.given)
-        except ScoreprismError:  # too few rows to split in halves
-            return None
+        """Do the features know more than the score? None without features, or too few rows."""
+        return self._grouping[0]
+
+    @property
+    def untested(self) -> str:
+        """Why there is no test of grouping, where features were given."""
+        return self._grouping[1]
 
     @property
     def certain(self) -> int:
@@ -323,7 +344,10 @@ def _models(y_proba: Any) -> dict[str, Any]:
         return {type(y_proba).__name__ if classifier else name if isinstance(name, str) and name else "model": y_proba}
     if not y_proba:
         refuse("y_proba must hold at least one model", "an empty mapping", "For example {'forest': p}.")
-    return {str(name): score for name, score in y_proba.items()}
+    named = {str(name): score for name, score in y_proba.items()}
+    if len(named) < len(y_proba):
+        refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")
+    return named
 
 
 def _fitted(
@@ -379,7 +403,7 @@ def _labels(values: Any, n: int, name: str, *, keep: bool = False) -> NDArray[An
     if parsed is None:
         refuse(f"{name} must hold one label per row", "None", "Leave it out.")
     labels, codes = parsed
-    return _moments(labels)[codes] if keep else labels.astype(str)[codes]
+    return _moments(labels)[codes] if keep else sortable(labels)[codes]
 
 
 def _moments(labels: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._progress import tracked
+from scoreprism._validation import refuse
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
@@ -17,9 +18,12 @@ from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.frames import columns_of, take_rows
-from scoreprism.report._case import MANY, Case, Model
+from scoreprism.references._features import Encoder, parse_features
+from scoreprism.report._case import Case, Model
+from scoreprism.report._evidence import FULL as MANY
+from scoreprism.report._evidence import alpha_of
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._pieces import ends, enumerated, figure, table
+from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
 
@@ -55,8 +59,9 @@ def grouping(case: Case) -> Section | None:
     gains: list[tuple[Any, ...]] = []
     regions: list[Region] = []
     if case.X is not None:
-        gains = feature_gains(case, model)
-        blocks.append(_features(case, model, gains))
+        gains, failed = feature_gains(case, model)
+        blocks += [_features(case, model, gains, len(failed))] if gains else []
+        blocks += [Notice("note", f"{name} was not weighed: {why}") for name, why in list(failed.items())[:_TOP]]
         regions = find_regions(model, case.X, case.seed) if case.binary else []
         blocks.append(_rules(case, model, regions) if regions else Notice("note", _no_regions(case)))
     return Section("grouping", SECTIONS["grouping"], _meaning(case, model, gains), tuple(blocks))
@@ -69,7 +74,7 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
     if doubt:
         return f"Nothing is said of what the features add to {model.name}: {doubt}"
     least = result.lower_bound(name, case.level).value
-    shown = [gain for gain in gains if gain[3] < 1.0 - case.level]
+    shown = [gain for gain in gains if gain[3] <= alpha_of(case.level)]
     add = "adds" if len(shown) == 1 else "add"
     most = f" Alone, {enumerated([gain[0] for gain in shown])} {add} to it." if shown else ""
     if least > 0.0:
@@ -78,13 +83,19 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
             "model that used them fully "
             f"would save at least {amount(least, result.risk)} of the {case.loss} loss.{most}"
         )
+    test = model.grouping
+    if test is not None and test.pvalue <= alpha_of(case.level):
+        return (
+            f"The features know more than {model.name} ({pvalue(test.pvalue)}); how much a model that "
+            f"used them would save is not settled.{most}"
+        )
     return (
         f"That the features know more than {model.name} is not shown: no data can rule it out, these do "
         f"not prove it.{most}"
     )
 
 
-def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
+def feature_gains(case: Case, model: Model) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
     """
     What each feature alone adds to the score.
 
@@ -97,23 +108,26 @@ def feature_gains(case: Case, model: Model) -> list[tuple[Any, ...]]:
 
     Returns
     -------
-    list of tuples
-        Name, gain, lower bound, Holm's p-value; largest gain first.
+    tuple of list and dict
+        Name, gain, lower bound and Holm's p-value of each feature, what is shown best first; and features that could
+        not be weighed, with the reason.
     """
     names = feature_names(case.X)
     chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
     rows = _sampled(model, case.seed)
-    found = []
+    found, failed = [], {}
     for j in tracked(chosen, len(chosen), "features"):
-        gain = _alone(case, model, _column(case.X, j), rows)
-        if gain is not None:
-            found.append((names[j], *gain))
-    adjusted = holm([gain[3] for gain in found])
+        try:
+            found.append((names[j], *_alone(case, model, _column(case.X, j), rows)))
+        except ScoreprismError as error:
+            failed[names[j]] = str(error)
+    left = len(names) - len(found)  # those that were not chosen count too: the choice saw the outcomes
+    adjusted = holm([*(gain[3] for gain in found), *[1.0] * left])[: len(found)]
     lines = [(name, gain, max(low, 0.0), p) for (name, gain, low, _), p in zip(found, adjusted, strict=True)]
-    return sorted(lines, key=lambda line: (line[3], -line[1]))
+    return sorted(lines, key=lambda line: (line[3], -line[1])), failed
 
 
-def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, float, float] | None:
+def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, float, float]:
     """Gain of one feature, its lower bound and its p-value, starting from the law C."""
     asked = model.request
     part = {name: getattr(asked, name) for name in ("sample_weight", "groups") if getattr(asked, name) is not None}
@@ -122,17 +136,16 @@ def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, flo
         part = {name: take_rows(value, rows) for name, value in part.items()}
     y, law = (model.y, model.law) if rows is None else (model.y[rows], model.law[rows])
     classes: dict[str, Any] = {"classes": list(range(model.k))} if model.k > 2 else {}
-    request = Request(y, law, column, cv=asked.cv, random_state=model.seed, n_jobs=asked.n_jobs, **part, **classes)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)
-            problem = parse(request)
-            winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
-            found = decomposed(
-                problem, winner, fit_levels(problem, winner), case.losses[case.loss], "debiased", case.clip
-            )
-    except ScoreprismError:
-        return None
+    if np.unique(parse_features(column, y.size)[0]).size < 2:
+        refuse("a feature must have two values at least", "one", "It cannot add anything.")
+    cv = asked.cv if rows is None else 5  # splits of all rows do not fit a sample
+    request = Request(y, law, column, cv=cv, random_state=model.seed, n_jobs=asked.n_jobs, **part, **classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScoreprismWarning)
+        problem = parse(request)
+        winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
+        lines = fit_levels(problem, winner)
+        found = decomposed(problem, winner, lines, case.losses[case.loss], "debiased", case.clip)
     return found.terms["grouping"], found.lower_bound("grouping", case.level).value, evidence(found, "grouping")
 
 
@@ -154,8 +167,6 @@ def _first(model: Model, X: Any, count: int) -> list[int]:
     """The features that trees of the residuals use most."""
     from sklearn.ensemble import ExtraTreesRegressor
 
-    from scoreprism.references._features import Encoder, parse_features
-
     columns = parse_features(X, model.y.size)
     codes = Encoder.fitted(columns)(columns).codes.T
     fitted = as_residual(model)
@@ -173,15 +184,15 @@ def as_residual(model: Model) -> Any:
     return (model.y == top) - calibrated[np.arange(model.y.size), top]
 
 
-def _features(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> Table:
+def _features(case: Case, model: Model, gains: list[tuple[Any, ...]], failed: int) -> Table:
     columns = [
         ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
         ("bound", f"at least ({case.percent})", "number"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     total = len(feature_names(case.X))
     some = (
-        f" {len(gains)} of {total} features are shown, those that trees of the residuals use most."
-        if len(gains) < total
+        f" {len(gains) + failed} of {total} features were weighed, those that trees of the residuals use most."
+        if total > MOST_FEATURES
         else ""
     )
     sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.y.size > MANY else ""
@@ -189,7 +200,7 @@ def _features(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> Table:
         "What each feature alone adds to the calibrated score; features share what they know, so gains "
         f"do not add up.{some}{sample}"
     )
-    few = gains[: max(_TOP, sum(gain[3] < 1.0 - case.level for gain in gains))]
+    few = gains[: max(_TOP, sum(gain[3] <= alpha_of(case.level) for gain in gains))]
     less = f" {len(gains) - len(few)} more are not shown to add anything." if len(few) < len(gains) else ""
     return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, few, note + less)
 
@@ -211,7 +222,7 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
         ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     rows = []
-    few = regions[: max(_REGIONS, sum(region.pvalue < 1.0 - case.level for region in regions))]
+    few = regions[: max(_REGIONS, sum(region.pvalue <= alpha_of(case.level) for region in regions))]
     for region in few:
         interval = ends(*region.interval(case.level))
         shown = (
@@ -225,7 +236,7 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
         )
         rows.append(shown)
     note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
-    sure = any(region.pvalue < 1.0 - case.level for region in regions)
+    sure = any(region.pvalue <= alpha_of(case.level) for region in regions)
     title = (
         f"Where {model.name} is wrong at equal scores" if sure else f"Where {model.name} may be wrong: none is shown"
     )

@@ -13,7 +13,7 @@ from scoreprism.exceptions import ScoreprismError
 from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
 
-#: Maps that a report tries, for two classes and for more; the last chooses among the others inside each fold.
+#: Maps that a report tries, for two classes and for more; the last chooses among maps of its own inside each fold.
 TRIED = {
     True: ("platt", "temperature", "beta", "isotonic", "monotone-spline", "venn-abers", "selected"),
     False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.report._case import Case
+from scoreprism.report._case import Case, Model
 from scoreprism.report._model import Block, Notice, Origin, Section
 from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS
@@ -40,6 +40,10 @@ REFERENCES = (
 )
 
 
+def _rows(model: Model) -> str:
+    return f"{model.rows:,}" + (f" of {model.y.size:,}; the others have weight 0" if model.rows < model.y.size else "")
+
+
 def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """
     The last section.
@@ -59,12 +63,12 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         Data, formulas, laws, versions, references.
     """
     model = case.first
-    counts = np.bincount(model.y, minlength=model.k)
+    counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
     shares = ", ".join(f"{label}: {count:,}" for label, count in zip(model.labels[:12], counts, strict=False))
     facts: list[tuple[str, str]] = [
         ("file", origin.name),
         ("SHA-256", origin.sha256 or "–"),
-        ("rows", f"{model.y.size:,}"),
+        ("rows", _rows(model)),
     ]
     facts += [("outcomes", shares)]
     if case.binary:
@@ -105,7 +109,7 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         table("references", "References", [("reference", "source", "text")], [(line,) for line in REFERENCES])
     )
     meaning = (
-        f"Every number here was computed from {model.y.size:,} rows with seed {case.seed}: the same "
+        f"Every number here was computed from {model.rows:,} rows with seed {case.seed}: the same "
         "data, versions and choices give it again, "
         "to the last digit."
     )

@@ -46,6 +46,8 @@ def _meaning(case: Case, comparison: Comparison) -> str:
     gap = comparison.difference(second, best)
     reach = gap_interval(gap, case.level)
     start = f"{best} has the smallest {case.loss} loss"
+    if not np.isfinite(comparison[best].risk):
+        return f"The {case.loss} loss of every model is infinite: they cannot be compared by it."
     if not np.isfinite(gap.risk):
         return f"{start}; that of {second} is infinite."
     words = f"{second} is {gap.risk:.4f} behind ({span(*reach, 4)})"

@@ -70,7 +70,7 @@ def periods(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if time.dtype.kind == "M":
         return _calendar(time)
     if np.unique(time).size <= MOST or time.dtype.kind not in "iuf":
-        return "periods", _sortable(time)
+        return "periods", sortable(time)
     cuts = np.quantile(time, np.arange(1, 10) / 10, method="inverted_cdf")
     part = np.searchsorted(np.unique(cuts), time, side="left")
     names = []
@@ -93,9 +93,16 @@ def _calendar(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     return best if best is not None else ("days", _days(time))
 
 
-def _sortable(time: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers as text of equal length, so that they sort as numbers do."""
-    if time.dtype.kind not in "iu":
-        return time.astype(str)
-    width = max(len(str(value)) for value in (time.min(), time.max()))
-    return np.array([f"{value:>{width}}" for value in time.tolist()])
+def sortable(labels: NDArray[Any]) -> NDArray[Any]:
+    """
+    Labels as text; whole numbers of equal length, so that they sort as numbers do.
+
+    Examples
+    --------
+    >>> sortable(np.array([10, 9])).tolist()
+    ['10', ' 9']
+    """
+    if labels.dtype.kind not in "iu":
+        return labels.astype(str)
+    width = max(len(str(value)) for value in (labels.min(), labels.max()))
+    return np.array([f"{value:>{width}}" for value in labels.tolist()])

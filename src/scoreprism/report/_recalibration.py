@@ -63,6 +63,12 @@ def _meaning(case: Case) -> str:
         return (
             f"Recalibration takes the {case.loss} loss of {model.name} from {after}: no gain is shown; {best} did best."
         )
+    if model.miscalibrated:
+        why = (
+            "its miscalibration is shown, but too small for maps fitted on so few rows, or of a shape "
+            "they do not follow"
+        )
+        return f"Recalibration does not lower the {case.loss} loss of {model.name} here ({after}): {why}."
     return f"Recalibration does not lower the {case.loss} loss of {model.name} ({after}): leave it as it is."
 
 
@@ -95,7 +101,8 @@ def gains_table(case: Case) -> Table:
         columns += [(f"{loss}_loss", f"{loss} loss", "loss"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
     note = (
         "Every map is fitted without the rows it is judged on. The best of several looks a little better than it is; "
-        "“selected” chooses inside each fold, so that its line is honest about the choice."
+        "“selected” chooses among Platt, natural spline, isotonic and kernel maps inside each fold, "
+        "so no choice flatters it."
     )
     return table("recalibration", "Losses before and after recalibration, smallest first", columns, rows, note)
 

@@ -94,7 +94,7 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
     table, conditions = readable(parse_features(X, n), feature_names(X))
     residual = model.y - model.calibrated
     weight = np.ones(n) if model.weight is None else model.weight
-    found = np.random.default_rng(seed).permutation(n) % 2 == 0
+    found = _half(n, model.sheet.groups, seed)
     least = max(LEAST, n // 40)
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0)
     tree.fit(table[found], residual[found], sample_weight=weight[found])
@@ -111,11 +111,23 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
     return sorted(settled, key=lambda region: (region.pvalue, -abs(region.difference)))
 
 
+def _half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
+    """Half of the rows, or of the clusters."""
+    rng = np.random.default_rng(seed)
+    if groups is None:
+        return np.asarray(rng.permutation(n) % 2 == 0)
+    return np.asarray((rng.permutation(int(groups.max()) + 1) % 2 == 0)[groups])
+
+
 def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
+    """Observed against expected, with the larger of the error that C foresees and that of the residuals."""
     share = weight[rows] / weight[rows].sum()
     y, c = model.y[rows].astype(np.float64), model.calibrated[rows]
     difference = float(share @ (y - c))
-    error = math.sqrt(float((share**2) @ np.maximum(c * (1.0 - c), (y - c - difference) ** 2)))
+    off = share * (y - c - difference)
+    if model.sheet.groups is not None:
+        off = np.bincount(np.unique(model.sheet.groups[rows], return_inverse=True)[1], off)
+    error = math.sqrt(max(float(share**2 @ (c * (1.0 - c))), float(off @ off)))
     z = abs(difference) / error if error > 0 else 0.0
     return Region(words, rows.size, float(share @ c), float(share @ y), error, math.erfc(z / math.sqrt(2.0)))
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from scoreprism.displays._decomposition import known_of
 from scoreprism.estimation import SegmentDecompositions, decompose_by
+from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.frames import take_rows
 from scoreprism.report._case import Case, Model
+from scoreprism.report._evidence import alpha_of
 from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
 from scoreprism.report._pieces import ends, enumerated, figure, table
@@ -44,21 +46,32 @@ def segments(case: Case) -> Section | None:
     if not by:
         return None
     blocks: list[Block] = []
-    shown: list[str] = []
-    total = 0
-    judged: list[str] = []
-    for number, (column, labels) in enumerate(by.items()):
+    every: dict[str, SegmentDecompositions] = {}
+    for column, labels in by.items():
         found, left_out = _found(case, case.first, labels)
         blocks += [Notice("note", f"{column}: {text}") for text in left_out]
-        if found is None:
-            continue
-        pvalues = found.pvalues("reliability")
-        total += len(found)
-        judged.append(column)
-        shown += [f"{column} {segment.strip()}" for segment, p in pvalues.items() if p < 1.0 - case.level]
-        blocks += _shown(case, column, found, number)
-    left = [column for column in by if column not in judged]
-    return Section("segments", SECTIONS["segments"], _meaning(case, shown, total, left), tuple(blocks))
+        if found is not None:
+            every[column] = found
+    pvalues = _adjusted(every)
+    for number, (column, found) in enumerate(every.items()):
+        blocks += _shown(case, column, found, number, pvalues)
+    if every and not isinstance(case.first.request.cv, (int, np.integer)):
+        blocks.append(
+            Notice("note", "Inside segments, laws are fitted in five random folds, whatever the splits above.")
+        )
+    shown = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
+    left = [column for column in by if column not in every]
+    return Section("segments", SECTIONS["segments"], _meaning(case, shown, len(pvalues), left), tuple(blocks))
+
+
+def _adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], float]:
+    """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
+    raw = {
+        (column, segment): evidence(result, "reliability")
+        for column, found in every.items()
+        for segment, result in found.decompositions.items()
+    }
+    return dict(zip(raw, holm(list(raw.values())), strict=True))
 
 
 def _meaning(case: Case, shown: list[str], total: int, left: list[str]) -> str:
@@ -82,6 +95,7 @@ def _found(case: Case, model: Model, labels: NDArray[Any]) -> tuple[SegmentDecom
     if not keep.size:
         return None, [*said, "no segment is large enough"]
     asked = model.request
+    folds: dict[str, Any] = {"cv": asked.cv} if isinstance(asked.cv, (int, np.integer)) else {}
     options = {name: getattr(asked, name) for name in ("q", "latent", "sample_weight", "groups")}
     given = {name: take_rows(value, keep) for name, value in options.items() if value is not None}
     if model.k > 2:
@@ -92,11 +106,13 @@ def _found(case: Case, model: Model, labels: NDArray[Any]) -> tuple[SegmentDecom
             warnings.simplefilter("ignore", ScoreprismWarning)
             found = decompose_by(
                 labels[keep], model.y[keep], model.law[keep], features, loss=case.losses[case.loss],
-                random_state=case.seed, n_jobs=case.n_jobs, clip=case.clip, **given,
+                random_state=case.seed, n_jobs=case.n_jobs, clip=case.clip, **folds, **given,
             )  # fmt: skip
     except InputError as error:
         return None, [*said, str(error)]
-    return found, [*said, *(f"{segment} was left out: {why}" for segment, why in found.skipped.items())]
+    said += [f"{segment} was left out: {why}" for segment, why in found.skipped.items()]
+    said += [f"{name}: {text}" for name, result in found.decompositions.items() for _, text in result._doubts]
+    return found, said
 
 
 def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
@@ -115,16 +131,19 @@ def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]
     if chosen.size > MOST:
         said.append(f"the {MOST} largest of {chosen.size} segments are shown")
         chosen = np.sort(chosen[np.argsort(-size[chosen], kind="stable")[:MOST]])
-    return np.flatnonzero(np.isin(codes, chosen)), said
+    return np.flatnonzero(np.isin(codes, chosen) & held), said
 
 
-def _shown(case: Case, column: str, found: SegmentDecompositions, number: int) -> list[Block]:
-    reliable = found.pvalues("reliability")
+def _shown(
+    case: Case, column: str, found: SegmentDecompositions, number: int, pvalues: dict[tuple[str, Any], float]
+) -> list[Block]:
     rows: list[tuple[Any, ...]] = []
     for segment, result in found.decompositions.items():
         known = ends(*known_of(result, "reliability", case.level))
         values = [result.terms[name] for name in found.names]
-        rows.append((str(segment).strip(), result.n, result.risk, values[0], known, reliable[segment], *values[1:]))
+        rows.append(
+            (str(segment).strip(), result.n, result.risk, values[0], known, pvalues[column, segment], *values[1:])
+        )
     columns = [
         ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "loss"),
         ("reliability", "reliability", "loss"), ("interval", f"{case.percent} interval", "loss"),
@@ -133,7 +152,7 @@ def _shown(case: Case, column: str, found: SegmentDecompositions, number: int) -
     ]  # fmt: skip
     note = (
         "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
-        "adjusted for how many segments there are."
+        "adjusted for how many segments there are in all."
     )
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
     if not all(math.isfinite(result.risk) for result in found.decompositions.values()):

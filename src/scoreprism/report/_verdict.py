@@ -218,6 +218,6 @@ def _how_sure(case: Case, model: Model) -> str:
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."
     return (
-        f"{sure} “At least” and “at most” hold at {case.percent} confidence, each by itself; terms "
+        f"{sure} “At least” and “at most” are one-sided bounds, intervals are two-sided, both at {case.percent}; terms "
         "are corrected for the noise of what was fitted."
     )

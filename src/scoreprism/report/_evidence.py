@@ -1,0 +1,139 @@
+"""Whether a score is calibrated and whether features know more: exact tests where they can be had, else bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scoreprism.decomposition import Decomposition
+from scoreprism.estimation._segments import evidence
+from scoreprism.exceptions import ScoreprismError
+from scoreprism.inference import TestResult, calibration_test, grouping_test
+from scoreprism.simplex import ArrayLike, FloatArray, IntArray
+
+#: Rows up to which a test draws 999 times, and up to which 199 times; beyond, it goes by large-sample laws.
+FULL, SOME = 50_000, 200_000
+_FEW_DRAWS = 199
+
+
+def alpha_of(level: float) -> float:
+    """
+    The error that a confidence level leaves, without the dust of the subtraction.
+
+    Examples
+    --------
+    >>> alpha_of(0.95), alpha_of(0.9)
+    (0.05, 0.1)
+    """
+    return round(1.0 - level, 12)
+
+
+def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
+    """
+    The statistic behind the lower bound of a term, as a test that it is 0.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A loss, split; with clusters, their errors are robust.
+    term : str
+        One of its terms.
+    method : str
+        What to call it.
+
+    Returns
+    -------
+    TestResult
+        With a one-sided p-value.
+    """
+    shift, error = result._inference(term).lower_statistic()
+    about = "Calibration" if term == "reliability" else "Grouping"
+    z = shift / error if error > 0 else 0.0
+    return TestResult(z, evidence(result, term), method, f"the {term} term is 0", result.n, 0, about=about)
+
+
+def calibration_of(
+    y: IntArray, law: FloatArray, given: dict[str, Any], result: Decomposition, *, clustered: bool, seed: int
+) -> TestResult:
+    """
+    Is a score calibrated?
+
+    Up to 50 000 rows the exact test with 999 draws, up to 200 000 with 199; beyond, the smaller of two large-sample
+    p-values, doubled: of the bound of the reliability term, and of Spiegelhalter's test. Rows that come in clusters
+    are judged by the bound alone, whose errors are robust: draws of rows would take them as independent.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Codes of the outcomes.
+    law : array of shape (n,) or (n, K)
+        Predictions.
+    given : dict
+        Weights and classes.
+    result : Decomposition
+        Of the first loss.
+    clustered : bool
+        Whether rows come in clusters.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    TestResult
+        The test that sentences go by.
+    """
+    if clustered:
+        return from_bound(result, "reliability", "cluster-robust bound")
+    if y.size <= SOME:
+        draws = 999 if y.size <= FULL else _FEW_DRAWS
+        return calibration_test(y, law, n_resamples=draws, random_state=seed, **given)
+    bound = from_bound(result, "reliability", "bound")
+    classical = calibration_test(y, law, method="spiegelhalter", **given)
+    parts = {test.method: {"statistic": test.statistic, "pvalue": test.pvalue} for test in (bound, classical)}
+    smallest = min(bound.pvalue, classical.pvalue)
+    words = "P(Y | S) = S: outcomes are drawn from the scores"
+    return TestResult(smallest, min(2.0 * smallest, 1.0), "bound or spiegelhalter", words, bound.n, 0, parts)
+
+
+def grouping_of(
+    y: IntArray,
+    law: FloatArray,
+    X: ArrayLike | None,
+    given: dict[str, Any],
+    result: Decomposition,
+    *,
+    clustered: bool,
+    seed: int,
+) -> tuple[TestResult | None, str]:
+    """
+    Do the features know more than the score?
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Codes of the outcomes.
+    law : array of shape (n,) or (n, K)
+        Predictions.
+    X : array-like, frame or None
+        Features.
+    given : dict
+        Weights and classes.
+    result : Decomposition
+        Of the first loss.
+    clustered : bool
+        Whether rows come in clusters.
+    seed : int
+        Seed of the halves.
+
+    Returns
+    -------
+    tuple of TestResult or None, and str
+        The test, or why there is none.
+    """
+    if X is None:
+        return None, ""
+    if clustered or y.size > FULL:
+        return from_bound(result, result.names[1], "cluster-robust bound" if clustered else "bound"), ""
+    try:
+        return grouping_test(y, law, X, random_state=seed, **given), ""
+    except ScoreprismError as error:
+        return None, f"What the features add was not tested: {error}"
