@@ -119,7 +119,9 @@ def test_segments_are_those_of_decompose_by(law, full):
     table = _table(full, "segments", "segments-1")
     assert _column(table, "segment") == ["a", "b"]
     assert _column(table, "reliability") == [direct[name].terms["reliability"] for name in "ab"]
-    assert _column(table, "pvalue") == list(direct.pvalues("reliability").values())
+    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, sections=["segments"])
+    assert _column(_table(alone, "segments", "segments-1"), "pvalue") == list(direct.pvalues("reliability").values())
+    assert all(a >= b for a, b in zip(_column(table, "pvalue"), direct.pvalues("reliability").values(), strict=True))
 
 
 def test_jeffreys_intervals_are_quantiles_of_the_beta_law():
@@ -140,6 +142,21 @@ def test_grades_count_every_row_once(law, full):
     grade, count = grades(np.array([0.3, 0.1, 0.3, 0.2]))
     assert grade.tolist() == [2, 0, 2, 1]
     assert count == 3
+
+
+def test_rows_of_weight_zero_are_absent():
+    X, y, _, p = _law(600)
+    weight = np.where(np.arange(600) % 3 == 0, 0.0, 1.5)
+    held = weight > 0
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    some = summarize(y, p, frame, sample_weight=weight, segments={"g": X[:, 1] > 0.5}, time=np.arange(600) // 300)
+    few = summarize(y[held], p[held], frame[held].reset_index(drop=True), sample_weight=weight[held],
+                    segments={"g": X[held, 1] > 0.5}, time=np.arange(600)[held] // 300)  # fmt: skip
+    assert some.models["model"].decompositions["log"].terms == few.models["model"].decompositions["log"].terms
+    assert [t.rows for s in some.sections[:-1] for t in s.tables] == [
+        t.rows for s in few.sections[:-1] for t in s.tables
+    ]
+    assert any("200 rows of weight 0 were left out" in text for text in _texts(some, "note"))
 
 
 def test_weights_that_count_rows_are_rows_that_are_repeated():
@@ -270,7 +287,7 @@ def test_double_use_hard_labels_and_few_rows_are_warned_of():
     X, y, _, p = _law(300)
     seen = summarize(y, KNeighborsClassifier(5).fit(X, y), X, sections=["verdict"])
     assert "it was judged on rows that it has seen before" in seen.headline
-    assert any("trained on these rows" in text for text in _texts(seen, "warning"))
+    assert any("Do not act" in text and "trained on these rows" in text for text in _texts(seen, "action"))
     hard = summarize(y, (p > 0.5).astype(float), loss="brier")
     assert any("are these predicted labels" in text for text in _texts(hard, "warning"))
     few = summarize(y[:60], p[:60], X[:60])
@@ -481,7 +498,6 @@ def test_calibrated_scores_are_accused_no_more_often_than_they_should():
         p = rng.beta(1, 3, 500)
         report = summarize(rng.random(500) < p, p, loss="log", sections=["verdict"], random_state=seed)
         accused += not report.headline.startswith("No part")
-    print(f"accused {accused} of 400")
     assert accused <= stats.binom(400, 0.1).ppf(0.99)
 
 

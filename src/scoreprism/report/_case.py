@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._progress import tracked
-from scoreprism._validation import parse_confidence, parse_groups, parse_labels, plain, refuse
+from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves import MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
@@ -24,6 +24,7 @@ from scoreprism.estimation._chain import Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
+from scoreprism.frames import take_rows
 from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
@@ -325,15 +326,33 @@ def parse_case(
     for name in maps:
         get_calibrator(name)
     n = parse_labels(y_true, "y_true").shape[0]
+    given = _models(y_proba)
+    rows = _weighted(options.get("sample_weight"), n)
+    if rows is not None:
+        notes = (*notes, f"{n - rows.size:,} rows of weight 0 were left out.")
+        y_true, X, time = (part if part is None else take_rows(part, rows) for part in (y_true, X, time))
+        given = {name: one if hasattr(one, "predict_proba") else take_rows(one, rows) for name, one in given.items()}
+        segments = {name: take_rows(labels, rows) for name, labels in _named(segments).items()}
+        by_row = {key: take_rows(options[key], rows) for key in _BY_ROW if options.get(key) is not None}
+        options, n = {**options, **by_row}, rows.size
     ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
     moments = None if time is None else _labels(time, n, "time", keep=True)
     models: dict[str, Model] = {}
-    given = _models(y_proba)
     for name, score in tracked(given.items(), len(given), "models"):
         request = Request(y_true, score, X, random_state=seed, **options)
         before = next((model.laws.problem for model in models.values()), None)
         models[name] = _fitted(name, request, losses, clip, confidence, seed, maps, before)
     return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
+
+
+#: Options that hold one entry per row.
+_BY_ROW = ("q", "latent", "sample_weight", "groups")
+
+
+def _weighted(weight: Any, n: int) -> IntArray | None:
+    """Rows that have weight, where some have none: the others would only blur folds and halves."""
+    parsed = None if weight is None else parse_weights(weight, n)
+    return None if parsed is None or (parsed > 0).all() else np.flatnonzero(parsed)
 
 
 def _models(y_proba: Any) -> dict[str, Any]:

@@ -90,7 +90,9 @@ def gains_table(case: Case) -> Table:
     for model in case.models.values():
         before = [model.decompositions[loss].risk for loss in case.losses]
         rows.append((model.name, "as it is", *(cell for risk in before for cell in (risk, None))))
-        tried = sorted({gain.name for gain in model.maps.gains}, key=lambda name: model.maps.of(name, case.loss).after)
+        tried = sorted(
+            dict.fromkeys(gain.name for gain in model.maps.gains), key=lambda name: model.maps.of(name, case.loss).after
+        )
         if len(case.models) > _FEW_MODELS:
             tried = [name for name in tried if name in (*tried[:_BEST], model.maps.honest)]
         for name in tried:

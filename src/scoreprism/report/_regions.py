@@ -16,8 +16,9 @@ from scoreprism.intervals import quantile
 from scoreprism.references._features import Categorical, parse_features
 from scoreprism.simplex import FloatArray
 
-#: Leaves of the tree, rows of a leaf at least, and rows in all below which there is no point.
-LEAVES, LEAST, FEW = 8, 25, 200
+#: Leaves of the tree, rows of a leaf at least, rows in all below which there is no point, and rows or clusters that can
+#: judge a region.
+LEAVES, LEAST, FEW, UNITS = 8, 25, 200, 8
 #: Categories named in a rule before it says "and n more".
 _NAMED = 4
 
@@ -103,9 +104,8 @@ def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
     judged = np.flatnonzero(~found & (weight > 0))
     leaf = tree.apply(table[judged])
     rules = rules_of(tree.tree_, conditions)
-    regions = [
-        _judge(model, judged[leaf == node], weight, words) for node, words in rules.items() if (leaf == node).sum() > 1
-    ]
+    inside = {words: judged[leaf == node] for node, words in rules.items()}
+    regions = [_judge(model, rows, weight, words) for words, rows in inside.items() if _units(model, rows) >= UNITS]
     adjusted = holm([region.pvalue for region in regions])
     settled = [replace(region, pvalue=p) for region, p in zip(regions, adjusted, strict=True)]
     return sorted(settled, key=lambda region: (region.pvalue, -abs(region.difference)))
@@ -121,15 +121,24 @@ def _half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
 
 def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
     """Observed against expected, with the larger of the error that C foresees and that of the residuals."""
+    from scipy.special import stdtr
+
     share = weight[rows] / weight[rows].sum()
     y, c = model.y[rows].astype(np.float64), model.calibrated[rows]
     difference = float(share @ (y - c))
     off = share * (y - c - difference)
     if model.sheet.groups is not None:
         off = np.bincount(np.unique(model.sheet.groups[rows], return_inverse=True)[1], off)
-    error = math.sqrt(max(float(share**2 @ (c * (1.0 - c))), float(off @ off)))
+    spread = float(off @ off) * off.size / max(off.size - 1, 1)
+    error = math.sqrt(max(float(share**2 @ (c * (1.0 - c))), spread))
     z = abs(difference) / error if error > 0 else 0.0
-    return Region(words, rows.size, float(share @ c), float(share @ y), error, math.erfc(z / math.sqrt(2.0)))
+    p = 2.0 * float(stdtr(max(off.size - 1, 1), -z))  # t: clusters may be few
+    return Region(words, rows.size, float(share @ c), float(share @ y), error, p)
+
+
+def _units(model: Any, rows: NDArray[Any]) -> int:
+    """Rows, or clusters of them."""
+    return int(rows.size if model.sheet.groups is None else np.unique(model.sheet.groups[rows]).size)
 
 
 def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:

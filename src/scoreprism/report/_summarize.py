@@ -183,7 +183,7 @@ def _result(case: Case, name: str, asked: Sequence[str]) -> ModelResult:
     """The results themselves, as far as they were asked for."""
     model = case.models[name]
     tests = {"calibration": model.calibration}
-    if "calibration" in asked and model.grouping is not None:
+    if model.grouping is not None:
         tests["grouping"] = model.grouping
     return ModelResult(
         model.decompositions,
