@@ -158,12 +158,15 @@ def _shown(
     if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
         return [data]
     word = "segments" if len(found) > 1 else "segment"
-    described = (
-        f"The terms of the {case.loss} loss in each of {len(found)} {word} of {column}, each by laws of its own."
-    )
+    described = f"The parts of the {case.loss} loss that can be reduced in each of {len(found)} {word} of {column}, each by laws of its own."
 
     def draw(ax: Any) -> None:
-        found.plot(ax, level=case.level)
+        found.plot(ax, level=case.level, terms=found.names[:-1])
 
     height = 1.4 + 0.34 * len(found)
-    return [data, figure(f"segments-figure-{number + 1}", f"Terms by {column}", described, draw, size=(4.7, height))]
+    return [
+        data,
+        figure(
+            f"segments-figure-{number + 1}", f"What could be removed, by {column}", described, draw, size=(4.7, height)
+        ),
+    ]
