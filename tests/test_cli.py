@@ -716,7 +716,9 @@ def commands_of(page):
                 yield shlex.split(command, comments=True)[1:], int(promise or 0), lines
 
 
-@pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=["cli.md", "README"])
+@pytest.mark.parametrize(
+    "page", [PAGE, pytest.param(ROOT / "README.md", marks=pytest.mark.slow)], ids=["cli.md", "README"]
+)
 def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = list(commands_of(page))

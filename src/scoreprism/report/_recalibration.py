@@ -57,12 +57,11 @@ def _meaning(case: Case) -> str:
     how = "choosing the map inside each fold" if maps.honest != best else f"by {best}"
     interval = f"{span(gain.gain, gain.gain, 4).split(' to ')[0]}, {span(gain.low, gain.high, 4)}"
     after = f"{gain.before:.4f} to {gain.after:.4f} out of sample, {how} (gain {interval})"
+    did = "" if maps.honest == best else f"; {best} did best"
     if gain.low > 0.0:
-        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}; {best} did best."
+        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}{did}."
     if gain.gain > 0.0:
-        return (
-            f"Recalibration takes the {case.loss} loss of {model.name} from {after}: no gain is shown; {best} did best."
-        )
+        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}: no gain is shown{did}."
     if model.miscalibrated:
         why = (
             "its miscalibration is shown, but too small for maps fitted on so few rows, or of a shape "
