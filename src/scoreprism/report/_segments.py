@@ -158,7 +158,10 @@ def _shown(
     if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
         return [data]
     word = "segments" if len(found) > 1 else "segment"
-    described = f"The parts of the {case.loss} loss that can be reduced in each of {len(found)} {word} of {column}, each by laws of its own."
+    described = (
+        f"The parts of the {case.loss} loss that can be reduced in each of {len(found)} {word} of "
+        f"{column}, each by laws of its own."
+    )
 
     def draw(ax: Any) -> None:
         found.plot(ax, level=case.level, terms=found.names[:-1])
