@@ -8,8 +8,9 @@ import numpy as np
 
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import amount
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of
+from scoreprism.report._fit import Model
 from scoreprism.report._pieces import enumerated, pvalue
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.

@@ -11,9 +11,10 @@ from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.curves._binomial import rate_interval
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
-from scoreprism.report._case import EDGE, FEWER, Case, Model
+from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, alpha_of
+from scoreprism.report._fit import EDGE, FEWER, Model
 from scoreprism.report._model import Block, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS

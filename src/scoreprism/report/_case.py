@@ -1,13 +1,10 @@
-"""The material of a report: everything the user passed, parsed once; laws fitted once per model, asked many things."""
+"""The material of a report: everything the user passed, parsed once."""
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,47 +12,17 @@ from numpy.typing import NDArray
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
-from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.curves import MurphyDecomposition
-from scoreprism.curves._murphy_decomposition import murphy_of
-from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import Plan, Sheet
-from scoreprism.estimation._chain import Problem
-from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
-from scoreprism.estimation._parse import Request, parse
-from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
+from scoreprism.calibrators import get_calibrator
+from scoreprism.estimation._decompose import parse_losses
+from scoreprism.estimation._parse import Request
 from scoreprism.frames import take_rows
-from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
-from scoreprism.metrics import MetricTable, evaluate
-from scoreprism.report._evidence import FULL as MANY
-from scoreprism.report._evidence import alpha_of, calibration_of, grouping_of
-from scoreprism.report._maps import MapTable, judge_maps
-from scoreprism.report._memory import lean, shared
+from scoreprism.report._fit import Model, fitted
 from scoreprism.report._periods import sortable
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+from scoreprism.simplex import ArrayLike, IntArray
 
-#: Summaries of calibration, for two classes and for more.
-BINARY_METRICS = (
-    "observed_expected_ratio",
-    "calibration_in_the_large",
-    "calibration_intercept",
-    "calibration_slope",
-    "ici",
-    "e50",
-    "e90",
-    "emax",
-    "ece",
-    "auc",
-)
-SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
-#: Resamples behind the intervals of metrics for so many rows. The standard error of a 2.5 % quantile of 400 normal
-#: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval.
-FEWER = 400
 #: A date, or a date and a time, without a zone.
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
-#: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
-EDGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,182 +92,6 @@ class Case:
         return f"{100 * self.level:g} %"
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """
-    One model: its laws, and what is asked of them.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    laws : Laws
-        What was fitted.
-    decompositions : dict of str to Decomposition
-        One per loss.
-    warnings : tuple of str
-        What was warned of on the way.
-    request : Request
-        As it came.
-    """
-
-    name: str
-    laws: Laws
-    decompositions: dict[str, Decomposition]
-    warnings: tuple[str, ...]
-    request: Request
-    level: float
-    seed: int
-    maps_asked: tuple[str, ...] = ()
-    losses: dict[str, ProperLoss] = field(default_factory=dict)
-
-    @cached_property
-    def chain(self) -> tuple[Sheet, Plan]:
-        """Laws with their fold models, and names."""
-        return self.laws.chain()
-
-    @property
-    def sheet(self) -> Sheet:
-        """Outcomes, laws and weights."""
-        return self.chain[0]
-
-    @property
-    def y(self) -> IntArray:
-        """Codes of the outcomes."""
-        return self.sheet.y
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-        return n_classes(self.sheet.laws[0])
-
-    @property
-    def law(self) -> FloatArray:
-        """The prediction S: one column for two classes."""
-        return self._law(0)
-
-    @property
-    def calibrated(self) -> FloatArray:
-        """The law C = P(Y | S), out of sample."""
-        return self._law(1)
-
-    def _law(self, level: int) -> FloatArray:
-        law = self.sheet.laws[level]
-        return as_vector(law) if self.k == 2 else law
-
-    @property
-    def weight(self) -> FloatArray | None:
-        """Weights."""
-        return self.sheet.weight
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Options of curves and metrics on codes."""
-        return {"sample_weight": self.weight} | ({"classes": list(range(self.k))} if self.k > 2 else {})
-
-    @property
-    def labels(self) -> list[str]:
-        """The classes, in words."""
-        names = self.sheet.classes
-        return [str(label) for label in (range(self.k) if names is None else names.tolist())]
-
-    @property
-    def clustered(self) -> bool:
-        """Whether rows come in clusters."""
-        return self.sheet.groups is not None
-
-    @property
-    def rows(self) -> int:
-        """Rows that have weight."""
-        return int(self.y.size if self.weight is None else (self.weight > 0).sum())
-
-    @property
-    def _main(self) -> Decomposition:
-        return next(iter(self.decompositions.values()))
-
-    @cached_property
-    def calibration(self) -> TestResult:
-        """Is it calibrated?"""
-        how = {"clustered": self.clustered, "seed": self.seed}
-        return calibration_of(self.y, self.law, self.given, self._main, **how)  # type: ignore[arg-type]
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the test of calibration rejects."""
-        return bool(self.calibration.pvalue <= alpha_of(self.level))
-
-    @cached_property
-    def miscalibrated(self) -> bool:
-        """Whether miscalibration is shown, by the test or by the bound of its term."""
-        doubted = any(level <= 1 for level, _ in self._main._doubts) or not np.isfinite(self._main.risk)
-        return self.refuted or (not doubted and self._main.lower_bound("reliability", self.level).value > 0.0)
-
-    @cached_property
-    def _grouping(self) -> tuple[TestResult | None, str]:
-        how = {"clustered": self.clustered, "seed": self.seed}
-        return grouping_of(self.y, self.law, self.request.X, self.given, self._main, **how)  # type: ignore[arg-type]
-
-    @property
-    def grouping(self) -> TestResult | None:
-        """Do the features know more than the score? None without features, or too few rows."""
-        return self._grouping[0]
-
-    @property
-    def untested(self) -> str:
-        """Why there is no test of grouping, where features were given."""
-        return self._grouping[1]
-
-    @property
-    def certain(self) -> int:
-        """Rows whose score is 0 or 1, which have no log-odds."""
-        return int(((self.law == 0.0) | (self.law == 1.0)).sum()) if self.k == 2 else 0
-
-    @cached_property
-    def metrics(self) -> MetricTable:
-        """Summaries of calibration and discrimination."""
-        names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
-        clip = {"clip": EDGE} if self.certain else {}
-        chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
-        return self._evaluated(chosen)
-
-    def _evaluated(self, chosen: dict[str, dict[str, float]]) -> MetricTable:
-        """As many metrics as these rows allow; of the others, why not."""
-
-        def asked(some: dict[str, dict[str, float]]) -> MetricTable:
-            count = FEWER if self.y.size > MANY else 1000
-            how: dict[str, Any] = {"level": self.level, "random_state": self.seed, "n_resamples": count}
-            return evaluate(self.y, self.law, metrics=some, **how, **self.given)
-
-        try:
-            return asked(chosen)
-        except ScoreprismError:
-            failed: dict[str, str] = {}
-        for name, options in chosen.items():
-            try:
-                asked({name: options})
-            except ScoreprismError as error:
-                failed[name] = f"{self.name}: {name} is not given. {str(error)[0].upper()}{str(error)[1:]}"
-        found = asked({name: options for name, options in chosen.items() if name not in failed})
-        return replace(found, notes=(*found.notes, *failed.values()))
-
-    @cached_property
-    def murphy(self) -> MurphyDecomposition:
-        """The terms as functions of the decision threshold."""
-        return murphy_of(*self.chain, None, "debiased", self.level, self.name)
-
-    @cached_property
-    def maps(self) -> MapTable:
-        """What recalibration by each map would do, out of sample."""
-        return judge_maps(self.laws.problem, self.losses, self.maps_asked, self.level)
-
-    @cached_property
-    def best_map(self) -> Calibrator:
-        """The best map, fitted on all rows; of two classes, 1 is the one that scores speak of."""
-        classes = self.sheet.classes
-        labels = self.y if classes is None or self.k == 2 else classes[self.y]
-        return get_calibrator(self.maps.best).fit(self.law, labels, sample_weight=self.weight)
-
-
 def parse_case(
     y_true: ArrayLike,
     y_proba: Any,
@@ -341,7 +132,7 @@ def parse_case(
     for name, score in tracked(given.items(), len(given), "models"):
         request = Request(y_true, score, X, random_state=seed, **options)
         before = next((model.laws.problem for model in models.values()), None)
-        models[name] = _fitted(name, request, losses, clip, confidence, seed, maps, before)
+        models[name] = fitted(name, request, losses, clip, confidence, seed, maps, before)
     return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
 
 
@@ -367,39 +158,6 @@ def _models(y_proba: Any) -> dict[str, Any]:
     if len(named) < len(y_proba):
         refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")
     return named
-
-
-def _fitted(
-    name: str,
-    request: Request,
-    losses: dict[str, ProperLoss],
-    clip: float | None,
-    level: float,
-    seed: int,
-    maps: tuple[str, ...],
-    before: Problem | None = None,
-) -> Model:
-    """Fit the laws of one model; what is warned of is kept for the reader of the report."""
-    with overheard() as said:
-        laws = fit_laws(shared(parse(request), before), losses, clip)
-        decompositions = laws.decomposed(losses, "debiased", clip)
-    if laws.problem.sheet.n > MANY:
-        laws, decompositions = lean(laws, decompositions)
-    return Model(name, laws, decompositions, tuple(said), request, level, seed, maps, losses)
-
-
-@contextmanager
-def overheard() -> Iterator[list[str]]:
-    """Our own warnings, each once, in a list that is full when the block ends; those of others go their way."""
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScoreprismWarning)
-        yield said
-    for warning in caught:
-        if not issubclass(warning.category, ScoreprismWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        elif str(warning.message) not in said:
-            said.append(str(warning.message))
 
 
 def _named(segments: Any) -> Mapping[Any, Any]:

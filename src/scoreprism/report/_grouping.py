@@ -19,9 +19,10 @@ from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.frames import columns_of, take_rows
 from scoreprism.references._features import Encoder, parse_features
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import alpha_of
+from scoreprism.report._fit import Model
 from scoreprism.report._model import Block, Notice, Section, Table
 from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._regions import Region, feature_names, find_regions

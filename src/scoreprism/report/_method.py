@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
+from scoreprism.report._fit import Model
 from scoreprism.report._model import Block, Notice, Origin, Section
 from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS

@@ -8,7 +8,8 @@ import numpy as np
 
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
+from scoreprism.report._fit import Model
 from scoreprism.report._maps import Gain
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table

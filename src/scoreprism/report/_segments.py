@@ -14,8 +14,9 @@ from scoreprism.estimation import SegmentDecompositions, decompose_by
 from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.frames import take_rows
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of
+from scoreprism.report._fit import Model
 from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
 from scoreprism.report._pieces import ends, enumerated, figure, table

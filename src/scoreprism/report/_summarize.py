@@ -15,8 +15,9 @@ from scoreprism._validation import parse_choice
 from scoreprism.losses import ProperLoss
 from scoreprism.report._advice import headline
 from scoreprism.report._calibration import calibration
-from scoreprism.report._case import Case, overheard, parse_case
+from scoreprism.report._case import Case, parse_case
 from scoreprism.report._decisions import decisions
+from scoreprism.report._fit import overheard
 from scoreprism.report._grouping import grouping
 from scoreprism.report._method import method
 from scoreprism.report._model import Origin, Section

@@ -9,7 +9,8 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._advice import advised, behind, next_step, warned
-from scoreprism.report._case import Case, Model
+from scoreprism.report._case import Case
+from scoreprism.report._fit import Model
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
