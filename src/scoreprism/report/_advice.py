@@ -22,21 +22,7 @@ _STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
 
 
 def shown_gains(case: Case, model: Model) -> dict[str, float]:
-    """
-    The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    dict of str to float
-        Term → bound.
-    """
+    """The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing."""
     result = model.decompositions[case.loss]
     doubted = {level for level, _ in result._doubts}
     if 0 in doubted or not math.isfinite(result.risk):
@@ -52,21 +38,7 @@ def shown_gains(case: Case, model: Model) -> dict[str, float]:
 
 
 def only_tested(case: Case, model: Model) -> bool:
-    """
-    Whether the test shows miscalibration whose size the decomposition leaves open.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    bool
-        False where the test sees nothing, or the bound something.
-    """
+    """Whether the test shows miscalibration whose size the decomposition leaves open."""
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
         return False
@@ -74,21 +46,7 @@ def only_tested(case: Case, model: Model) -> bool:
 
 
 def only_group_tested(case: Case, model: Model) -> bool:
-    """
-    Whether a test shows that features know more than the score, and the bound of the term leaves open how much.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    bool
-        False without features.
-    """
+    """Whether a test shows that features know more than the score, and the bound of the term leaves open how much."""
     result = model.decompositions[case.loss]
     if model.grouping is None or not math.isfinite(result.risk) or result._doubts:
         return False
@@ -98,21 +56,7 @@ def only_group_tested(case: Case, model: Model) -> bool:
 
 
 def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
-    """
-    What to do, and what is not known.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    tuple of two lists of str
-        Actions and notes.
-    """
+    """What to do, and what is not known."""
     result = model.decompositions[case.loss]
     lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
     gains = shown_gains(case, model)
@@ -147,21 +91,7 @@ _SILENT = ("Nothing can be concluded", "No miscalibration is shown")
 
 
 def next_step(case: Case, model: Model) -> str:
-    """
-    What to do next, in a few words.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    str
-        For example "recalibrate".
-    """
+    """What to do next, in a few words."""
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk):
         return "keep scores off 0 and 1"
@@ -176,19 +106,7 @@ def next_step(case: Case, model: Model) -> str:
 
 
 def headline(case: Case) -> str:
-    """
-    The verdict in a sentence or two, from bounds and tests alone.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    str
-        On the one model, or on which of several to use and which to recalibrate.
-    """
+    """The verdict in a sentence or two, from bounds and tests alone."""
     return _of_one(case, case.first) if len(case.models) == 1 else _of_several(case)
 
 
@@ -248,21 +166,7 @@ def _of_several(case: Case) -> str:
 
 
 def behind(case: Case, best: Model, other: Model) -> tuple[float, float]:
-    """
-    Interval of the difference of two losses, paired.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    best, other : Model
-        Two of its models.
-
-    Returns
-    -------
-    tuple of float
-        Of the loss of the other minus that of the best.
-    """
+    """Interval of the difference of two losses, paired."""
     from scoreprism.intervals import quantile
 
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
@@ -271,19 +175,7 @@ def behind(case: Case, best: Model, other: Model) -> tuple[float, float]:
 
 
 def warned(case: Case) -> list[str]:
-    """
-    Everything a reader must beware of.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    list of str
-        Each once.
-    """
+    """Everything a reader must beware of."""
     said = [_small(case.first), _CLUSTERS if case.first.clustered else "", *case.warnings]
     for one in case.models.values():
         prefix = f"{one.name}: " if len(case.models) > 1 else ""

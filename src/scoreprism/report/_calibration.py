@@ -52,19 +52,7 @@ GRADES, _DECILES, _ROWS = 20, 10, 30
 
 
 def calibration(case: Case) -> Section:
-    """
-    The second section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section
-        Reliability diagram, summaries, tests, grades.
-    """
+    """The second section."""
     first, *others = enumerate(case.models.values(), start=1)
     picture = _diagram(case, first[1], 1) if case.binary else _classes(case)
     blocks: list[Block] = [picture, metrics_table(case), tests_table(case), grade_table(first[1], 1, case.level)]
@@ -199,19 +187,7 @@ def _classes(case: Case) -> Block:
 
 
 def metrics_table(case: Case) -> Table:
-    """
-    Summaries of calibration, one row per metric, one pair of columns per model.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Table
-        Estimates and intervals.
-    """
+    """Summaries of calibration, one row per metric, one pair of columns per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
     for name in present:
@@ -236,19 +212,7 @@ def _measured(model: Model, name: str) -> Any:
 
 
 def tests_table(case: Case) -> Table:
-    """
-    Tests of calibration, and of what features add.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Table
-        One row per model and test.
-    """
+    """Tests of calibration, and of what features add."""
     rows = []
     for model in case.models.values():
         found = [model.calibration]

@@ -18,19 +18,7 @@ _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def decisions(case: Case) -> Section | None:
-    """
-    The fifth section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section or None
-        Murphy decomposition, net benefit, ROC curve, triptych; None for more than two classes.
-    """
+    """The fifth section."""
     if not case.binary:
         return None
     benefits = [net_benefit(m.y, m.law, level=case.level, name=m.name, **m.given) for m in case.models.values()]

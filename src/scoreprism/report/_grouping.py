@@ -37,19 +37,7 @@ _SAMPLE = 20_000
 
 
 def grouping(case: Case) -> Section | None:
-    """
-    The fourth section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section or None
-        None where there is neither a feature nor a reference law.
-    """
+    """The fourth section."""
     model = case.first
     result = model.decompositions[case.loss]
     if len(model.sheet.laws) < 3:
@@ -97,22 +85,7 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
 
 
 def feature_gains(case: Case, model: Model) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
-    """
-    What each feature alone adds to the score.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    model : Model
-        The model.
-
-    Returns
-    -------
-    tuple of list and dict
-        Name, gain, lower bound and Holm's p-value of each feature, what is shown best first; and features that could
-        not be weighed, with the reason.
-    """
+    """What each feature alone adds to the score."""
     names = feature_names(case.X)
     chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
     rows = _sampled(model, case.seed)

@@ -46,23 +46,7 @@ def _rows(model: Model) -> str:
 
 
 def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
-    """
-    The last section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-    origin : Origin
-        Where the data came from.
-    settings : mapping
-        Choices that were made.
-
-    Returns
-    -------
-    Section
-        Data, formulas, laws, versions, references.
-    """
+    """The last section."""
     model = case.first
     counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
     shares = ", ".join(f"{label}: {count:,}" for label, count in zip(model.labels[:12], counts, strict=False))

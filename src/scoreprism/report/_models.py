@@ -20,19 +20,7 @@ _ALL_PAIRS = 3
 
 
 def models(case: Case) -> Section | None:
-    """
-    The seventh section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section or None
-        None for one model.
-    """
+    """The seventh section."""
     if len(case.models) < 2:
         return None
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}

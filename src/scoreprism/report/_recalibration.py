@@ -22,19 +22,7 @@ _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
 
 def recalibration(case: Case) -> Section:
-    """
-    The third section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section
-        Losses before and after, and the best map.
-    """
+    """The third section."""
     blocks: list[Block] = [gains_table(case)]
     if case.binary:
         blocks.append(_picture(case))
@@ -73,19 +61,7 @@ def _meaning(case: Case) -> str:
 
 
 def gains_table(case: Case) -> Table:
-    """
-    Losses before and after recalibration.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Table
-        One row per model and map.
-    """
+    """Losses before and after recalibration."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         before = [model.decompositions[loss].risk for loss in case.losses]

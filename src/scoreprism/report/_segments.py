@@ -27,19 +27,7 @@ LEAST, RAREST, MOST = 100, 10, 24
 
 
 def segments(case: Case) -> Section | None:
-    """
-    The sixth section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section or None
-        None where there are neither groups nor times.
-    """
+    """The sixth section."""
     by = dict(case.segments)
     if case.time is not None:
         what, labels = periods(case.time)

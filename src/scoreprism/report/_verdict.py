@@ -27,19 +27,7 @@ DEFINITIONS = {
 
 
 def verdict(case: Case) -> Section:
-    """
-    The first section.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Section
-        What the loss is made of, and what to do.
-    """
+    """The first section."""
     several = len(case.models) > 1
     blocks: list[Block] = _several_advised(case) if several else _advised(case, case.first)
     blocks += [Notice("warning", text) for text in warned(case) if not _said(text, blocks)]
@@ -92,19 +80,7 @@ def _compared(case: Case) -> str:
 
 
 def glance_table(case: Case) -> Table:
-    """
-    All models in one line each, smallest loss first.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Table
-        Loss, how far behind the best, test of calibration, next step.
-    """
+    """All models in one line each, smallest loss first."""
     order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
     rows: list[tuple[Any, ...]] = []
     for model in order:
@@ -120,19 +96,7 @@ def glance_table(case: Case) -> Table:
 
 
 def terms_table(case: Case) -> Table:
-    """
-    The terms of all models and losses.
-
-    Parameters
-    ----------
-    case : Case
-        The material.
-
-    Returns
-    -------
-    Table
-        One row per model and loss.
-    """
+    """The terms of all models and losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         for name, result in model.decompositions.items():
