@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
@@ -162,11 +163,40 @@ def _in_our_words(given: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _refuse("an output file must be writable", f"{error.strerror or error} for {given}", _remedy(error))
+        known = system_error(error) or error
+        _refuse("an output file must be writable", f"{known.strerror or known} for {given}", _remedy(known))
     except ValueError as error:
         if isinstance(error, InputError) or "null" not in str(error):
             raise
         _refuse("the path of an output file must not hold a NUL character", given, "Use another path.")
+
+
+def system_error(error: BaseException) -> OSError | None:
+    """
+    What the system said to a library in Rust, which keeps the number of the error only in its words.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the library raised.
+
+    Returns
+    -------
+    OSError or None
+        With its number; None where there is none.
+
+    Examples
+    --------
+    >>> system_error(ValueError("no")) is None
+    True
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    if found is None:
+        return None
+    code = int(found[1])
+    return OSError(0, str(error), None, code) if os.name == "nt" else OSError(code, os.strerror(code))
 
 
 def _remedy(error: OSError) -> str:

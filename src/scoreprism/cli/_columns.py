@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from scoreprism._files import write_with
+from scoreprism._files import system_error, write_with
 from scoreprism._validation import listed, refuse
 from scoreprism.cli._output import Voice, emit_bytes
 
@@ -16,9 +16,56 @@ if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._predictions import Predictions
 
-#: Cells that a spreadsheet takes for a formula, as in `scoreprism.report._tables`, unless they are numbers.
-_RUN, _NUMBER = r"^[=+\-@\t\r\n＝＋－＠]", r"^[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?$|^[+-]?[.,][0-9]+([eE][+-]?[0-9]+)?$"
+#: Cells that a spreadsheet takes for a formula, as in `scoreprism.report._tables`,
+_RUN = r"^[=+\-@\t\r\n＝＋－＠]"
+#: unless they are a sign alone, or a number as people write them: "-inf", "-5 %", "+1 234,5", "-1'000".
+_NUMBER = (
+    r"^[+-]$|^[+-]?(?i:inf|infinity|nan)$"
+    r"|^[+-]?[.,]?[0-9][0-9.,'_ \u00a0\u202f]*([eE][+-]?[0-9]+)?[ \u00a0\u202f]?%?$"
+)
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def require_table(target: Path | None) -> str:
+    """
+    The ending of a table's name, seen before any work is done.
+
+    Parameters
+    ----------
+    target : Path or None
+        Where it goes; None is stdout.
+
+    Returns
+    -------
+    str
+        One that can be written.
+
+    Examples
+    --------
+    >>> require_table(Path("out.tsv"))
+    '.tsv'
+    """
+    ending = ".csv" if target is None else target.suffix.lower()
+    if ending not in (*_SEPARATORS, ".parquet"):
+        refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
+    return ending
+
+
+def written_as_text(data: Predictions) -> bool:
+    """
+    Whether the file held its numbers as text, so that what is added may be text too.
+
+    Parameters
+    ----------
+    data : Predictions
+        With all columns in ``table``.
+
+    Returns
+    -------
+    bool
+        False for Parquet and Arrow with numbers.
+    """
+    return all(dtype == pl.String for dtype in data.table.dtypes)
 
 
 def recalibrated(
@@ -90,26 +137,27 @@ def write_frame(
     target : Path or None
         Ends in .csv, .tsv, .txt or .parquet; None is CSV on stdout.
     separator : str or None
-        What separates columns of text; by the ending of the name by default.
+        What separates columns of text; by the ending of the name by default, and always in .tsv.
     voice : Voice
         Says what was done.
     overwrite : bool
         Whether an existing file may be replaced.
     """
-    ending = ".csv" if target is None else target.suffix.lower()
-    if ending not in (*_SEPARATORS, ".parquet"):
-        refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
+    ending = require_table(target)
     safe, count = (frame, 0) if ending == ".parquet" else neutralised(frame)
     if count:
         cells = "1 cell has" if count == 1 else f"{count} cells have"
         voice.say(f"note: {cells} an apostrophe in front: a spreadsheet would run what stands there")
-    sign = "\t" if separator in ("\\t", "tab") else separator or _SEPARATORS.get(ending, ",")
+    sign = "\t" if ending == ".tsv" or separator in ("\\t", "tab") else separator or _SEPARATORS.get(ending, ",")
 
     def write(where: Path) -> None:
-        if ending == ".parquet":
-            safe.write_parquet(where)
-        else:
+        if ending != ".parquet":
             safe.write_csv(where, separator=sign)
+            return
+        try:
+            safe.write_parquet(where)
+        except pl.exceptions.PolarsError as error:  # a full disk too
+            raise system_error(error) or error from None
 
     try:
         if target is None:
@@ -152,4 +200,4 @@ def neutralised(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def _safe(name: str) -> str:
-    return f"'{name}" if re.match(_RUN, name) else name
+    return f"'{name}" if re.match(_RUN, name) and not re.match(_NUMBER, name) else name

@@ -8,14 +8,19 @@ import click
 
 from scoreprism.cli._options import FORCE, RANDOM, SHOWN, Command, options
 from scoreprism.cli._output import Voice, emit, outputs
+from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
     from scoreprism.report import Report, Section
 
 
 @click.command(cls=Command, example="scoreprism demo")
-@click.option("--output", "-o", metavar="FILE", default="scoreprism-demo.html", show_default=True, help="The report.")
-@click.option("--save-data", metavar="FILE", help="Only write the predictions it is about, to try commands on.")
+@options(
+    click.option("--output", "-o", type=FILE, metavar="FILE", default="scoreprism-demo.html", show_default=True,
+                 help="The report."),
+    click.option("--save-data", type=FILE, metavar="FILE",
+                 help="Only write the predictions it is about, to try commands on."),
+)  # fmt: skip
 @options(RANDOM, FORCE, SHOWN)
 def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force: bool, form: str, quiet: bool) -> None:
     """
@@ -25,10 +30,13 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
     """
     from dataclasses import replace
 
+    from scoreprism.report._report import require_ending
+
     voice = Voice(quiet)
     if save_data:
         _write_example(save_data, voice, force=force)
         return
+    require_ending(output)
     (target,) = outputs((output,), force=force)
     with voice.listening():
         found = _reported(voice, seed, jobs)
@@ -65,8 +73,9 @@ def _reported(voice: Voice, seed: int, jobs: int | None) -> Report:
 
 def _write_example(path: str, voice: Voice, *, force: bool) -> None:
     """Write the predictions that the demonstration and the documentation are about."""
-    from scoreprism.cli._columns import write_frame
+    from scoreprism.cli._columns import require_table, write_frame
     from scoreprism.cli._example import example_predictions
 
     targets = outputs((path,), force=force)
+    require_table(targets[0])
     write_frame(example_predictions(), targets[0], None, voice, overwrite=force)

@@ -67,21 +67,24 @@ def too_unreliable(model: str, found: Decomposition, limit: float, on: str, leve
     what, value = _judged(found, on, level)
     if value <= limit:
         return None
-    loss = f"{found.loss!s} loss"
+    said = f"{what} of the reliability of {model} ({found.loss!s} loss) is"
     if math.isnan(value):
-        return f"{what} of the reliability of {model} ({loss}) is not known"
-    return (
-        f"{what} of the reliability of {model} ({loss}) is {value:.5g}, above --max-reliability {limit:g} "
-        f"by {value - limit:.5g}"
-    )
+        return f"{said} not known"
+    if math.isinf(value):
+        return f"{said} infinite, above --max-reliability {limit:g}"
+    return f"{said} {value:.5g}, above --max-reliability {limit:g} by {value - limit:.5g}"
 
 
 def _judged(found: Decomposition, on: str, level: float) -> tuple[str, float]:
-    """What a limit is compared with; an upper bound that cannot exist is infinite: it rules nothing out."""
+    """
+    What a limit is compared with; an upper bound that cannot exist is infinite: it rules nothing out.
+
+    An infinite estimate is no matter of chance, an outcome came true that had probability 0: every bound is infinite.
+    """
     from scoreprism.exceptions import UnavailableError
 
     name = found.names[0]
-    if on == "estimate":
+    if on == "estimate" or found.terms[name] == math.inf:
         return "the estimate", found.terms[name]
     percent = f"{100 * level:g} %"
     try:
@@ -116,9 +119,12 @@ def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:
     from scoreprism.estimation._segments import holm
 
     over = f" (Holm over {len(pvalues)} models)" if len(pvalues) > 1 else ""
-    adjusted = zip(pvalues, holm(list(pvalues.values())), strict=True)
-    return [
+    unknown = [name for name, p in pvalues.items() if math.isnan(p)]
+    # a test without a result counts as one, and refutes nothing; but it does not pass either
+    adjusted = zip(pvalues, holm([1.0 if math.isnan(p) else p for p in pvalues.values()]), strict=True)
+    found = [
         f"the calibration of {name} is refuted: p = {p:.4g}{over}, at or below --alpha {alpha:g}"
         for name, p in adjusted
         if p <= alpha
     ]
+    return found + [f"the calibration of {name} could not be tested: its p-value is not known" for name in unknown]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,15 +28,16 @@ _LONGEST = 64
 _USUAL = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 
 
-def clean_text(series: pl.Series, role: str) -> pl.Series:
-    """Text without blanks around it; null where it is missing."""
+def clean_text(series: pl.Series, role: str, known: Collection[str] = ()) -> pl.Series:
+    """Text without blanks around it; null where it is missing, which `known` words are not."""
     import polars as pl
 
     strings = as_strings(series, role).str.strip_chars()
     distinct = strings.unique()
-    if not is_missing(distinct).any():  # a look at the distinct values spares one at every row
+    absent = distinct.filter(is_missing(distinct) & ~distinct.is_in(list(known)).fill_null(value=False))
+    if not absent.drop_nulls().len():  # a look at the distinct values spares one at every row
         return strings
-    return pl.select(pl.when(is_missing(strings)).then(None).otherwise(strings)).to_series()
+    return pl.select(pl.when(strings.is_in(absent.drop_nulls().to_list())).then(None).otherwise(strings)).to_series()
 
 
 def to_array(strings: pl.Series) -> NDArray[Any]:
@@ -51,7 +52,7 @@ def to_array(strings: pl.Series) -> NDArray[Any]:
     return np.asarray(table[codes.to_numpy()])
 
 
-def to_outcomes(series: pl.Series, role: str) -> tuple[pl.Series, list[Any]]:
+def to_outcomes(series: pl.Series, role: str, known: Collection[str] = ()) -> tuple[pl.Series, list[Any]]:
     """
     Outcomes and their labels: integers, booleans or strings.
 
@@ -61,6 +62,8 @@ def to_outcomes(series: pl.Series, role: str) -> tuple[pl.Series, list[Any]]:
         The column.
     role : str
         What it is, for messages.
+    known : collection of str
+        Labels, whatever else they may mean: "none" is one of three classes where another column is called so.
 
     Returns
     -------
@@ -80,8 +83,10 @@ def to_outcomes(series: pl.Series, role: str) -> tuple[pl.Series, list[Any]]:
         series = series.set(series.is_nan().fill_null(value=False), None)
     elif series.dtype.is_temporal():
         refuse(f"{role} must hold labels", f"values of type {series.dtype}", "Name the column of the outcomes.")
-    strings = clean_text(series, role)
+    strings = clean_text(series, role, known if series.dtype == pl.String else ())
     distinct = strings.drop_nulls().unique().sort().to_list()
+    if not distinct:
+        _refuse_empty(as_strings(series, role), role)
     labels = _labels(distinct, role)
     _require_few(labels, role)
     meaning = dict(zip(distinct, labels, strict=True))
@@ -91,10 +96,15 @@ def to_outcomes(series: pl.Series, role: str) -> tuple[pl.Series, list[Any]]:
     return strings.replace_strict(meaning, default=None, return_dtype=kind), sorted(set(labels))
 
 
+def _refuse_empty(strings: pl.Series, role: str) -> NoReturn:
+    words = [text for text in strings.drop_nulls().unique().sort().to_list() if text.strip()]
+    written = f", written {several(words, 5)}" if words else ""
+    remedy = "Name the column of the outcomes." + (" If these are labels, rename them." if words else "")
+    refuse(f"{role} must hold labels", f"only missing values{written}", remedy)
+
+
 def _labels(distinct: Sequence[str], role: str) -> list[Any]:
     """What each distinct text says."""
-    if not distinct:
-        refuse(f"{role} must hold labels", "only missing values", "Name the column of the outcomes.")
     folded = [text.casefold() for text in distinct]
     if all(text in {"true", "false"} for text in folded):
         return [text == "true" for text in folded]

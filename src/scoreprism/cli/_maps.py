@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._options import FORCE, NUMBERS, QUIET, RANDOM, READING, SHOWN, TEXT, Asked, Command, Option, options
-from scoreprism.cli._options import ROLES as _ROLES
+from scoreprism.cli._options import (
+    FORCE,
+    JUDGED,
+    NUMBERS,
+    QUIET,
+    RANDOM,
+    READING,
+    SHOWN,
+    TEXT,
+    Asked,
+    Command,
+    Option,
+    options,
+)
 from scoreprism.cli._output import Voice, emit, emit_bytes, outputs
 from scoreprism.cli._summaries import summarized, told
+from scoreprism.cli._types import FILE, Named
 
 if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
@@ -31,13 +44,14 @@ _DIALECTS = {
     cls=Command,
     example="scoreprism recalibrate credit.csv --target default --score model --save map.json",
 )
-@click.argument("file")
+@click.argument("file", type=FILE)
 @options(
-    _ROLES, READING,
+    JUDGED, READING,
     click.option("--method", cls=Option, section="Numbers", default="selected", show_default=True, metavar="NAME",
                  help="The map; see `scoreprism calibrators`. The default chooses one by cross-validation."),
     NUMBERS, RANDOM,
-    click.option("--save", cls=Option, section="Output", metavar="FILE", help="Where the map goes, as JSON."),
+    click.option("--save", type=FILE, cls=Option, section="Output", metavar="FILE",
+                 help="Where the map goes, as JSON."),
     FORCE, SHOWN,
 )  # fmt: skip
 def recalibrate(file: str, method: str, save: str | None, force: bool, **given: Any) -> None:
@@ -51,7 +65,7 @@ def recalibrate(file: str, method: str, save: str | None, force: bool, **given: 
     from scoreprism.calibrators import get_calibrator
 
     chosen = get_calibrator(method).name
-    targets = outputs((save,) if save else (), force=force)
+    targets = outputs((save,) if save else (), force=force, inputs=(file,))
     voice = Voice(given["quiet"])
     found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(chosen,))
     map_ = next(iter(found.models.values())).map
@@ -71,16 +85,16 @@ def _one_score(data: Predictions) -> list[str]:
 
 
 @click.command(cls=Command, example="scoreprism apply map.json new.csv --score model -o recalibrated.csv")
-@click.argument("calibrator")
-@click.argument("file")
+@click.argument("calibrator", type=FILE)
+@click.argument("file", type=FILE)
 @options(
     click.option("--score", "scores", cls=Option, section="Columns", multiple=True, required=True, metavar="COLUMN",
                  help="The score; 'p_*' or 'p_a,p_b,p_c' for several classes."),
-    click.option("--column", cls=Option, section="Columns", metavar="NAME",
+    click.option("--column", type=Named("column"), cls=Option, section="Columns", metavar="NAME",
                  help="Name of the new column; with several classes, what its columns start with. "
                  "The score's name and _recalibrated by default."),
     TEXT,
-    click.option("--output", "-o", cls=Option, section="Output", required=True, metavar="FILE",
+    click.option("--output", "-o", type=FILE, cls=Option, section="Output", required=True, metavar="FILE",
                  help="Where the rows go: .csv, .tsv, .parquet, or - for CSV on stdout."),
     FORCE, QUIET,
 )  # fmt: skip
@@ -88,51 +102,54 @@ def apply(calibrator: str, file: str, column: str | None, output: str, force: bo
     """
     Add recalibrated scores to the rows of FILE by the map in CALIBRATOR, which `scoreprism recalibrate` wrote.
 
-    Every other column is written back as it was read.
+    Every other column is written back as it was read; in CSV and TSV, text that a spreadsheet would run as a formula
+    gets an apostrophe in front.
     """
-    from scoreprism.cli._columns import recalibrated, write_frame
+    from scoreprism.cli._columns import recalibrated, require_table, write_frame, written_as_text
 
     map_, voice = _loaded(calibrator), Voice(given["quiet"])
     if len(given["scores"]) > 1:
         raise click.UsageError("apply takes one score. Call it once for each, or 'p_a,p_b' for several classes")
-    targets = outputs((output,) if output != "-" else (), force=force)
+    targets = outputs((output,) if output != "-" else (), force=force, inputs=(calibrator, file))
+    ending = require_table(targets[0] if targets else None)
     with voice.listening():
         data = Asked(file, given).read(whole=True)
         for note in data.notes:
             voice.say(f"note: {note}")
-        frame = recalibrated(map_, data, given["scores"][0], column, decimal_comma=given["decimal_comma"])
-        separator = given["delimiter"] or (";" if given["decimal_comma"] else None)
+        comma = given["decimal_comma"] and ending != ".parquet" and written_as_text(data)
+        frame = recalibrated(map_, data, given["scores"][0], column, decimal_comma=comma)
+        separator = given["delimiter"] or (";" if comma else None)
         write_frame(frame, targets[0] if targets else None, separator, voice, overwrite=force)
 
 
 @click.command(cls=Command, example="scoreprism export map.json --sql --score-column score")
-@click.argument("calibrator")
+@click.argument("calibrator", type=FILE)
 @options(
-    click.option("--sql", "way", flag_value="sql", cls=Option, section="What", help="An SQL expression."),
-    click.option("--csv", "way", flag_value="csv", cls=Option, section="What", help="A table of scores and values."),
-    click.option("--score-column", cls=Option, section="What", default="score", show_default=True, metavar="NAME",
+    click.option("--sql", is_flag=True, cls=Option, section="What", help="An SQL expression."),
+    click.option("--csv", "table", is_flag=True, cls=Option, section="What", help="A table of scores and values."),
+    click.option("--score-column", type=Named("column"), cls=Option, section="What", default="score",
+                 show_default=True, metavar="NAME",
                  help="Column of the score; a dot separates a table from its column."),
     click.option("--dialect", cls=Option, section="What", type=click.Choice(tuple(_DIALECTS)), default="duckdb",
                  show_default=True, help="Whose SQL: names are quoted and types are called as it does."),
-    click.option("--points", cls=Option, section="What", type=click.IntRange(min=2), default=1001, show_default=True,
-                 help="Rows of the table."),
-    click.option("--output", "-o", cls=Option, section="Output", metavar="FILE", help="Where it goes; stdout "
-                 "by default."),
+    click.option("--points", cls=Option, section="What", type=click.IntRange(2, 1_000_001), default=1001,
+                 show_default=True, help="Rows of the table."),
+    click.option("--output", "-o", type=FILE, cls=Option, section="Output", metavar="FILE",
+                 help="Where it goes; stdout by default."),
     FORCE, QUIET,
 )  # fmt: skip
 def export(
-    calibrator: str, way: str | None, score_column: str, dialect: str, points: int, output: str | None, force: bool,
-    quiet: bool,
+    calibrator: str, sql: bool, table: bool, score_column: str, dialect: str, points: int, output: str | None,
+    force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in."""
     from scoreprism._files import write_text
 
-    if way is None:
-        raise click.UsageError("say what to write: --sql or --csv")
+    if sql == table:
+        raise click.UsageError(f"say what to write: --sql or --csv, {'not both' if sql else 'one of them'}")
     map_ = _loaded(calibrator)
-    targets = outputs((output,) if output else (), force=force)
+    targets = outputs((output,) if output else (), force=force, inputs=(calibrator,))
     quote, number = _DIALECTS[dialect]
-    sql = way == "sql"
     text = map_.to_sql(score_column, quote=quote, number=number) if sql else _grid(map_, score_column, points)
     text = text if text.endswith("\n") else f"{text}\n"
     if targets:

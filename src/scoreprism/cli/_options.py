@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from scoreprism.cli._types import Finite, Jobs
+
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
     from scoreprism.losses import ProperLoss
@@ -80,21 +82,40 @@ def _several(section: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> 
     return tuple(_option(section, *names, **extra) for names, extra in options)
 
 
-#: Which columns mean what.
-ROLES = _several(
+#: Which columns mean what: of every command,
+JUDGED = _several(
     "Columns",
     (("--target",), {"metavar": "COLUMN", "help": "The outcomes."}),
     (("--score", "scores"), {"multiple": True, "metavar": "COLUMN", "help": "Probabilities of the event; give it once "
       "per model. Several classes are one model: 'p_*' or 'p_a,p_b,p_c'."}),
     (("--pos-label",), {"metavar": "LABEL", "help": "The outcome that scores speak of, unless outcomes are 0 and 1."}),
-    (("--features",), {"multiple": True, "metavar": "A,B,C", "help": "Features, for the grouping term."}),
-    (("--all-features",), {"is_flag": True, "help": "Every column without another role is a feature."}),
-    (("--reference",), {"metavar": "COLUMN", "help": "P(event | features), where it is known."}),
-    (("--latent",), {"metavar": "COLUMN", "help": "P(event | latent state), where it is known."}),
-    (("--group", "groups"), {"multiple": True, "metavar": "COLUMN", "help": "Segments to look at one by one."}),
-    (("--time",), {"metavar": "COLUMN", "help": "Dates or periods."}),
     (("--weight",), {"metavar": "COLUMN", "help": "Weights of rows."}),
 )  # fmt: skip
+#: of those that look for grouping,
+FEATURES = _several(
+    "Columns",
+    (("--features",), {"multiple": True, "metavar": "A,B,C", "help": "Features, for the grouping term."}),
+    (("--all-features",), {"is_flag": True, "help": "Every column without another role is a feature."}),
+)
+#: of those that split the loss into terms,
+KNOWN = _several(
+    "Columns",
+    (("--reference",), {"metavar": "COLUMN", "help": "P(event | features), where it is known."}),
+    (("--latent",), {"metavar": "COLUMN", "help": "P(event | latent state), where it is known."}),
+)
+CLUSTER = _option(
+    "Columns",
+    "--cluster",
+    metavar="COLUMN",
+    help="What rows have in common that are not independent: a patient, a customer, a household.",
+)
+#: and of those that look at parts of the rows.
+PARTS = _several(
+    "Columns",
+    (("--group", "groups"), {"multiple": True, "metavar": "COLUMN", "help": "Segments to look at one by one."}),
+    (("--time",), {"metavar": "COLUMN", "help": "Dates or periods."}),
+    (("--time-format",), {"metavar": "FORMAT", "help": "How times are written, for example %d.%m.%Y."}),
+)
 
 #: How the file is read.
 READING = _several(
@@ -104,8 +125,7 @@ READING = _several(
     (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
     (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
     (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
-    (("--time-format",), {"metavar": "FORMAT", "help": "How times are written, for example %d.%m.%Y."}),
-    (("--max-gigabytes",), {"type": click.FloatRange(min=0.0, min_open=True), "default": 8.0, "show_default": True,
+    (("--max-gigabytes",), {"type": Finite(min=0.0, min_open=True), "default": 8.0, "show_default": True,
       "metavar": "GB", "help": "Largest size of the data in memory."}),
 )  # fmt: skip
 
@@ -128,11 +148,12 @@ NUMBERS = (
     LOSS,
     *_several(
         "Numbers",
-        (("--clip",), {"type": float, "metavar": "DISTANCE", "help": "Keep scores this far from 0 and 1."}),
+        (("--clip",), {"type": Finite(0.0, 0.5, min_open=True, max_open=True), "metavar": "DISTANCE",
+          "help": "Keep scores this far from 0 and 1."}),
         (
             ("--level",),
-            {"type": float, "default": 0.95, "show_default": True, "metavar": "SHARE",
-          "help": "Confidence level."},
+            {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "default": 0.95, "show_default": True,
+             "metavar": "SHARE", "help": "Confidence level."},
         ),
     ),
 )  # fmt: skip
@@ -148,7 +169,7 @@ RANDOM = _several(
             "help": "Seed; said on stderr.",
         },
     ),
-    (("--jobs",), {"type": int, "metavar": "N", "help": "Processes; results do not depend on it."}),
+    (("--jobs",), {"type": Jobs(), "metavar": "N", "help": "Processes; results do not depend on it."}),
 )
 
 #: What is printed.
@@ -169,13 +190,13 @@ SHOWN = (FORMAT, QUIET)
 MISCALIBRATED = _several(
     "Gates",
     (("--fail-if-miscalibrated",), {"is_flag": True, "help": "Exit 1 if a test refutes calibration."}),
-    (("--alpha",), {"type": click.FloatRange(0.0, 1.0, min_open=True, max_open=True), "default": 0.05,
+    (("--alpha",), {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "default": 0.05,
       "metavar": "SHARE", "show_default": True, "help": "Its level, over all models together (Holm)."}),
 )  # fmt: skip
 GATES = (
     *_several(
         "Gates",
-        (("--max-reliability",), {"type": click.FloatRange(min=0.0), "metavar": "LOSS",
+        (("--max-reliability",), {"type": Finite(min=0.0), "metavar": "LOSS",
           "help": "Exit 1 if the reliability term of a model, by the first loss, is larger."}),
         (("--gate-on",), {"type": click.Choice(("estimate", "lower", "upper")), "default": "estimate",
           "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --level. "
@@ -257,6 +278,7 @@ class Asked:
             groups=tuple(given.get("groups", ())),
             time=given.get("time"),
             weight=given.get("weight"),
+            cluster=given.get("cluster"),
             pos_label=given.get("pos_label"),
         )
         asked = {name: given[name] for name in Reading.__dataclass_fields__ if given.get(name) is not None}

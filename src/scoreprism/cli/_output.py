@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -13,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._process import complain, debugging, legible, one_line
+from scoreprism.cli._process import complain, debugging, legible, one_line, to_stderr, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scoreprism.report import Report
 
-#: Columns of a table that goes to a file or a pipe.
-_WIDTH = 100
+#: Columns of a table that goes to a file or a pipe; and the fewest and the most that anybody gets.
+_WIDTH, _LEAST, _MOST = 100, 40, 200
 #: Warnings for those who write programs, not for those who read results.
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
 
@@ -53,7 +54,7 @@ class Voice:
             The line.
         """
         if not self.quiet:
-            click.echo(legible(one_line(text), sys.stderr), err=True)
+            to_stderr(one_line(text))
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -89,7 +90,7 @@ def emit(report: Report, form: str) -> None:
         from scoreprism.report._terminal import renderables
 
         console = _console()
-        show(renderables(report, max(console.width, 40)), console)
+        show(renderables(report, console.width), console)
         return
     makers: dict[str, Callable[[], str]] = {"json": report.to_json, "md": report.to_markdown}
     emit_bytes(csv_of(report) if form == "csv" else makers[form]())
@@ -102,8 +103,10 @@ def emit_bytes(text: str) -> None:
     Parameters
     ----------
     text : str
-        Ends in a line end, or gets one.
+        Ends in a line end, or gets one. On a terminal, signs that would move its cursor are made visible.
     """
+    if sys.stdout.isatty():
+        text = "\n".join(visible(line) for line in text.replace("\r\n", "\n").split("\n"))
     sys.stdout.flush()
     sys.stdout.buffer.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
     sys.stdout.buffer.flush()
@@ -132,11 +135,14 @@ def csv_of(report: Report) -> str:
 
 
 def _console() -> Console:
-    """As wide as the terminal; a pipe or a file gets lines of one length, whoever calls."""
+    """As wide as the terminal or COLUMNS, within limits; a pipe or a file gets lines of one length, whoever calls."""
     from rich.console import Console
 
-    free = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Console(highlight=False, width=None if free else _WIDTH)
+    told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").strip("0")
+    width = shutil.get_terminal_size((_WIDTH, 24)).columns if told else _WIDTH
+    plain = bool(os.environ.get("NO_COLOR"))  # rich would keep bold and dim
+    colours: Any = None if plain else "auto"
+    return Console(highlight=False, width=min(max(width, _LEAST), _MOST), color_system=colours)
 
 
 def show(parts: Iterable[Any], console: Console | None = None) -> None:
@@ -158,7 +164,7 @@ def show(parts: Iterable[Any], console: Console | None = None) -> None:
     click.echo(legible("\n".join(lines), sys.stdout))
 
 
-def outputs(paths: tuple[str, ...], *, force: bool) -> list[Path]:
+def outputs(paths: tuple[str, ...], *, force: bool, inputs: tuple[str, ...] = ()) -> list[Path]:
     """
     Files to write, checked before any work is done.
 
@@ -168,6 +174,8 @@ def outputs(paths: tuple[str, ...], *, force: bool) -> list[Path]:
         Names.
     force : bool
         Whether existing files may be replaced.
+    inputs : tuple of str
+        Files that are read; these may not be replaced at all.
 
     Returns
     -------
@@ -177,11 +185,26 @@ def outputs(paths: tuple[str, ...], *, force: bool) -> list[Path]:
     from scoreprism._files import require_writable
 
     found = [Path(path) for path in paths]
-    if len({path.absolute() for path in found}) < len(found):
-        raise click.UsageError(f"files to write must have different names; got {', '.join(paths)}")
-    for path in found:
-        require_writable(path, overwrite=force)
+    for i, path in enumerate(paths):
+        for other in paths[:i]:
+            if _same(path, other):
+                raise click.UsageError(f"files to write must differ; got {other!r} and {path!r}, which are the same")
+        for other in inputs:
+            if _same(path, "/dev/stdin" if other == "-" else other):
+                raise click.UsageError(f"a file that is read must not be replaced; got {path!r}. Use another path")
+    for target in found:
+        require_writable(target, overwrite=force)
     return found
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file, through links of any kind, or would."""
+    try:
+        return Path(one).samefile(other)
+    except OSError:  # one of them is not there yet
+        return os.path.realpath(one) == os.path.realpath(other)
+    except ValueError:  # a NUL character, which is refused elsewhere
+        return False
 
 
 def gate_failed(lines: list[str]) -> None:

@@ -37,6 +37,8 @@ class Predictions:
         Grouping columns.
     time : array of shape (n,) or None
         datetime64, or labels of periods (integers or strings) that are in order.
+    cluster : array of str or None
+        What rows have in common that are not independent.
     pos_label : object
         The label that scores of one column speak of; None where the library knows (0/1, booleans).
     """
@@ -52,4 +54,5 @@ class Predictions:
     weight: NDArray[Any] | None = None
     segments: dict[str, NDArray[Any]] = field(default_factory=dict)
     time: NDArray[Any] | None = None
+    cluster: NDArray[Any] | None = None
     pos_label: object = None

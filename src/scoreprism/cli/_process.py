@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -29,9 +32,65 @@ def run(command: Callable[[], Any]) -> NoReturn:
     command : callable
         Returns None, or an exit code.
     """
+    _fill_gaps()
     with _terminable():
         code = _code(command)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _silence(stream)
     sys.exit(code)
+
+
+class _Closed(io.RawIOBase):
+    """A stdout that was closed before we came: the first to write to it learns so, not the interpreter at its end."""
+
+    told = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, block: Any) -> int:
+        if not self.told:
+            self.told = True
+            raise OSError(errno.EBADF, "stdout is closed")
+        return len(block)
+
+
+def _fill_gaps() -> None:
+    """Put something in the place of streams that are closed: else a file of ours would take their number."""
+    with contextlib.suppress(OSError):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass
+        os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()), encoding="utf-8")
+
+
+def _silence(stream: Any) -> None:
+    """Let a stream that cannot be written lead nowhere: the interpreter would try again on its way out."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+
+
+def to_stderr(text: str) -> None:
+    """
+    One line on stderr, if there is room: what cannot be said must not keep results from being printed.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    """
+    try:
+        click.echo(legible(text, sys.stderr), err=True)
+    except OSError:
+        _silence(sys.stderr)
 
 
 def _code(command: Callable[[], Any]) -> int:
@@ -110,8 +169,7 @@ def complain(text: str, kind: str = "error") -> None:
     kind : str, default="error"
         What stands before it.
     """
-    with contextlib.suppress(OSError):
-        click.echo(legible(f"{kind}: {one_line(text)}", sys.stderr), err=True)
+    to_stderr(f"{kind}: {one_line(text)}")
 
 
 def one_line(text: str) -> str:
@@ -133,8 +191,31 @@ def one_line(text: str) -> str:
     >>> one_line("a\n  b\x1b[31m")
     'a b\\x1b[31m'
     """
-    joined = " ".join(text.split())
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in joined)
+    return visible(" ".join(text.split()))
+
+
+def visible(text: str) -> str:
+    r"""
+    A text without signs that would move the cursor of a terminal: their codes instead.
+
+    Parameters
+    ----------
+    text : str
+        One line.
+
+    Returns
+    -------
+    str
+        The same, but for such signs; a tab stays.
+
+    Examples
+    --------
+    >>> visible("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return "".join(
+        sign if sign.isprintable() or sign == "\t" else sign.encode("unicode_escape").decode() for sign in text
+    )
 
 
 def legible(text: str, stream: Any) -> str:
@@ -170,8 +251,7 @@ def open_pipe() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         raise ClosedPipe from None
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from scoreprism._validation import refuse
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers
-from scoreprism.cli._labels import find_label, to_array, to_groups, to_outcomes, to_times
+from scoreprism.cli._labels import clean_text, find_label, to_array, to_groups, to_outcomes, to_times
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._predictions import Predictions
 from scoreprism.cli._roles import Found, Roles, find_roles
-from scoreprism.cli._scores import Score, match_classes, require_order, require_sums
+from scoreprism.cli._scores import Score, match_classes, possible_classes, require_order, require_sums
 from scoreprism.cli._sources import open_source
 from scoreprism.cli._text import Text, read_text
 from scoreprism.cli._words import at, count, several, shown
@@ -143,6 +143,7 @@ class _Work:
             weight=self._array(roles.weight),
             segments={name: to_groups(self._raw(name), f"group {shown(name)}") for name in roles.groups},
             time=self._array(roles.time),
+            cluster=self._array(roles.cluster),
             pos_label=pos_label,
         )
 
@@ -156,14 +157,27 @@ class _Work:
         """A column in its role; null where a value is missing. Rows in messages are those of the file."""
         series, what = self.frame.get_column(str(i)), f"{role} {shown(self.found.names.all[i])}"
         if role == "target":
-            outcomes, self.labels = to_outcomes(series, what)
+            outcomes, self.labels = to_outcomes(series, what, self._known_labels())
             return outcomes
+        if role == "cluster":
+            return clean_text(series, what)
         if role == "time":
             return to_times(series, what, self.reading.time_format)
         numbers = to_numbers(series, what, decimal_comma=self.reading.decimal_comma)
         check: Callable[[pl.Series, str], None] = require_nonnegative if role == "weight" else require_probabilities
         check(numbers, what)
         return numbers
+
+    def _known_labels(self) -> set[str]:
+        """What the user called a label; it is one, also if it reads like a missing value."""
+        found = self.found
+        named = {text for score in found.scores for text in possible_classes(score, found.names.all)}
+        return named | ({found.roles.pos_label} if found.roles.pos_label else set())
+
+    def _written(self, i: int, missing: NDArray[np.bool_]) -> str:
+        """How the first missing value is written, if it is written at all."""
+        text = self.frame.get_column(str(i))[int(np.argmax(missing))]
+        return "" if text is None or not str(text).strip() else f", written {shown(text)}"
 
     def _drop_missing(self) -> None:
         """Refuse or drop rows in which a value is missing."""
@@ -175,11 +189,12 @@ class _Work:
         required = self.found.required
         told = {i: f"{required[i]} {shown(self.found.names.all[i])}" for i in gaps}
         if not self.reading.drop_missing:
-            _refuse_missing(told[min(gaps)], gaps[min(gaps)])
+            first = min(gaps)
+            _refuse_missing(told[first], gaps[first], self._written(first, gaps[first]), required[first])
         keep = ~np.logical_or.reduce(list(gaps.values()))
         if not keep.any():
             refuse("some row must have no missing value", "a missing one in each", f"See {', '.join(told.values())}.")
-        places = "; ".join(f"{int(gaps[i].sum())} missing in {told[i]}" for i in gaps)
+        places = "; ".join(f"{int(gaps[i].sum())} missing in {told[i]}{self._written(i, gaps[i])}" for i in gaps)
         self.found.notes.append(f"{count(int((~keep).sum()), 'row')} of {keep.size} dropped: {places}.")
         mask = pl.Series(keep)
         self.rows, self.frame = np.flatnonzero(keep), self.frame.filter(mask)
@@ -201,6 +216,9 @@ class _Work:
         if alone and len(labels) > 2:
             rule = f"{what} must hold two labels for {alone[0]}, which is one column"
             refuse(rule, several(labels), "Name a column per class, for example --score 'p_*'.")
+        if roles.pos_label is not None and len(labels) > 2:
+            rule = "--pos-label must be left out where the target has more than two labels"
+            refuse(rule, several(labels), "The names of the score's columns say which class each speaks of.")
         if roles.pos_label is not None:
             return find_label(roles.pos_label, labels, "--pos-label")
         if alone and set(labels) not in ({0, 1}, {-1, 1}):
@@ -255,9 +273,10 @@ def _array(series: pl.Series | None) -> NDArray[Any] | None:
     return to_array(series) if series.dtype == pl.String else series.to_numpy()
 
 
-def _refuse_missing(what: str, missing: NDArray[np.bool_]) -> None:
+def _refuse_missing(what: str, missing: NDArray[np.bool_], written: str, role: str) -> None:
+    label = " If it is a label, rename it." if written and role in {"target", "cluster"} else ""
     refuse(
         f"{what} must have no missing values",
-        f"{int(missing.sum())} of {missing.size} missing, first in {at(np.argmax(missing))}",
-        "Fill them in, or pass --drop-missing to leave these rows out.",
+        f"{int(missing.sum())} of {missing.size} missing, first in {at(np.argmax(missing))}{written}",
+        f"Fill them in, or pass --drop-missing to leave these rows out.{label}",
     )

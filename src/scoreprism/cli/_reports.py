@@ -10,12 +10,16 @@ import click
 
 from scoreprism.cli._gates import failures
 from scoreprism.cli._options import (
+    CLUSTER,
+    FEATURES,
     FORCE,
     GATES,
+    JUDGED,
+    KNOWN,
     NUMBERS,
+    PARTS,
     RANDOM,
     READING,
-    ROLES,
     SHOWN,
     Asked,
     Command,
@@ -24,24 +28,26 @@ from scoreprism.cli._options import (
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
 from scoreprism.cli._summaries import summarized, told
+from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
     from scoreprism.report import Report
 
-_FILE = click.argument("file")
+_FILE = click.argument("file", type=FILE)
 _TITLE = click.option("--title", cls=Option, section="Output", help="What stands above it.")
-_ALL = (ROLES, READING, NUMBERS, RANDOM, GATES)
+_COLUMNS = (JUDGED, FEATURES, KNOWN, CLUSTER)
+_REST = (READING, NUMBERS, RANDOM, GATES)
 
 
 @click.command(cls=Command, example="scoreprism report credit.csv --target default --score model -o report.html")
 @_FILE
 @options(
-    *_ALL,
-    click.option("--output", "-o", "paths", cls=Option, section="Output", multiple=True, metavar="FILE", help="Where "
-                 "the report goes: .html, .json, .md, .csv or .txt; give it several times for several. "
+    *_COLUMNS, PARTS, *_REST,
+    click.option("--output", "-o", "paths", type=FILE, cls=Option, section="Output", multiple=True, metavar="FILE",
+                 help="Where the report goes: .html, .json, .md, .csv or .txt; give it several times for several. "
                  "FILE-report.html by default."),
-    click.option("--save-map", cls=Option, section="Output", metavar="FILE",
+    click.option("--save-map", type=FILE, cls=Option, section="Output", metavar="FILE",
                  help="Keep the best recalibration map as JSON, for `scoreprism apply`."),
     _TITLE, FORCE, SHOWN,
 )  # fmt: skip
@@ -56,7 +62,7 @@ def report(file: str, paths: tuple[str, ...], save_map: str | None, force: bool,
     voice, wanted = Voice(given["quiet"]), paths or (_beside(file),)
     for path in wanted:
         require_ending(path)
-    targets = outputs((*wanted, *((save_map,) if save_map else ())), force=force)
+    targets = outputs((*wanted, *((save_map,) if save_map else ())), force=force, inputs=(file,))
     asked = Asked(file, given)
     found = summarized(asked, voice, "report", lambda _: None)
     if save_map:
@@ -69,7 +75,7 @@ def report(file: str, paths: tuple[str, ...], save_map: str | None, force: bool,
 
 @click.command(cls=Command, example="scoreprism diagnose credit.csv --target default --score model")
 @_FILE
-@options(*_ALL, _TITLE, SHOWN)
+@options(*_COLUMNS, PARTS, *_REST, _TITLE, SHOWN)
 def diagnose(file: str, **given: Any) -> None:
     """
     Print what is wrong with the scores in FILE, and what to do about it.
@@ -84,7 +90,7 @@ def diagnose(file: str, **given: Any) -> None:
 
 @click.command(cls=Command, example="scoreprism compare credit.csv --target default --score old --score new")
 @_FILE
-@options(*_ALL, _TITLE, SHOWN)
+@options(*_COLUMNS, *_REST, _TITLE, SHOWN)
 def compare(file: str, **given: Any) -> None:
     """
     Compare several scores of the same rows, term by term.

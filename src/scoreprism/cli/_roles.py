@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from scoreprism._validation import refuse
 from scoreprism.cli._scores import Score, find_scores
@@ -35,6 +35,8 @@ class Roles:
         Times and weights.
     pos_label : str or None
         The label that scores of one column speak of.
+    cluster : str or None
+        What rows have in common that are not independent.
     """
 
     target: str | None = None
@@ -47,6 +49,11 @@ class Roles:
     time: str | None = None
     weight: str | None = None
     pos_label: str | None = None
+    cluster: str | None = None
+
+
+#: Roles of one column each, in which no value may be missing.
+_SINGLE = ("target", "reference", "latent", "time", "weight", "cluster")
 
 
 class Names:
@@ -118,7 +125,7 @@ class Found:
     def required(self) -> dict[int, str]:
         """Columns in which no value may be missing, and their roles."""
         found = {i: "score" for score in self.scores for i in score.columns}
-        for role in ("target", "reference", "latent", "weight", "time"):
+        for role in _SINGLE:
             name = getattr(self.roles, role)
             if name is not None:
                 found[self.names[name]] = role
@@ -133,11 +140,7 @@ class Found:
     def described(self) -> dict[str, Any]:
         """Names in their roles, as plain values."""
         roles = self.roles
-        told: dict[str, Any] = {
-            role: getattr(roles, role)
-            for role in ("target", "reference", "latent", "time", "weight")
-            if getattr(roles, role) is not None
-        }
+        told: dict[str, Any] = {role: getattr(roles, role) for role in _SINGLE if getattr(roles, role) is not None}
         told["scores"] = {score.name: self.names.of(score.columns) for score in self.scores}
         if self.features:
             told["features"] = self.names.of(self.features)
@@ -168,28 +171,52 @@ def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
     roles = _assumed(roles, columns, notes, whole)
     scores = find_scores(roles.scores, columns.all)
     taken = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
-    for role in ("target", "reference", "latent", "time", "weight"):
+    judged = set(taken)
+    for role in _SINGLE:
         name = getattr(roles, role)
         if name is not None:
             taken.append(columns.find(name, f"--{role}"))
+    alone = list(taken)  # clusters may also be looked at one by one
     taken += [columns.find(name, "--group") for name in roles.groups]
-    for role, name in (("target", roles.target), ("time", roles.time), ("weight", roles.weight)):
-        if name is not None and taken.count(columns[name]) > 1:
-            refuse(f"the {role} must have no other role", shown(name), "Name another column.")
+    _require_apart(roles, columns, judged, {"cluster": alone}, taken)
     return Found(roles, columns, scores, _features(roles, columns, set(taken), scores, notes), notes)
+
+
+def _require_apart(
+    roles: Roles, columns: Names, judged: set[int], limited: dict[str, list[int]], taken: list[int]
+) -> None:
+    """Refuse columns in two roles that cannot be one thing."""
+    for role in ("target", "time", "weight", "cluster"):
+        name = getattr(roles, role)
+        if name is not None and limited.get(role, taken).count(columns[name]) > 1:
+            refuse(f"the {role} must have no other role", shown(name), "Name another column.")
+    for role in ("reference", "latent"):
+        name = getattr(roles, role)
+        if name is not None and columns[name] in judged:
+            refuse(f"--{role} must not be a score that is judged by it", shown(name), "Name another column.")
 
 
 def _assumed(roles: Roles, columns: Names, notes: list[str], whole: bool) -> Roles:
     """What was named; where nothing was, the columns that language models are judged by."""
-    if whole or (roles.scores and roles.target is None):
+    if whole or (roles.scores and roles.target is not None):
         return roles
-    if roles.target is None and "confidence" in columns and "correct" in columns:
-        notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
-        return replace(roles, target="correct", scores=("confidence",))
-    if roles.target is None or not roles.scores:
-        missing = "no --target and no --score" if roles.target is None else "no --score"
-        refuse("a target and a score must be named", missing, f"The columns are {several(columns.all)}.")
-    return roles
+    # without a word, or with one of the two that everybody uses
+    judged = roles.scores in ((), ("confidence",)) and roles.target in (None, "correct")
+    if not (judged and "confidence" in columns and "correct" in columns):
+        _refuse_unnamed(roles, columns, judged)
+    notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
+    return replace(roles, target="correct", scores=("confidence",))
+
+
+def _refuse_unnamed(roles: Roles, columns: Names, judged: bool) -> NoReturn:
+    missing = " and ".join(
+        f"no {option}" for option, there in (("--target", roles.target), ("--score", roles.scores)) if not there
+    )
+    folded = {name.strip().casefold(): name for name in columns.all}
+    hint = ""
+    if judged and {"confidence", "correct"} <= folded.keys():
+        hint = f"Did you mean --target {shown(folded['correct'])} --score {shown(folded['confidence'])}? "
+    refuse("a target and a score must be named", missing, f"{hint}The columns are {several(columns.all)}.")
 
 
 def _features(roles: Roles, columns: Names, taken: set[int], scores: list[Score], notes: list[str]) -> list[int]:

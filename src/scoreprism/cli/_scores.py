@@ -166,6 +166,27 @@ def _whole(text: str) -> list[int]:
     return [int(text)] if text.isascii() and text.lstrip("+-").isdecimal() else []
 
 
+def possible_classes(score: Score, names: Sequence[str]) -> set[str]:
+    """
+    Every text that a column of a model may speak of.
+
+    Parameters
+    ----------
+    score : Score
+        A model.
+    names : sequence of str
+        Columns of the file.
+
+    Returns
+    -------
+    set of str
+        Empty for a model of one column.
+    """
+    if len(score.columns) == 1:
+        return set()
+    return {text for classes in _readings(score, names) for text in classes if text.strip()}
+
+
 def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None:
     """
     Refuse rows of probabilities that do not sum to one.

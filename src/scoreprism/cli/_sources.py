@@ -107,7 +107,8 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
     plain = encoding.lower().replace("_", "-") in {"utf-8", "utf8"}
     if given == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            refuse("'-' must be fed by a pipe or a file", "a terminal", "For example: scoreprism diagnose - < FILE.")
+            got = "a closed stdin" if sys.stdin is None else "a terminal"
+            refuse("'-' must be fed by a pipe or a file", got, "For example: scoreprism diagnose - < FILE.")
         return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)
     path = Path(given)
     with _in_our_words(given):

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from scoreprism.report import Report
 
 
+#: Parts that rows are split into, so that each is judged by a fit that has not seen it.
+_FOLDS = 5
+
+
 def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predictions], Any], **options: Any) -> Report:
     """
     The report on a file; everything but the result is said on stderr.
@@ -42,17 +46,34 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
     losses = asked.losses()
     with voice.listening():
         data = asked.read()
+        _require_enough(data)
         sections = choose(data)
         for note in data.notes:
             voice.say(f"note: {note}")
         voice.say(f"seed: {given['seed']}")
         found = summarize(
             data.y, data.scores, data.X, loss=losses, q=data.reference, latent=data.latent,
-            segments=data.segments or None, time=data.time, sample_weight=data.weight, pos_label=data.pos_label,
+            segments=data.segments or None, time=data.time, sample_weight=data.weight, groups=data.cluster,
+            pos_label=data.pos_label,
             clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
     return replace(found, kind=kind)
+
+
+def _require_enough(data: Predictions) -> None:
+    """As many rows as folds: the library's remedy, fewer folds, is none here."""
+    import numpy as np
+
+    from scoreprism._validation import refuse
+
+    rows = np.arange(len(data.y)) if data.weight is None else np.flatnonzero(data.weight > 0)  # type: ignore[arg-type]
+    n = len(rows) if data.cluster is None else len(np.unique(data.cluster[rows]))
+    if n < _FOLDS:
+        what, remedy = (
+            ("rows", "Use more rows.") if data.cluster is None else ("clusters", "Use rows of more clusters.")
+        )
+        refuse(f"FILE must have at least {_FOLDS} {what}", f"{n}", remedy)
 
 
 def told(report: Report, key: str, title: str) -> Report:

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scoreprism.cli._gates import refuted
-from scoreprism.cli._options import MISCALIBRATED, RANDOM, READING, ROLES, SHOWN, Asked, Command, Option, options
+from scoreprism.cli._options import (
+    FEATURES,
+    JUDGED,
+    MISCALIBRATED,
+    RANDOM,
+    READING,
+    SHOWN,
+    Asked,
+    Command,
+    Option,
+    options,
+)
 from scoreprism.cli._output import Voice, emit, gate_failed
+from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
@@ -16,9 +28,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, example="scoreprism test credit.csv --target default --score model --features age,amount")
-@click.argument("file")
+@click.argument("file", type=FILE)
 @options(
-    ROLES, READING,
+    JUDGED, FEATURES, READING,
     click.option("--method", cls=Option, section="Numbers", default="min-p", show_default=True, metavar="NAME",
                  help="The test of calibration: min-p, kuiper, bins, lr-platt, lr-spline, corp, spiegelhalter, "
                  "hosmer-lemeshow; for several classes also score-temperature, score-vector, score-polynomial, "
