@@ -88,7 +88,7 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
         What a legend says.
     """
     pairs = zip(names, curves, strict=True)
-    return [f"{shortened(name, 36)}, AUC {curve.auc:.3f}" for name, curve in pairs]
+    return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
 class NetBenefitDisplay(Display[NetBenefit]):
