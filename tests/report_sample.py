@@ -33,8 +33,10 @@ from scoreprism.report import (
     Report,
     Section,
     Table,
+    summarize,
 )
 from scoreprism.report._svg import blank
+from scoreprism.simplex import sigmoid
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 #: What a column, a label or a file may be called.
@@ -282,6 +284,18 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
     versions = {"scoreprism": "0.1.0", "numpy": "2.0.0"}
     named = {rename(name): model for name, model in models.items()}
     return Report(rename("Credit default, holdout 2024"), words(headline), sections, named, origin, settings, versions)
+
+
+def real_report():
+    """What `summarize` makes of four models: all sections, from few rows and one loss."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (rng.random(400) < sigmoid(X[:, 0] + X[:, 1])).astype(int)
+    names = ("logistic", "forest", "average of both", "gradient boosting with 500 trees of depth 4, version 2")
+    scores = {name: sigmoid((1 + 0.4 * i) * X[:, 0] + 0.2 * rng.normal(size=400)) for i, name in enumerate(names)}
+    days = np.datetime64("2024-01-01") + rng.integers(0, 360, 400).astype("timedelta64[D]")
+    segments = {"region": rng.choice(["north", "south"], 400)}
+    return summarize(y, scores, X, loss="log", segments=segments, time=days, random_state=0)
 
 
 def hostile_report():

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.report_sample import hostile_report, sample_report
+from tests.report_sample import hostile_report, real_report, sample_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -25,7 +25,7 @@ WIDTHS = (320, 390, 768, 1280)
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    for name, report in {"sample": sample_report(), "hostile": hostile_report()}.items():
+    for name, report in {"sample": sample_report(), "hostile": hostile_report(), "real": real_report()}.items():
         (folder / f"{name}.html").write_text(report.to_html(), encoding="utf-8")
     return folder
 
@@ -64,7 +64,7 @@ def opened(browser, pages):
         context.close()
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "real"])
 def test_the_page_asks_for_nothing_and_the_browser_says_nothing(opened, name):
     page = opened(name)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
@@ -74,7 +74,7 @@ def test_the_page_asks_for_nothing_and_the_browser_says_nothing(opened, name):
     assert page.title() == page.locator("h1").inner_text()
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "real"])
 def test_no_element_comes_from_a_name(opened, name):
     page = opened(name)
     assert page.locator("h1").count() == 1
@@ -86,7 +86,7 @@ def test_no_element_comes_from_a_name(opened, name):
     assert page.evaluate("document.styleSheets[0].cssRules.length > 50")  # the policy lets the style sheet in
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "real"])
 def test_the_page_never_scrolls_sideways(opened, name):
     page = opened(name)
     for width in WIDTHS:
@@ -100,15 +100,17 @@ def test_the_page_never_scrolls_sideways(opened, name):
     assert page.evaluate(outside) == []
 
 
-def test_what_can_be_scrolled_can_be_reached_by_keyboard(opened):
-    page = opened(width=390)
+@pytest.mark.parametrize("name", ["sample", "real"])
+def test_what_can_be_scrolled_can_be_reached_by_keyboard(opened, name):
+    page = opened(name, width=390)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     cut = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0)"
     assert page.evaluate(f"{cut}.map(e => e.textContent.slice(0, 60))") == []
 
 
-def test_letters_of_pictures_can_be_read_on_a_phone(opened):
-    page = opened(width=390)
+@pytest.mark.parametrize("name", ["sample", "real"])
+def test_letters_of_pictures_can_be_read_on_a_phone(opened, name):
+    page = opened(name, width=390)
     sizes = """[...document.querySelectorAll('svg.plot')].map(svg => {
         const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
         return scale * Math.min(...[...svg.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize)));
@@ -117,10 +119,11 @@ def test_letters_of_pictures_can_be_read_on_a_phone(opened):
     assert sorted(page.evaluate(sizes))[1] > 7.5
 
 
+@pytest.mark.parametrize("name", ["sample", "real"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_words_of_pictures_are_neither_cut_nor_on_each_other(opened, width):
+def test_words_of_pictures_are_neither_cut_nor_on_each_other(opened, name, width):
     """With the fonts of the browser, not those that matplotlib measured."""
-    page = opened(width=width)
+    page = opened(name, width=width)
     boxes = """[...document.querySelectorAll('svg.plot')].map(svg => {
         const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom] };
         return [box(svg), [...svg.querySelectorAll('text')].map(t => [t.textContent, ...box(t)])];
@@ -140,9 +143,9 @@ def test_words_of_pictures_are_neither_cut_nor_on_each_other(opened, width):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation(opened, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    for name, width in (("sample", 390), ("hostile", 1280)):
+    for name, width in (("sample", 390), ("hostile", 1280), ("real", 390)):
         page = opened(name, width, color_scheme=scheme)
-        if name == "sample":
+        if name != "hostile":
             page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
         found = axe.Axe().run(page).response
         problems = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found["violations"]]
@@ -160,6 +163,17 @@ def test_dark_is_dark_and_print_is_light(opened):
     assert min(page.evaluate(brightness)) == 255
     assert page.evaluate(line) != dark
     assert page.locator("nav").is_hidden()
+
+
+def test_the_contents_take_one_line_on_a_phone_and_a_column_on_a_desk(opened):
+    page = opened(width=390)
+    assert page.locator("nav").bounding_box()["height"] < 80
+    assert page.locator("nav a:visible").count() == 0
+    page.locator("nav summary").click()
+    assert page.locator("nav a:visible").count() == 8
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert page.locator("nav a:visible").count() == 8
+    assert page.locator("nav summary").is_hidden()
 
 
 def test_the_page_prints(opened):

@@ -383,6 +383,29 @@ def test_text_fits_the_terminal_and_breaks_no_number(report, width):
     assert "\n! 550 rows" in text
 
 
+@pytest.mark.parametrize("width", [40, 60, 70, 80, 100, 120])
+def test_no_word_of_a_table_is_cut(report, width):
+    """Rich, left to find the widths, cut "more" to "mor" at 80 columns and lost numbers at 60."""
+    columns = (
+        Column("model", "model"),
+        Column("loss", "log loss", "loss"),
+        Column("behind", "behind the best (95 %)", "signed"),
+        Column("p", "calibrated? p", "pvalue"),
+        Column("step", "next step"),
+    )
+    rows = (
+        ("stacking with a name", 0.5131, None, 0.457, "nothing is shown yet, collect more rows: 1.0 % of them"),
+        ("logistic", 0.5734, Range(0.0155, 0.1051), 0.001, "recalibrate"),
+    )
+    mine = Table("glance", "All models at a glance", columns, rows)
+    for one in (mine, *(block for section in report.sections for block in section.blocks if isinstance(block, Table))):
+        text = plain_text(tables(one, width), width)
+        assert max(map(len, text.splitlines())) <= width
+        words = [word for row in one.shown() for cell in row for word in cell.split()]
+        assert [word for word in words if word not in text and len(word) <= 12] == []
+    assert not re.search(r"^\s*%", small(mine).to_text(width=width), re.MULTILINE)
+
+
 def test_wide_tables_repeat_their_first_column(report):
     text = report.to_text(width=60)
     part = text[text.index("All models, log loss") : text.index("Differences are judged")]

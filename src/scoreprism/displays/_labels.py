@@ -15,6 +15,8 @@ from scoreprism.simplex import FloatArray
 _COLUMNS = 400
 #: Letters of a line in a legend.
 _LETTERS = 26
+#: Lines of a name.
+_MOST = 3
 
 
 def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -71,7 +73,38 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
     >>> wrapped("a gradient boosting classifier, calibrated").count(chr(10))
     1
     """
-    return "\n".join(textwrap.wrap(str(name), width, max_lines=3, placeholder=" …")) or str(name)
+    lines = textwrap.wrap(str(name), width)
+    if len(lines) > _MOST:
+        lines = textwrap.wrap(shortened(str(name), _MOST * width - width // 2), width)
+        lines = [*lines[: _MOST - 1], shortened(" ".join(lines[_MOST - 1 :]), width)]
+    return "\n".join(lines) or str(name)
+
+
+def shortened(name: str, most: int) -> str:
+    """
+    A name without its middle: names of a family often differ at the end.
+
+    Parameters
+    ----------
+    name : str
+        A name.
+    most : int
+        Letters that may stay.
+
+    Returns
+    -------
+    str
+        The name itself, or its beginning and its end.
+
+    Examples
+    --------
+    >>> shortened("gradient boosting with 500 trees, version 7", 24)
+    'gradient boo… version 7'
+    """
+    if len(name) <= most:
+        return name
+    end = (most - 1) * 2 // 5
+    return f"{name[: most - 1 - end].rstrip()}…{name[len(name) - end :].rstrip()}"
 
 
 def patch(colour: str) -> Any:
@@ -95,6 +128,10 @@ def patch(colour: str) -> Any:
 
 #: Points between the axes and a legend below them: ticks and a label stand there.
 _DROP = 36
+#: Inches of a line of a legend, and of a letter in it; letters that the swatch and the gap beside it take.
+_LINE, _LETTER, _SWATCH = 0.165, 1 / 15, 7
+#: Rows of a legend that always stands below; shares of width and height that a longer one must leave to the axes.
+_FEW, _WIDE, _LEAST = 3, 0.6, 0.4
 #: Mark of our legends, which a second display on the same axes goes on with.
 _LEGEND = "scoreprism legend"
 
@@ -139,7 +176,7 @@ def inches(ax: Canvas) -> tuple[float, float]:
 
 def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]) -> Any:
     """
-    A legend that leaves the curves alone: below the axes if it is short, beside them if it is long.
+    A legend that leaves the curves alone: below the axes, or beside them if it is long and they are wide.
 
     In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
 
@@ -159,35 +196,56 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
     Legend
         Part of the axes.
     """
-    handles, words = _continued(ax, handles, [wrapped(label, 34 if len(labels) <= 6 else 26) for label in labels])
-    widest = max(len(line) for word in words for line in word.split("\n")) + 7
-    columns = min(len(words), max(int(15 * inches(ax)[0] / widest), 1))  # fifteen letters of 8 points to an inch
-    rows = -(-len(words) // columns)
-    place: dict[str, Any] = {"labelcolor": inks.ink, "gid": _LEGEND}
+    handles, labels = _continued(ax, handles, labels)
+    place: dict[str, Any] = {"labelcolor": inks.ink}
+    words, columns = _arranged(ax, labels)
     if root_figure(ax).get_layout_engine() is None:
         place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
         place["fontsize"] = 7
-    elif rows > 3:
+    elif columns == 0:
         ax.set_box_aspect(None)  # the layout cannot hold both a square and what stands beside it
         place |= {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
     else:
-        place |= {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": _below(ax)}
-        place["ncols"] = -(-len(words) // rows)
-    gid = place.pop("gid")
+        place |= {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": _below(ax), "ncols": columns}
     drawn = ax.legend(handles, words, **place)
-    drawn.set_gid(gid)
+    drawn.set_gid(_LEGEND)
     return drawn
 
 
-def _continued(ax: Canvas, handles: Sequence[Any], words: Sequence[str]) -> tuple[list[Any], list[str]]:
-    """Handles and words of our legend on these axes, if there is one, and then new ones."""
+def _arranged(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
+    """What a legend says, and in how many columns below the axes; in none of them if it stands beside."""
+    (width, height), few = inches(ax), len(labels) <= _FEW
+    words = _phrased(ax, labels)
+    widest = _LETTER * (max(len(line) for word in words for line in word.split("\n")) + _SWATCH)
+    columns = min(len(words), max(int(width / widest), 1))
+    rows = -(-len(words) // columns)
+    narrow = [wrapped(label, 34 if len(labels) <= 6 else 26) for label in labels]
+    beside = _LETTER * (max(len(line) for word in narrow for line in word.split("\n")) + _SWATCH)
+    low = height - _LINE * rows < _LEAST * height
+    if not few and rows > _FEW and (low or width - beside >= _WIDE * width):
+        return narrow, 0
+    return words, -(-len(words) // rows)
+
+
+def _phrased(ax: Canvas, labels: Sequence[str]) -> list[str]:
+    """What a legend below axes says: a few names may take several lines, of many each takes one."""
+    if len(labels) <= _FEW:
+        return [wrapped(label, 34) for label in labels]
+    room = int(np.clip(inches(ax)[0] / _LETTER - _SWATCH, 20, 48))
+    return [shortened(label, room) for label in labels]
+
+
+def _continued(ax: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Handles and labels of our legend on these axes, if there is one, and then new ones."""
     old = ax.get_legend()
     if old is None or old.get_gid() != _LEGEND:
-        return list(handles), list(words)
-    known = [text.get_text() for text in old.get_texts()]
-    kept = [(handle, word) for handle, word in zip(old.legend_handles, known, strict=True)]
-    fresh = [(handle, word) for handle, word in zip(handles, words, strict=True) if word not in known]
-    return [handle for handle, _ in kept + fresh], [word for _, word in kept + fresh]
+        return list(handles), list(map(str, labels))
+    known = [text.get_text().replace("\n", " ") for text in old.get_texts()]
+    kept = list(zip(old.legend_handles, known, strict=True))
+    shown = [{label, *(word.replace("\n", " ") for word in _phrased(ax, [label]))} for label in map(str, labels)]
+    pairs = zip(handles, map(str, labels), shown, strict=True)
+    fresh = [(handle, label) for handle, label, looks in pairs if not looks & set(known)]
+    return [handle for handle, _ in kept + fresh], [label for _, label in kept + fresh]
 
 
 def _below(ax: Canvas) -> Any:

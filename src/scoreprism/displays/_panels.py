@@ -63,7 +63,7 @@ def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[
         grid = spec.subgridspec(1, count + 1, width_ratios=[(width - margin) / count] * count + [margin])
         place, line = figure.add_subplot(grid[0, count]), 0
     else:
-        foot = 0.04 + 0.155 * -(-len(names) // _columns(names, width))
+        foot = 0.04 + 0.175 * -(-len(names) // _columns(names, width))
         grid = spec.subgridspec(2, count, height_ratios=[max(height - foot, 0.3), foot])
         place, line = figure.add_subplot(grid[1, :]), 0
     place.set_axis_off()
@@ -100,7 +100,7 @@ def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequ
         words, columns = [wrapped(name, 34) for name in names], 1
     else:
         words, columns = list(names), _columns(names, width)
-    small = {"fontsize": 7, "labelspacing": 0.3, "columnspacing": 1.2, "borderpad": 0.0}
+    small = {"fontsize": 8, "labelspacing": 0.3, "columnspacing": 1.2, "borderpad": 0.0}
     return place.legend(handles, words, loc="upper left", ncols=columns, labelcolor=inks.ink, **small)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import shorten
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from scoreprism.curves import NetBenefit, RocCurve, ScoreDistribution, net_benefit, roc_curve, score_distribution
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import patch, thinned
+from scoreprism.displays._labels import patch, shortened, thinned
 from scoreprism.displays._limits import bulk, coarser, zoomed
 
 #: Hulls and intervals of more models than this would only cover each other.
@@ -74,7 +73,7 @@ class RocDisplay(Display[RocCurve]):
 
 def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     """
-    Names of models with the areas under their curves; long names are cut, numbers never.
+    Names of models with the areas under their curves; long names lose their middle, numbers stay.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
         What a legend says.
     """
     pairs = zip(names, curves, strict=True)
-    return [f"{shorten(name, 40, placeholder=' …')}, AUC {curve.auc:.3f}" for name, curve in pairs]
+    return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
 class NetBenefitDisplay(Display[NetBenefit]):

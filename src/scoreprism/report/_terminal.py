@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._validation import parse_count
@@ -18,6 +19,10 @@ SIGNS = {"action": ("→", "bold green"), "warning": ("!", "bold yellow"), "note
 _WORD = 12
 #: Spaces between columns: one is rich's own.
 _GAP = 2
+#: The least letters of a column where a table cannot fit.
+_NARROWEST = 4
+#: A word, with the sign for per cent that follows a number.
+_PERCENT = re.compile(r"\S+ %\S*|\S+")
 
 
 def render_text(report: Report, width: int = 100) -> str:
@@ -83,7 +88,7 @@ def renderables(report: Report, width: int = 100) -> list[Any]:
     """
     from rich.text import Text
 
-    parts: list[Any] = [Text(one_line(report.title), style="bold"), Text(one_line(report.headline))]
+    parts: list[Any] = [Text(_folded(report.title, width), style="bold"), Text(_folded(report.headline, width))]
     for section in report.sections:
         parts += _section(section, width)
     return parts
@@ -94,7 +99,7 @@ def _section(section: Section, width: int) -> list[Any]:
     from rich.text import Text
 
     parts: list[Any] = [Text(), Rule(Text(one_line(section.title), style="bold"), align="left", style="dim")]
-    parts += [Text(one_line(section.meaning))] if section.meaning else []
+    parts += [Text(_folded(section.meaning, width))] if section.meaning else []
     noticed = False
     for block in section.blocks:
         following = isinstance(block, Notice) and noticed
@@ -110,11 +115,12 @@ def _block(block: Block, width: int) -> list[Any]:
 
     if isinstance(block, Notice):
         sign, style = SIGNS[block.kind]
-        return [_hanging(sign, style, one_line(block.text))]
+        return [_hanging(sign, style, _folded(block.text, width - _GAP))]
     if isinstance(block, Table):
         return tables(block, width)
     assert isinstance(block, Figure)  # noqa: S101 - for the type checker
-    return [Text(one_line(block.title), style="bold"), Padding(Text(one_line(block.description)), (0, 0, 0, _GAP))]
+    words = Text(_folded(block.description, width - _GAP))
+    return [Text(_folded(block.title, width), style="bold"), Padding(words, (0, 0, 0, _GAP))]
 
 
 def _hanging(sign: str, style: str, words: str) -> Any:
@@ -146,11 +152,11 @@ def tables(table: Table, width: int) -> list[Any]:
     from rich.text import Text
 
     cells = [[one_line(cell) for cell in row] for row in table.shown()]
-    parts: list[Any] = [Text(one_line(table.title), style="bold")]
+    parts: list[Any] = [Text(_folded(table.title, width), style="bold")]
     for number, columns in enumerate(_sheets(table, cells, width)):
         parts += [Text()] if number else []
-        parts.append(_grid(table, cells, columns))
-    return [*parts, Text(one_line(table.note), style="dim")] if table.note else parts
+        parts.append(_grid(table, cells, columns, width))
+    return [*parts, Text(_folded(table.note, width), style="dim")] if table.note else parts
 
 
 def _sheets(table: Table, cells: list[list[str]], width: int) -> list[list[int]]:
@@ -177,18 +183,53 @@ def _holds_numbers(table: Table, column: int) -> bool:
     return table.columns[column].kind != "text"
 
 
-def _grid(table: Table, cells: list[list[str]], columns: list[int]) -> Any:
+def _widths(table: Table, cells: list[list[str]], columns: list[int], width: int) -> list[int]:
+    """
+    Letters of columns beside each other: what they need, and what is left goes to those that are short of room.
+
+    Rich would squeeze columns below their least width, and then cut what stands at the right.
+    """
+    from rich.cells import cell_len
+
+    least = [_least(table, cells, i) for i in columns]
+    whole = [
+        max(cell_len(one_line(text)) for text in (table.columns[i].title, *(row[i] for row in cells))) for i in columns
+    ]
+    left = width - _GAP * len(columns) - sum(least)
+    if left < 0:  # one column beside the first, and still too wide: the first gives way, then the other
+        first = max(least[0] + left, _NARROWEST)
+        return [first, max(sum(least[1:]) + left + least[0] - first, _NARROWEST)][: len(columns)]
+    while left > 0 and any(now < most for now, most in zip(least, whole, strict=True)):
+        short = min((i for i, most in enumerate(whole) if least[i] < most), key=lambda i: least[i])
+        least[short], left = least[short] + 1, left - 1
+    return least
+
+
+def _folded(text: str, width: int) -> str:
+    """Text on lines of a width: a number keeps its sign for per cent, and only words longer than a line are broken."""
+    from rich.cells import cell_len, chop_cells
+
+    lines: list[str] = [""]
+    for word in _PERCENT.findall(one_line(text)):
+        if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
+            lines[-1] += f" {word}"
+            continue
+        parts = [word] if cell_len(word) <= width else chop_cells(word, width)
+        lines = [*lines, *parts] if lines[-1] else [*lines[:-1], *parts]
+    return "\n".join(lines)
+
+
+def _grid(table: Table, cells: list[list[str]], columns: list[int], width: int) -> Any:
     from rich import box
     from rich.table import Table as Grid
     from rich.text import Text
 
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False, header_style="dim")
-    for i in columns:
-        number = _holds_numbers(table, i)
-        look: dict[str, Any] = {"justify": "right" if number else "left", "vertical": "top"}
-        grid.add_column(
-            Text(one_line(table.columns[i].title)), overflow="fold", min_width=_least(table, cells, i), **look
-        )
+    widths = _widths(table, cells, columns, width)
+    for i, letters in zip(columns, widths, strict=True):
+        side: Any = "right" if _holds_numbers(table, i) else "left"
+        title = Text(_folded(table.columns[i].title, letters))
+        grid.add_column(title, width=letters, justify=side, vertical="top", overflow="fold")
     for row in cells:
-        grid.add_row(*(Text(row[i]) for i in columns))
+        grid.add_row(*(Text(_folded(row[i], letters)) for i, letters in zip(columns, widths, strict=True)))
     return grid
