@@ -86,11 +86,10 @@ def glance_table(case: Case) -> Table:
     for model in order:
         risk = model.decompositions[case.loss].risk
         gap = None if model is order[0] or not math.isfinite(risk) else ends(*behind(case, order[0], model))
-        rows.append((model.name, risk, gap, model.calibration.pvalue, next_step(case, model)))
+        rows.append((model.name, next_step(case, model), risk, gap, model.calibration.pvalue))
     columns = [
-        ("model", "model", "text"), ("loss", f"{case.loss} loss", "loss"),
-        ("behind", f"behind the best ({case.percent})", "signed"),
-        ("pvalue", "calibrated? p", "pvalue"), ("next", "next step", "text"),
+        ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
+        ("behind", f"behind the best ({case.percent})", "signed"), ("pvalue", "calibrated? p", "pvalue"),
     ]  # fmt: skip
     return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows)
 
