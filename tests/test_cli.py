@@ -6,6 +6,7 @@ import csv
 import inspect
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -19,11 +20,14 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from rich.text import Text
 
 import scoreprism
 from scoreprism.calibrators import CALIBRATORS, PlattCalibrator, from_json
-from scoreprism.cli import COMMANDS, main
-from scoreprism.cli._gates import too_unreliable
+from scoreprism.cli import COMMANDS, _output, main
+from scoreprism.cli._columns import neutralised
+from scoreprism.cli._gates import refuted, too_unreliable
+from scoreprism.exceptions import InfiniteLossWarning
 from scoreprism.losses import LOSSES
 from scoreprism.report import summarize
 from scoreprism.report._report import KINDS
@@ -293,18 +297,34 @@ def test_report_has_a_default_name_and_spares_what_exists(file):
     [
         (("-o", "report.pdf"), "must end in one of .html"),
         (("-o", "no/such/report.html"), "existing folder"),
-        (("-o", "a.html", "-o", "a.html"), "different names"),
+        (("-o", "a.html", "-o", "a.html"), "which are the same"),
+        (("-o", "a.html", "-o", "./a.html"), "which are the same"),
+        (("-o", "a.html", "--save-map", "../{here}/a.html"), "which are the same"),
+        (("-o", ""), "must not be empty"),
+        (("--save-map", " "), "must not be empty"),
+        (("--alpha", "nan"), "'nan' is not a finite number"),
+        (("--max-reliability", "nan"), "'nan' is not a finite number"),
+        (("--max-reliability", "inf"), "'inf' is not a finite number"),
+        (("--max-gigabytes", "nan"), "'nan' is not a finite number"),
+        (("--max-gigabytes", "inf"), "'inf' is not a finite number"),
+        (("--clip", "nan"), "'nan' is not a finite number"),
+        (("--level", "nan"), "'nan' is not a finite number"),
+        (("--clip", "0.5"), "not in the range 0.0<x<0.5"),
+        (("--jobs", "0"), f"this machine has {os.cpu_count()} cores"),
+        (("--jobs", str(4 * os.cpu_count() + 1)), f"this machine has {os.cpu_count()} cores"),
+        (("--reference", "bold"), "--reference must not be a score"),
         (("--features", "x", "--all-features"), "exclude one another"),
         (("--loss", "focal"), "loss must be one of"),
         (("--loss", "tsallis:alpha=much"), "must be numbers"),
         (("--loss", "tsallis:beta=1"), "takes the parameters"),
-        (("--level", "2"), "level must be"),
+        (("--level", "2"), "'--level': 2.0 is not in the range"),
         (("--seed", "-1"), "--seed"),
         (("--format", "xml"), "--format"),
         (("--score", "godo"), "godo"),
     ],
 )
 def test_wrong_calls_end_in_one_line(file, args, words):
+    args = [arg.format(here=Path.cwd().name) for arg in args]
     found = call("report", file, *ONE, *args, code=2)
     assert words in found.stderr
     assert found.stderr.startswith("error: ") or "\nerror: " in found.stderr
@@ -325,6 +345,23 @@ def test_wrong_calls_end_in_one_line(file, args, words):
         (("apply", "none.json", "scores.csv", "--score", "bold", "-o", "o.csv"), "CALIBRATOR must be a file"),
         (("apply", "scores.csv", "scores.csv", "--score", "bold", "-o", "o.csv"), "must be JSON"),
         (("export", "none.json"), "--sql or --csv"),
+        (("export", "none.json", "--sql", "--csv"), "--sql or --csv, not both"),
+        (("export", "none.json", "--sql", "--score-column", ""), "must not be empty"),
+        (("export", "none.json", "--csv", "--points", "1000002"), "2<=x<=1000001"),
+        (("export", "", "--sql"), "must not be empty"),
+        (("diagnose", "", *ONE), "must not be empty"),
+        (("apply", "", "scores.csv", "--score", "bold", "-o", "o.csv"), "must not be empty"),
+        (("apply", "m.json", "scores.csv", "--score", "bold", "--column", "", "-o", "o.csv"), "must not be empty"),
+        (("demo", "-o", "out.foo"), "must end in one of .html"),
+        (("demo", "-o", ""), "must not be empty"),
+        (("demo", "--save-data", "out.foo"), "output must end in .csv"),
+        (("test", "scores.csv", *ONE, "--group", "side"), "No such option"),
+        (("test", "scores.csv", *ONE, "--reference", "good"), "No such option"),
+        (("test", "scores.csv", *ONE, "--time", "month"), "No such option"),
+        (("recalibrate", "scores.csv", *ONE, "--features", "x"), "No such option"),
+        (("recalibrate", "scores.csv", *ONE, "--group", "side"), "No such option"),
+        (("compare", "scores.csv", *TWO, "--group", "side"), "No such option"),
+        (("diagnose", "scores.csv", "--score", "bold"), "got no --target. The columns are 'y', 'good'"),
         (("test", "scores.csv", *ONE, "--method", "nose"), "--method must be one of"),
         (("diagnose", "none.csv", *ONE), "none.csv"),
         (("losses", "--format", "xml"), "--format"),
@@ -485,6 +522,104 @@ def test_gate_on_the_test_counts_models(file):
     assert Path("r.json").exists()
 
 
+def test_a_gate_without_a_number_fails():
+    assert refuted({"a": math.nan, "b": 0.9}, 0.05) == [
+        "the calibration of a could not be tested: its p-value is not known"
+    ]
+    # Holm by hand: 0.01 of two hypotheses is 0.02, whatever became of the other test
+    assert "p = 0.02 (Holm over 2 models)" in refuted({"a": math.nan, "b": 0.01}, 0.05)[0]
+
+
+@pytest.mark.parametrize("on", ["estimate", "lower", "upper"])
+def test_a_gate_on_an_infinite_reliability_fails(on):
+    y, p = np.array([1, 0] * 20), np.array([0.0, *[0.5] * 39])  # an outcome that had probability 0 came true
+    with pytest.warns(InfiniteLossWarning):
+        found = scoreprism.decompose(y, p, loss="log", random_state=0)
+    assert "of m (log loss) is infinite, above --max-reliability 0.5" in too_unreliable("m", found, 0.5, on, 0.95)
+
+
+# ── files that are read and written ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("way", ["plain", "dots", "link", "hard"])
+def test_force_does_not_replace_what_is_read(file, way):
+    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json", "--quiet")
+    before = {path: Path(path).read_bytes() for path in (file, "map.json")}
+    for path in before:
+        other = {"plain": path, "dots": f"../{Path.cwd().name}/{path}"}.get(way, f"other-{path}")
+        if way in ("link", "hard"):
+            (os.symlink if way == "link" else os.link)(path, other)
+        said = "a file that is read must not be replaced"
+        if path == file:
+            assert said in call("recalibrate", file, *ONE, "--save", other, "--force", code=2).stderr
+        else:
+            assert said in call("export", path, "--sql", "-o", other, "--force", code=2).stderr
+        args = ("apply", "map.json", file, "--score", "bold", "-o", other)
+        assert said in call(*args, "--force", code=2).stderr
+        assert said in call(*args, code=2).stderr  # and --force is not advised
+    assert {path: Path(path).read_bytes() for path in before} == before
+
+
+def test_outputs_that_are_links_to_one_file(file):
+    Path("b.html").symlink_to("a.html")
+    found = call("report", file, *ONE, "-o", "a.html", "-o", "b.html", code=2)
+    assert "got 'a.html' and 'b.html', which are the same" in found.stderr
+    assert not Path("a.html").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_full_disk_says_to_make_room(file, ending):
+    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json", "--quiet")
+    pl.concat([frame(seed=i) for i in range(20)]).write_csv("many.csv")
+    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+    code += "from scoreprism.cli import main; main(sys.argv[1:])"
+    args = ["apply", "map.json", "many.csv", "--score", "bold", "-o", f"out.{ending}"]
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr  # what a limit on files says: EFBIG
+    assert "Make room" in done.stderr
+    assert sorted(p.name for p in Path().iterdir()) == ["many.csv", "map.json", "scores.csv"]
+
+
+def test_decimal_commas_stay_in_text(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    text = "y;s\n" + "".join(f"{y};{s:.6f}\n".replace(".", ",") for y, s in data.select("y", "bold").iter_rows())
+    Path("de.csv").write_text(text)
+    data.select("y", s="bold").write_parquet("typed.parquet")
+    args = ("--score", "s", "--decimal-comma")
+    call("recalibrate", "de.csv", "--target", "y", *args, "--method", "platt", "--save", "map.json", "--quiet")
+    call("apply", "map.json", "de.csv", *args, "-o", "out.parquet")
+    assert pl.read_parquet("out.parquet").schema["s_recalibrated"] == pl.Float64
+    call("apply", "map.json", "typed.parquet", *args, "-o", "out.csv")
+    assert pl.read_csv("out.csv").schema["s_recalibrated"] == pl.Float64  # points and commas, as numbers are there
+    call("apply", "map.json", "de.csv", *args, "--delimiter", ";", "-o", "out.tsv")
+    assert Path("out.tsv").read_text().splitlines()[0] == "y\ts\ts_recalibrated"
+
+
+def test_numbers_in_any_writing_are_left_alone():
+    kept = [
+        "-",
+        "+",
+        "-inf",
+        "+Infinity",
+        "-nan",
+        "-5%",
+        "-5 %",
+        "+1 234,5",
+        "-1'000",
+        "-1_000",
+        "-1e-5",
+        "-.5",
+        "-1\u202f000",
+    ]
+    run = ["=1+1", "-1+cmd", "+A1", "@x", "-inf()", "-5%*A1", "--1", "\t=1"]
+    found, count = neutralised(pl.DataFrame({"a": kept + run}))
+    assert found["a"].to_list() == kept + [f"'{text}" for text in run]
+    assert count == len(run)
+    assert neutralised(pl.DataFrame({"-5%": ["a"], "=b": ["a"]}))[0].columns == ["-5%", "'=b"]
+
+
 # ── output ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -524,6 +659,60 @@ def test_no_colour_no_wide_lines(file, monkeypatch):
     narrow = call("compare", file, *TWO, env={"COLUMNS": "60"}).stdout
     assert max(map(len, narrow.splitlines())) <= 60
     assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("columns", "width"), [("0", 100), ("1", 40), ("1000000", 200), ("9" * 5000, 100), ("x", 100)])
+def test_widths_have_limits(columns, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert _output._console().width == width
+    assert max(map(len, call("losses", env={"COLUMNS": columns}).stdout.splitlines())) <= width
+
+
+class Terminal(io.TextIOWrapper):
+    """A stdout that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_without_colours_gets_no_codes_at_all(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for no_colour in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", no_colour)
+        monkeypatch.setattr(sys, "stdout", Terminal(io.BytesIO(), encoding="utf-8"))
+        _output.show([Text("bold", style="bold"), Text("dim", style="dim red")])
+        sys.stdout.flush()
+        assert (b"\x1b" in sys.stdout.buffer.getvalue()) is not bool(no_colour)
+
+
+def test_bytes_are_escaped_on_a_terminal_only(monkeypatch):
+    text = "model,\x1b[31m\r\n\tä,1\n"
+    for stream, seen in ((Terminal, "model,\\x1b[31m\n\tä,1\n"), (io.TextIOWrapper, text)):
+        monkeypatch.setattr(sys, "stdout", stream(io.BytesIO(), encoding="utf-8"))
+        _output.emit_bytes(text)
+        assert sys.stdout.buffer.getvalue().decode() == seen
+
+
+def test_clusters_reach_the_numbers(file, data):
+    wide = data.with_columns(c=pl.int_range(pl.len()) // 4)
+    wide.write_csv("clusters.csv")
+    args = ("clusters.csv", *TWO, "--loss", "brier", "--format", "json")
+    found = json.loads(call("compare", *args, "--cluster", "c").stdout)
+    assert found["origin"]["details"]["columns"]["cluster"] == "c"
+    scores = {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}
+    groups = wide["c"].cast(pl.String).to_numpy()
+    there = summarize(data["y"].to_numpy(), scores, loss=["brier"], groups=groups, sections=["models"])
+    assert found["models"] == json.loads(there.to_json())["models"]
+    assert found["models"] != json.loads(call("compare", *args).stdout)["models"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [((), "at least 5 rows; got 4. Use more rows"), (("--cluster", "side"), "at least 5 clusters; got 2")],
+)
+def test_few_rows_are_asked_for_more(file, data, extra, words):
+    (data.head(4) if not extra else data).write_csv("few.csv")
+    assert words in call("diagnose", "few.csv", *ONE, *extra, code=2).stderr
 
 
 def test_formats_have_one_path(file):
@@ -691,6 +880,61 @@ def test_a_closed_pipe_ends_quietly(file):
     with running.stderr:
         assert running.stderr.read() == b""
     assert running.wait(timeout=30) == 141
+
+
+SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+
+
+def shell(line, code):
+    """Run a line of a shell, in which $s is the command."""
+    s = f"{shlex.quote(sys.executable)} -m scoreprism"
+    done = subprocess.run(["/bin/sh", "-c", line.replace("$s", s)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    return done
+
+
+@SHELL
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("$s losses >&-", 2, "error: stdout is closed\n"),
+        ("$s losses --format csv >&-", 2, "error: stdout is closed\n"),
+        ("$s --help >&-", 2, "error: stdout is closed\n"),
+        ("$s losses 2>&-", 0, ""),
+        ("$s losses --format xml 2>&-", 2, ""),
+        ("$s losses >&- 2>&-", 2, ""),
+        ("$s diagnose - --target y --score s <&-", 2, "got a closed stdin"),
+        ("$s losses <&- >&- 2>&-", 2, ""),
+    ],
+)
+def test_closed_streams(line, code, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = shell(line, code)
+    assert words in found.stderr
+    assert ("brier" in found.stdout) == (code == 0)
+
+
+@SHELL
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_full_streams(file):
+    for form in ("table", "csv"):
+        found = shell(f"$s test {file} --target y --score bold --method spiegelhalter --format {form} 2>/dev/full", 0)
+        assert "bold" in found.stdout
+        full = shell(f"$s losses --format {form} >/dev/full", 2)
+        assert full.stderr == "error: No space left on device\n"
+    gate = f"$s test {file} --target y --score bold --method spiegelhalter --fail-if-miscalibrated 2>/dev/full"
+    assert "bold" in shell(gate, 1).stdout
+    shell("$s losses --format xml 2>/dev/full", 2)
+
+
+@SHELL
+def test_what_feeds_stdin_is_not_replaced(file):
+    before = Path(file).read_bytes()
+    found = shell(f"$s recalibrate - --target y --score bold --save {file} --force < {file}", 2)
+    assert "a file that is read must not be replaced" in found.stderr
+    assert Path(file).read_bytes() == before
 
 
 def test_terminals_without_the_signs_do_not_crash(file):

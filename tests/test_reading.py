@@ -181,15 +181,17 @@ def test_missing_values_are_dropped_only_on_request(read):
     roles = Roles("y", ("s",), weight="w")
     message = refused(read, content, roles)
     assert message == (
-        "target 'y' must have no missing values; got 1 of 5 missing, first in data row 2. "
-        "Fill them in, or pass --drop-missing to leave these rows out."
+        "target 'y' must have no missing values; got 1 of 5 missing, first in data row 2, written 'NA'. "
+        "Fill them in, or pass --drop-missing to leave these rows out. If it is a label, rename it."
     )
     found = read(content, roles, drop_missing=True)
     assert found.y.tolist() == [1, 0]
     assert found.weight.tolist() == [1.0, 2.0]
     assert found.table.height == 2
-    assert found.notes == (
-        "3 rows of 5 dropped: 2 missing in score 's'; 1 missing in target 'y'; 1 missing in weight 'w'.",
+    (note,) = found.notes
+    assert note == (
+        "3 rows of 5 dropped: 2 missing in score 's', written 'n/a'; 1 missing in target 'y', written 'NA'; "
+        "1 missing in weight 'w'."
     )
     assert found.origin.details["rows_dropped"] == 3
 
@@ -332,15 +334,71 @@ def test_language_models(read):
     assert "no --target and no --score. The columns are 'a', 'b'." in refused(read, "a,b\n1,2\n", Roles())
 
 
+def test_language_models_with_one_name_given(read):
+    content = "confidence,correct\n0.75,true\n0.25,false\n"
+    assert read(content, Roles(scores=("confidence",))).y.tolist() == [True, False]
+    assert "taken for" in read(content, Roles(scores=("confidence",))).notes[0]
+    other = refused(read, content.replace("co", "Co"), Roles())
+    assert "Did you mean --target 'Correct' --score 'Confidence'? The columns are" in other
+
+
+def test_a_forgotten_target_is_asked_for(read):
+    assert refused(read, PLAIN, Roles(scores=("s",))) == (
+        "a target and a score must be named; got no --target. The columns are 'y', 's'."
+    )
+
+
+WIDE = "y,p_a,p_none\na,0.75,0.25\nnone,0.25,0.75\na,0.5,0.5\n"
+
+
+@pytest.mark.parametrize("score", ["p_*", "p_a,p_none"])
+def test_a_class_may_be_called_like_a_missing_value(read, score):
+    assert read(WIDE, Roles("y", (score,))).y.tolist() == ["a", "none", "a"]
+    message = refused(read, WIDE.replace("\nnone", "\nNA"), Roles("y", (score,)))
+    assert "1 of 3 missing, first in data row 2, written 'NA'" in message
+    assert message.endswith("If it is a label, rename it.")
+
+
+def test_a_positive_label_may_be_called_like_a_missing_value(read):
+    content = "y,s\nNA,0.75\nyes,0.25\nNA,0.5\n,0.5\n"
+    found = read(content, Roles("y", ("s",), pos_label="NA"), drop_missing=True)
+    assert found.y.tolist() == ["NA", "yes", "NA"]
+    assert "only missing values, written 'NA', 'none'. Name" in refused(read, "y,s\nNA,0.75\nnone,0.25\n")
+
+
+def test_a_positive_label_of_three_speaks_of_options(read):
+    content = "y,p_a,p_b,p_c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0.25,0.25,0.5\n"
+    message = refused(read, content, Roles("y", ("p_*",), pos_label="a"))
+    assert message.startswith("--pos-label must be left out where the target has more than two labels; got 'a', 'b'")
+
+
+@pytest.mark.parametrize("role", ["reference", "latent"])
+def test_a_score_is_not_its_own_reference(read, role):
+    assert f"--{role} must not be a score" in refused(read, PLAIN, Roles("y", ("s",), **{role: "s"}))
+
+
+def test_clusters(read):
+    content = "y,s,c\n1,0.75,7\n1,0.25,007\n0,0.5,x y\n"
+    found = read(content, Roles("y", ("s",), cluster="c", groups=("c",)))
+    assert found.cluster.tolist() == ["7", "007", "x y"]
+    assert found.origin.details["columns"]["cluster"] == "c"
+    gap = content.replace("007", "")
+    assert "cluster 'c' must have no missing values; got 1 of 3" in refused(read, gap, Roles("y", ("s",), cluster="c"))
+    assert read(gap, Roles("y", ("s",), cluster="c"), drop_missing=True).cluster.tolist() == ["7", "x y"]
+    assert "cluster must have no other role" in refused(read, content, Roles("y", ("s",), cluster="s"))
+    assert "must be a column" in refused(read, content, Roles("y", ("s",), cluster="d"))
+    assert "--all-features must find some" in refused(read, content, Roles("y", ("s",), cluster="c", all_features=True))
+
+
 def test_without_a_target_every_column_is_kept_as_text(read):
     content = 'id,s,x\n007,0.750,"a,b"\n8,0.25,\n'
-    found = read(content, Roles(scores=("s",)))
+    found = read(content, Roles(scores=("s",)), whole=True)
     assert found.y is None
     assert found.table.rows() == [("007", "0.750", "a,b"), ("8", "0.25", None)]
     assert found.table.columns == ["id", "s", "x"]
     assert read(content, Roles(), whole=True).table.rows() == found.table.rows()
     assert "written again must have names of their own; got 'a' twice" in refused(
-        read, "a,a,s\n1,2,0.5\n", Roles(scores=("s",))
+        read, "a,a,s\n1,2,0.5\n", Roles(scores=("s",)), whole=True
     )
 
 
@@ -775,7 +833,7 @@ def test_round_trip(tmp_path_factory, rows, delimiter, ends, quoting, packed):
     content = text.getvalue().encode()
     path = tmp_path_factory.getbasetemp() / "round.csv"
     path.write_bytes(gzip.compress(content) if packed else content)
-    found = read_predictions(str(path), Roles(scores=("s",)), Reading(delimiter=delimiter))
+    found = read_predictions(str(path), Roles(scores=("s",)), Reading(delimiter=delimiter, whole=True))
     assert [v.hex() for v in found.scores["s"].tolist()] == [row[0].hex() for row in rows]  # to the last bit
     assert found.table["a"].fill_null("").to_list() == [row[1] for row in rows]
     assert found.table["b"].fill_null("").to_list() == [row[3] for row in rows]

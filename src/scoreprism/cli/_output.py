@@ -139,10 +139,11 @@ def _console() -> Console:
     from rich.console import Console
 
     told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").strip("0")
-    width = shutil.get_terminal_size((_WIDTH, 24)).columns if told else _WIDTH
+    width, height = shutil.get_terminal_size((_WIDTH, 24)) if told else (_WIDTH, 24)
     plain = bool(os.environ.get("NO_COLOR"))  # rich would keep bold and dim
     colours: Any = None if plain else "auto"
-    return Console(highlight=False, width=min(max(width, _LEAST), _MOST), color_system=colours)
+    # with both given, rich does not read COLUMNS itself, whatever stands there
+    return Console(highlight=False, width=min(max(width, _LEAST), _MOST), height=max(height, 1), color_system=colours)
 
 
 def show(parts: Iterable[Any], console: Console | None = None) -> None:
