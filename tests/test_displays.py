@@ -122,6 +122,33 @@ def test_no_word_covers_another_at_its_own_size(kind, count, law):
     assert collisions(drawn(kind, law, count).figure_) == ([], [])
 
 
+@pytest.mark.parametrize("kind", ["roc", "calibration-map"])
+@pytest.mark.parametrize("count", [4, 7])
+def test_curves_of_many_models_stay_square(kind, count, law):
+    """At the sizes of a report; long names keep their beginning and their end, and each takes one line."""
+    X, y, _ = law
+    scores = {f"gradient boosting, 500 trees of depth four, version {i}": score(X, i) for i in range(count)}
+    figure = plt.figure(figsize=(4.1, 4.3 + 0.17 * (count - 3)), layout="constrained")
+    DISPLAYS[kind].from_predictions(y, scores, ax=figure.subplots())
+    assert collisions(figure) == ([], [])
+    (axes,) = figure.axes
+    box = axes.get_window_extent()
+    assert box.width == pytest.approx(box.height)
+    assert box.width > 0.6 * figure.bbox.width
+    words = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert all(word.startswith("gradient") and "\n" not in word for word in words)
+    assert all(f"ion {i}" in word for i, word in enumerate(words))
+
+
+def test_names_of_many_bars_keep_to_their_bars(law):
+    _, y, q = law
+    name = "branch office number {} in the north of the country"
+    found = {name.format(i): corp_decomposition(y[i:], q[i:], loss="brier") for i in range(8)}  # numbers of rows differ
+    figure = plt.figure(figsize=(4.7, 1.4 + 0.34 * 8), layout="constrained")
+    DecompositionDisplay(found).plot(figure.subplots())
+    assert collisions(figure) == ([], [])
+
+
 # ── data and artists ────────────────────────────────────────────────────────────────────────────────
 
 

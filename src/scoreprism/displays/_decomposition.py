@@ -13,13 +13,15 @@ from scoreprism._validation import listed, parse_choice, parse_confidence, refus
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._base import Display, stacked_frame
 from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import inches, legend, root_figure, wrapped
+from scoreprism.displays._labels import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._recalibrated import recalibrated
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 
+#: Inches of a line beside a bar.
+_LINE = 0.135
 #: Roles of terms that are what is left when all others are gone.
 _LEFT = ("remaining", "uncertainty")
 
@@ -271,10 +273,10 @@ class DecompositionDisplay(Display[Any]):
         if root_figure(self.ax_).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
             margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
             width = max(int(margin / 0.075) - 1, 5)
-        names = [wrapped(name, width) for name in self.names]
-        if len({d.n for d in self.curves}) == 1:
-            return names
-        return [f"{name}, n = {d.n}" for name, d in zip(names, self.curves, strict=True)]
+        same = len({d.n for d in self.curves}) == 1
+        tails = ["" if same else f"n = {d.n}" for d in self.curves]
+        lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
+        return [_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
 
     def _whisker(self, axes: Canvas, inks: Inks, row: float, end: float, known: Sequence[float]) -> None:
         """From one known end to the other; where one is not known, from the end of the bar."""
@@ -317,6 +319,22 @@ class DecompositionDisplay(Display[Any]):
             for name, d in zip(self.names, self.curves, strict=True)
         ]
         return stacked_frame(parts, backend or self.curves[0]._backend)
+
+
+def _row(name: str, tail: str, width: int, lines: int) -> str:
+    """
+    Name of a bar and its number of rows, on lines that do not reach into the next bar.
+
+    Examples
+    --------
+    >>> _row("branch office number 12, in the north", "n = 215", 22, 2).splitlines()
+    ['branch office…he north', 'n = 215']
+    """
+    whole = f"{name}, {tail}" if tail else name
+    if (words := wrapped(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
+        return words
+    cut = shortened(name, width)
+    return f"{cut}\n{tail}" if tail and lines > 1 else f"{cut}, {tail}" if tail else cut
 
 
 def parse_bar(curve_kwargs: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def shortened(name: str, most: int) -> str:
     Examples
     --------
     >>> shortened("gradient boosting with 500 trees, version 7", 24)
-    'gradient boo… version 7'
+    'gradient boost…version 7'
     """
     if len(name) <= most:
         return name
