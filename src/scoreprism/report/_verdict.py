@@ -53,10 +53,13 @@ def _advised(case: Case, model: Model) -> list[Block]:
 def _several_advised(case: Case) -> list[Block]:
     """Of several models only what asks for something."""
     return [
-        Notice("action", f"{model.name}: {line[:1].lower()}{line[1:]}")
-        for model in case.models.values()
-        for line in advised(case, model)[0]
+        Notice("action", _named(model.name, line)) for model in case.models.values() for line in advised(case, model)[0]
     ]
+
+
+def _named(name: str, line: str) -> str:
+    """Advice with the name of its model."""
+    return f"Recalibrate {name}{line[11:]}" if line.startswith("Recalibrate") else f"{name}: {line}"
 
 
 def _shares(case: Case, model: Model) -> str:
