@@ -130,7 +130,7 @@ def patch(colour: str) -> Any:
 _DROP = 36
 #: Inches of a line of a legend, and of a letter in it; letters that the swatch and the gap beside it take.
 _LINE, _LETTER, _SWATCH = 0.165, 1 / 15, 7
-#: Rows of a legend that always stands below; shares of width and height that a longer one must leave to the axes.
+#: Rows of a legend that always stands below; shares of the width that a longer one must leave as width and as height.
 _FEW, _WIDE, _LEAST = 3, 0.6, 0.4
 #: Mark of our legends, which a second display on the same axes goes on with.
 _LEGEND = "scoreprism legend"
@@ -221,7 +221,7 @@ def _arranged(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
     rows = -(-len(words) // columns)
     narrow = [wrapped(label, 34 if len(labels) <= 6 else 26) for label in labels]
     beside = _LETTER * (max(len(line) for word in narrow for line in word.split("\n")) + _SWATCH)
-    low = height - _LINE * rows < _LEAST * height
+    low = height - _LINE * rows < _LEAST * width
     if not few and rows > _FEW and (low or width - beside >= _WIDE * width):
         return narrow, 0
     return words, -(-len(words) // rows)
