@@ -972,7 +972,8 @@ def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
         found = call(*own, code=code, stdin=stdin)
         if ">" in args:
             Path(args[args.index(">") + 1]).write_text(found.stdout)
-        assert [line for line in lines if line not in found.output] == [], args
+        said = found.stdout + found.stderr
+        assert [line for line in lines if line not in said] == [], args
     assert {args[0] for args, _, _ in seen} >= (
         {"report", "apply"} if page != PAGE else COMMANDS.keys() - {"--version"}
     )

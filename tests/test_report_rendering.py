@@ -432,7 +432,7 @@ def test_colours_only_where_asked():
     assert "\x1b[" in page.getvalue()
     assert "[b]x[/b]" in page.getvalue()
     assert "\x1b" not in plain_text(parts, 50)
-    assert plain_text(tables(table(("a", 1.0)), 50), 50).startswith("A table\nname    value\n")
+    assert plain_text(tables(table(("a", 1.0)), 50), 50).split()[:4] == ["A", "table", "name", "value"]
 
 
 def test_width_is_checked():
