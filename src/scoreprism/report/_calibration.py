@@ -39,11 +39,12 @@ METRIC_WORDS = {
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
 #: Redraws of the band where rows are many: it is narrow then.
-FEW_DRAWS = 250
+FEW_DRAWS = ((SOME, 100), (MANY, 250))
 #: What is done otherwise with many rows.
 _MANY = (
     f"With more than {MANY:,} rows: the test of calibration draws 199 times, and beyond {SOME:,} goes by large-sample "
-    f"laws; bands come from {FEW_DRAWS} redraws, intervals of summaries from {FEWER} resamples."
+    f"laws; bands come from {FEW_DRAWS[1][1]} redraws ({FEW_DRAWS[0][1]}), intervals of summaries from "
+    f"{FEWER[1][1]} resamples ({FEWER[0][1]})."
 )
 #: Classes whose curves are drawn.
 _CLASSES = 4
@@ -113,8 +114,10 @@ def _slope(found: Any) -> str:
 
 
 def _diagram(case: Case, model: Model, number: int) -> Block:
-    draws: dict[str, Any] = {"n_resamples": FEW_DRAWS} if model.y.size > MANY else {}
-    curve = reliability_curve(model.y, model.law, random_state=case.seed, name=model.name, **draws, **model.given)
+    count = next((draws for rows, draws in FEW_DRAWS if model.y.size > rows), 1000)
+    curve = reliability_curve(
+        model.y, model.law, n_resamples=count, random_state=case.seed, name=model.name, **model.given
+    )
     rows = [(float(curve.x[i]), float(curve.y[i])) for i in thinned(curve.x.size)]
     columns = [("score", "predicted", "short"), ("rate", "observed (isotonic)", "short")]
     data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
@@ -216,7 +219,7 @@ def tests_table(case: Case) -> Table:
     rows = []
     for model in case.models.values():
         found = [model.calibration]
-        if not model.clustered:
+        if not model.clustered and model.y.size <= SOME:  # beyond, the test has it among its parts
             classical = ("spiegelhalter", "hosmer-lemeshow") if model.y.size <= MANY else ("spiegelhalter",)
             usual = [name for name in classical if case.binary]
             found += [calibration_test(model.y, model.law, method=name, **model.given) for name in usual]
@@ -280,7 +283,7 @@ def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
         ("observed", "observed", "short"),
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip
-    kind = "Grades" if np.unique(score).size <= GRADES else "Bins of equal size"
+    kind = "Grades" if all(row[0].estimate is not None for row in rows) else "Bins of equal size"
     return table(f"grades-{number}", f"{kind} of {model.name}", columns, rows, _chance(count, level))
 
 
