@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -582,6 +583,18 @@ def test_two_reports_are_identical_whatever_the_number_of_processes():
     one, other = (summarize(y, p, X, n_jobs=jobs, sections=["verdict"]) for jobs in (None, 2))
     assert one.to_json() == other.to_json()
     assert summarize(y, p, X, random_state=1, sections=["verdict"]).to_json() != one.to_json()
+
+
+def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
+    """The order of a set of names would follow the hash seed of the process: two runs were not byte-identical."""
+    from scoreprism.report import _maps
+
+    _, y, _, p = _law(300)
+    tied = [name for name in reversed(_maps.TRIED[True]) if name != "selected"]
+    judged = _maps.judged
+    monkeypatch.setattr(_maps, "judged", lambda *given: replace(judged(*given), loss=0.5, difference=0.1))
+    table = _table(summarize(y, p, calibrators=tied, sections=["recalibration"]), "recalibration", "recalibration")
+    assert _column(table, "map")[1:] == tied
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "numpy"])
