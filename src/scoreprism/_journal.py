@@ -1,0 +1,196 @@
+"""Finished work on disk: one line each, with a hash, appended as it finishes; never pickled, never overwritten.
+
+The first line says what the file is about. A line that a crash left unfinished at the end is recognised by its hash and
+dropped; everything else that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from scoreprism.exceptions import InputError
+
+#: Seconds between two times that the disk itself is made to write; a killed process loses nothing in between.
+_SYNC = 1.0
+_LEFT = "Use another path; it is left as it is."
+
+
+def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
+    """As `_validation.refuse`, which stands above this module."""
+    raise InputError(f"{rule}; got {arrived}. {remedy}")
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True)
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
+
+
+def _content(line: bytes) -> dict[str, Any] | None:
+    """What a line says, or None if it is not whole."""
+    mark, _, text = line.partition(b" ")
+    if not line.endswith(b"\n") or hashlib.sha256(text[:-1]).hexdigest()[:16].encode() != mark:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+class Journal:
+    """
+    A file of finished work, locked while it is open.
+
+    Parameters
+    ----------
+    path : path
+        A file that does not exist yet, or an earlier journal.
+    magic : str
+        Name of its format, in its first line.
+    what : str
+        What messages call it.
+    writer : str
+        Who writes such files, for messages.
+
+    Attributes
+    ----------
+    header : dict or None
+        The first line; None in a new file, which `begin` starts.
+    entries : list of dict
+        The other lines that are whole, and those added since.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Journal(Path(folder) / "journal", "doctest 1", "journal", "doctest") as journal:
+    ...         journal.begin({"about": "squares"})
+    ...         journal.append({"x": 2, "y": 4})
+    ...     with Journal(Path(folder) / "journal", "doctest 1", "journal", "doctest") as journal:
+    ...         journal.header["about"], journal.entries
+    ('squares', [{'x': 2, 'y': 4}])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], magic: str, what: str, writer: str) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            _refuse(f"{what} must be the path of a file", type(path).__name__, f"For example 'run.{what}'.")
+        self.path, self.magic, self.what = Path(path), magic, what
+        rule = f"{what} must be the path of a file in an existing folder"
+        if not self.path.parent.is_dir():
+            _refuse(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
+        if self.path.exists() and not self.path.is_file():  # a device can be read for ever
+            got = "a folder" if self.path.is_dir() else f"{str(self.path)!r}, which is no plain file"
+            _refuse(rule, got, f"Add the name of a file, for example 'run.{what}'.")
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            rule = f"a {what} must be readable and writable"
+            _refuse(rule, f"{error.strerror} for {str(path)!r}", "Use another path.")
+        try:
+            self._lock()
+            self._read(writer)
+        except BaseException:
+            self._file.close()
+            raise
+        self._synced = time.monotonic()
+
+    def _lock(self) -> None:
+        """One run at a time; the lock goes with the process, whatever ends it."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            rule = f"a {self.what} must be used by one run at a time"
+            _refuse(rule, f"{str(self.path)!r}, in use by another process", "Wait for it, or use another path.")
+        except OSError:  # a file system without locks
+            return
+
+    def _read(self, writer: str) -> None:
+        self._file.seek(0)
+        lines = self._file.read().splitlines(keepends=True)
+        self.header: dict[str, Any] | None = None
+        self.entries: list[dict[str, Any]] = []
+        self._whole = 0  # bytes up to the last line that is whole
+        if not lines or (len(lines) == 1 and self._begun(lines[0])):
+            return
+        self.header = _content(lines[0])
+        if self.header is None or self.header.get("format") != self.magic:
+            rule = f"{self.what} must be a new file, or one that {writer} wrote"
+            _refuse(rule, f"{str(self.path)!r}, which is something else", _LEFT)
+        contents = [_content(line) for line in lines[1:]]
+        whole = next((i for i, content in enumerate(contents) if content is None), len(contents))
+        if any(content is not None for content in contents[whole:]):
+            rule = f"a {self.what} must be whole up to its last line"
+            _refuse(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", _LEFT)
+        self.entries = [content for content in contents[:whole] if content is not None]
+        self._whole = sum(map(len, lines[: 1 + whole]))
+
+    def _begun(self, line: bytes) -> bool:
+        """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
+        _, _, text = line.partition(b" ")
+        return not line.endswith(b"\n") and text.startswith(json.dumps({"format": self.magic}).encode()[:-1])
+
+    def mend(self) -> None:
+        """Cut off an unfinished end, once it is clear that the file is ours."""
+        self._file.truncate(self._whole)
+
+    def begin(self, header: Mapping[str, Any]) -> None:
+        """Write the first line."""
+        self._file.truncate(0)
+        self.header = {"format": self.magic, **header}
+        self._file.write(_line(self.header))
+        try:
+            self.sync()
+        except InputError:
+            with suppress(OSError):
+                os.truncate(self.path, 0)  # half a first line would be taken for somebody else's file
+            raise
+
+    def append(self, content: dict[str, Any]) -> None:
+        """Write a line."""
+        with self._writing():
+            self._file.write(_line(content))
+            self._file.flush()
+        self.entries.append(content)
+        if time.monotonic() - self._synced > _SYNC:
+            self.sync()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A full disk, or one that went away, in our words; a line that was cut off is recognised the next time."""
+        try:
+            yield
+        except OSError as error:
+            with suppress(OSError):
+                self._file.close()  # what is still in the buffer has no place either
+            _refuse(
+                f"a {self.what} must be writable to the end",
+                f"{error.strerror or error}, after {len(self.entries)} results in {str(self.path)!r}",
+                "Make room and run it again: it goes on from there.",
+            )
+
+    def sync(self) -> None:
+        """Make the disk itself write."""
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Sync, and let others use it."""
+        if not self._file.closed:
+            self.sync()
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
