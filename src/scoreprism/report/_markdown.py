@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scoreprism.report._model import Block, Notice, Section, Table
@@ -23,7 +24,7 @@ _LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=:)(?=[\w+-]+:
 _LIST = re.compile(r"^([-+]|\d+[.)])(?=\s)")
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
     """
     The report as Markdown.
 
@@ -31,36 +32,62 @@ def render_markdown(report: Report) -> str:
     ----------
     report : Report
         What was found out.
+    pictures : mapping of str to str, optional
+        Files of figures by their keys, relative to where the text will be.
 
     Returns
     -------
     str
-        Headings, sentences and tables; figures in words, with their first numbers.
+        Headings, sentences and tables; figures in words, with their first numbers, and as pictures where these are.
     """
     parts = [f"# {escaped(report.title)}", f"**{escaped(report.headline)}**"]
     for section in report.sections:
-        parts += _section(section)
+        parts += _section(section, pictures or {})
     hashed = f", SHA-256 `{report.origin.sha256}`" if re.fullmatch(r"[0-9a-f]+", report.origin.sha256) else ""
     made = f"scoreprism {escaped(report.versions.get('scoreprism', ''))}".strip()
     return "\n\n".join([*parts, "---", f"{made}; data: {escaped(report.origin.name)}{hashed}"]) + "\n"
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     meaning = [escaped(section.meaning)] if section.meaning else []
-    return [f"## {escaped(section.title)}", *meaning, *(part for block in section.blocks for part in _block(block))]
+    blocks = [part for block in section.blocks for part in _block(block, pictures)]
+    return [f"## {escaped(section.title)}", *meaning, *blocks]
 
 
-def _block(block: Block) -> list[str]:
+def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
     if isinstance(block, Notice):
         return [f"> {WORDS[block.kind]} {escaped(block.text)}"]
     if isinstance(block, Table):
-        return _table(block)
-    numbers = _table(block.data, FEW) if block.data is not None and block.data.rows else []
-    return [f"**{escaped(block.title)}**", escaped(block.description), *numbers]
+        return table_lines(block)
+    shown = [f"![{escaped(block.title)}]({pictures[block.key]})"] if block.key in pictures else []
+    numbers = table_lines(block.data, FEW) if block.data is not None and block.data.rows else []
+    return [f"**{escaped(block.title)}**", *shown, escaped(block.description), *numbers]
 
 
-def _table(table: Table, most: int | None = None) -> list[str]:
-    """A caption, the table, and what stands below."""
+def table_lines(table: Table, most: int | None = None) -> list[str]:
+    """
+    A caption, the table, and what stands below.
+
+    Parameters
+    ----------
+    table : Table
+        A table of a report.
+    most : int, optional
+        Rows that are shown; all by default.
+
+    Returns
+    -------
+    list of str
+        Paragraphs of Markdown.
+
+    Examples
+    --------
+    >>> from scoreprism.report import Column
+    >>> print(table_lines(Table("t", "Terms", (Column("term", "term"),), (("a",),)))[1])
+    | term |
+    | --- |
+    | a |
+    """
     shown = table.shown()
     head = [escaped(column.title) or " " for column in table.columns]
     rule = ["---" if column.kind == "text" else "---:" for column in table.columns]

@@ -1,0 +1,36 @@
+"""The paper's experiments: our numbers beside the printed ones."""
+
+from __future__ import annotations
+
+import click
+
+from scoreprism.cli._options import FORCE, SHOWN, Command, Option, options
+from scoreprism.cli._output import Voice, emit
+from scoreprism.cli._types import FILE, Jobs
+
+
+@click.command(cls=Command, example="scoreprism reproduce --quick")
+@options(
+    click.option("--quick", is_flag=True, help="Fewer splits, trees and repetitions: minutes instead of a quarter of an "
+                 "hour."),
+    click.option("--out", type=FILE, metavar="DIR", default="scoreprism-paper", show_default=True,
+                 help="A folder for the page, tables and figures. An interrupted run goes on where it was."),
+    click.option("--jobs", cls=Option, section="Numbers", type=Jobs(), metavar="N", default=-1,
+                 show_default="one for each core", help="Processes; results do not depend on it."),
+)  # fmt: skip
+@options(FORCE, SHOWN)
+def reproduce(quick: bool, out: str, jobs: int, force: bool, form: str, quiet: bool) -> None:
+    """
+    Run all experiments of the paper, and set each of our numbers beside the printed one.
+
+    Writes a page, tables (CSV, Markdown) and figures (SVG, PNG) to a folder, and prints what is reproduced.
+    """
+    from dataclasses import replace
+
+    from scoreprism.paper import reproduce as run
+
+    voice = Voice(quiet)
+    with voice.listening():
+        found = run(out, quick=quick, n_jobs=jobs, overwrite=force, callback=voice.say)
+    emit(replace(found.report, sections=found.report.sections[:1]), form)
+    voice.say(f"wrote {out}/index.html: open it in a browser")
