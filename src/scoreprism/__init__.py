@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         levels,
         losses,
         metrics,
+        paper,
         pipelines,
         references,
         report,
@@ -101,6 +102,7 @@ __all__ = [
     "losses",
     "make_report",
     "metrics",
+    "paper",
     "pipelines",
     "references",
     "report",
@@ -143,8 +145,8 @@ _HOME = {
 }
 _MODULES = frozenset(
     {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
-    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "pipelines", "references"}
-    | {"report", "simplex"}
+    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "paper", "pipelines"}
+    | {"references", "report", "simplex"}
 )
 
 

@@ -8,9 +8,7 @@ from scoreprism.paper._checks import VERDICTS, Check, marked
 from scoreprism.paper._work import Outcome, Plan
 from scoreprism.report import Column, Notice, Origin, Report, Section, Table
 
-_PAPER = (
-    "Decomposing Probabilistic Scores: Reliability, Information Loss and Uncertainty (Charpentier & Fernandes Machado)"
-)
+_PAPER = "Decomposing Probabilistic Scores: Reliability, Information Loss and Uncertainty"
 
 
 def page(plan: Plan, outcomes: Mapping[str, Outcome]) -> Report:

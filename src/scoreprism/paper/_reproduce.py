@@ -247,12 +247,12 @@ def _chosen(experiments: object) -> list[str]:
 def _outcomes(
     work: Work, keys: Sequence[str], callback: Callable[[str], object] | None
 ) -> Iterator[tuple[str, Outcome]]:
-    for key in tracked(keys, len(keys), "experiments"):
-        start = monotonic()
-        outcome = experiment(key)(work)
-        yield key, outcome
+    start = monotonic()
+    for key, outcome in tracked(((key, experiment(key)(work)) for key in keys), len(keys), "experiments"):
         if callback is not None:
             callback(f"{EXPERIMENTS[key][1]}: {_told(outcome.checks)} ({monotonic() - start:.0f} s)")
+        yield key, outcome
+        start = monotonic()
 
 
 def _told(checks: Sequence[Check]) -> str:

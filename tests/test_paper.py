@@ -1,0 +1,351 @@
+"""scoreprism.paper: verdicts, work that goes on where it was interrupted, the folder, and the command."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from scoreprism.cli import main
+from scoreprism.exceptions import InputError
+from scoreprism.paper import CLAIMS, EXPERIMENTS, PLANS, PRINTED, VERDICTS, Outcome, Work, reproduce
+from scoreprism.paper import _reproduce as running
+from scoreprism.paper._checks import among, beside, checks_table, claimed, decided
+from scoreprism.paper._folder import JOURNAL
+from scoreprism.report import Column, Figure, Notice, Section, Table
+
+# ── the paper's numbers ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_gains_are_differences_up_to_rounding():
+    """Table gains prints raw, recalibrated and their difference: three roundings to two decimals."""
+    for key, printed in PRINTED.items():
+        if key.startswith("gains/") and "/gain/" in key:
+            raw, after = (PRINTED[key.replace("/gain/", f"/{column}/")].value for column in ("raw", "recalibrated"))
+            assert abs(raw - after - printed.value) <= 0.015 + 1e-12, key
+
+
+def test_every_printed_number_has_its_place():
+    labels = {"ex:calibrated-yet-grouping", "ex:avg-breaks-calibration", "tab:robustness", "tab:germancredit-tests"}
+    labels.add("tab:germancredit-gains")
+    assert {printed.place.rsplit("(", 1)[1].rstrip(")") for printed in PRINTED.values()} == labels
+    counts = {name: sum(key.startswith(f"{name}/") for key in PRINTED) for name in ("robustness", "tests", "gains")}
+    assert counts == {"robustness": 24, "tests": 18, "gains": 28}  # 4 methods × 6, 6 × 3, 4 × 7 columns
+
+
+# ── verdicts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tolerance_is_three_standard_errors_and_half_a_digit():
+    """Issue 8: 3·√(se_paper² + se_ours²) + .0005; 0.031 over 100 splits is the paper's sd of this number."""
+    found = beside("robustness/log/raw/average", 0.5, std_error=0.004)
+    assert found.tolerance == pytest.approx(3 * sqrt(0.0031**2 + 0.004**2) + 0.0005)
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [
+        (0.4956, "reproduced"),
+        (0.4964999, "reproduced"),
+        (0.4966, "within noise"),
+        (0.4858, "within noise"),  # 0.496 − 3·0.0031 − 0.0005 = 0.4862: with an error of our own it is near enough
+        (0.47, "not reproduced"),
+        (float("nan"), "not reproduced"),
+        (float("inf"), "not reproduced"),
+    ],
+)
+def test_verdict_of_a_mean(ours, verdict):
+    assert beside("robustness/log/raw/average", ours, std_error=0.001).verdict == verdict
+
+
+def test_exact_numbers_have_no_noise():
+    assert beside("calibrated-yet-grouping/brier", 0.1649).verdict == "reproduced"
+    assert beside("calibrated-yet-grouping/brier", 0.1651).verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(1e-9, "reproduced"), (0.049, "reproduced"), (0.05, "not reproduced")])
+def test_p_values_are_compared_by_decision(ours, verdict):
+    assert decided("tests/reliability_plugin/stacking/p", ours).verdict == verdict
+
+
+def test_a_single_split_is_looked_up_among_ours():
+    assert among("gains/log/raw/glm", [0.5, 0.726]).verdict == "within noise"  # prints as 0.73
+    assert among("gains/log/raw/glm", [0.5, 0.72]).verdict == "not reproduced"
+    assert among("gains/log/gain/average", [-0.1, -0.5]).why == "Larger than in 1 of 2 splits (−0.50 to −0.10)."
+
+
+def test_tables_of_checks_have_a_why_only_where_there_is_one():
+    plain, told = beside("robustness/log/raw/glm", 0.565), claimed("quantising", False, "It does not.")
+    assert [column.key for column in checks_table("t", "T", [plain]).columns][-1] == "verdict"
+    assert checks_table("t", "T", [plain, told]).shown()[1] == [
+        CLAIMS["quantising"].what, "", "", "", "", "✗ not reproduced", "It does not.",
+    ]  # fmt: skip
+
+
+# ── work ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def noted(task):
+    """Leave a mark for each time that a task is done."""
+    with Path(task["marks"]).open("a") as marks:
+        marks.write(f"{task['x']}\n")
+    if task["x"] == task.get("fails"):
+        raise KeyboardInterrupt
+    return {"square": task["x"] ** 2, "third": task["x"] / 3}
+
+
+def tasks(folder, **extra):
+    return [{"x": x, "marks": str(folder / "marks")} | extra for x in range(4)]
+
+
+@pytest.fixture
+def work(tmp_path):
+    (tmp_path / "journal").mkdir()
+    return Work(PLANS["quick"], tmp_path / "journal")
+
+
+def test_finished_tasks_are_not_done_again(work, tmp_path):
+    first = work.run("squares", noted, tasks(tmp_path), "numbers")
+    again = work.run("squares", noted, tasks(tmp_path), "numbers")
+    assert first == again == [{"square": x * x, "third": x / 3} for x in range(4)]
+    assert (tmp_path / "marks").read_text() == "0\n1\n2\n3\n"
+
+
+def test_an_interrupted_run_goes_on(work, tmp_path, monkeypatch):
+    def until(task):
+        if task["x"] == 2:
+            raise KeyboardInterrupt
+        return noted(task)
+
+    with pytest.raises(KeyboardInterrupt):
+        work.run("squares", until, tasks(tmp_path), "numbers")
+    assert work.run("squares", noted, tasks(tmp_path), "numbers")[3] == {"square": 9, "third": 1.0}
+    assert (tmp_path / "marks").read_text() == "0\n1\n2\n3\n"
+
+
+@pytest.mark.parametrize("cut", [1, 20])
+def test_a_torn_end_is_done_again(work, tmp_path, cut):
+    whole = work.run("squares", noted, tasks(tmp_path), "numbers")
+    (file,) = work.folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-cut])
+    assert work.run("squares", noted, tasks(tmp_path), "numbers") == whole
+    assert (tmp_path / "marks").read_text() == "0\n1\n2\n3\n3\n"
+
+
+def test_other_tasks_have_a_journal_of_their_own(work, tmp_path):
+    work.run("squares", noted, tasks(tmp_path), "numbers")
+    work.run("squares", noted, tasks(tmp_path, extra=1), "numbers")
+    assert len(list(work.folder.iterdir())) == 2
+    assert (tmp_path / "marks").read_text() == "0\n1\n2\n3\n" * 2
+
+
+def test_processes_do_not_change_the_order(work, tmp_path):
+    both = replace(work, n_jobs=2)
+    assert both.run("squares", noted, tasks(tmp_path), "n") == Work(PLANS["quick"]).run(
+        "x", noted, tasks(tmp_path), "n"
+    )
+
+
+def test_a_damaged_journal_is_refused(work, tmp_path):
+    work.run("squares", noted, tasks(tmp_path), "numbers")
+    (file,) = work.folder.iterdir()
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:2], b"0123456789abcdef {}\n", *lines[3:]]))
+    before = file.read_bytes()
+    with pytest.raises(InputError, match=r"a journal must be whole up to its last line; got .*damaged in line 3"):
+        work.run("squares", noted, tasks(tmp_path), "numbers")
+    assert file.read_bytes() == before
+
+
+# ── the folder ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn():
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(3, 2))
+    canvas.subplots().plot([0, 1], [0, 1], color="#0072B2")
+    return canvas
+
+
+NUMBERS = Table("squares", "Squares", (Column("x", "x", "count"), Column("y", "y", "loss")), ((1, 1.0), (2, 4.0)))
+
+
+def small(work):
+    """An experiment that takes no time."""
+    numbers = work.run("small", running_square, [1.0, 2.0], "numbers")
+    section = Section("theorems", "Theorems", "All hold.", (NUMBERS, Figure("line", "A line", "It rises.", drawn)))
+    return Outcome(section, (beside("calibrated-yet-grouping/brier", 0.16),), {"small/sum": sum(numbers)})
+
+
+def other(work):
+    """One that does not come out."""
+    return Outcome(Section("german", "German", "Not all.", ()), (claimed("quantising", False, "Less."),))
+
+
+def running_square(x):
+    return x * x
+
+
+@pytest.fixture
+def two(monkeypatch):
+    made = {"theorems": small, "german": other}
+    monkeypatch.setattr(running, "EXPERIMENTS", {key: EXPERIMENTS[key] for key in made})
+    monkeypatch.setattr(running, "experiment", made.__getitem__)
+    return made
+
+
+FILES = {
+    "index.html", "reproduction.md", "checks.csv", "results.json",
+    "figures/line.svg", "figures/line.png",
+    *(f"tables/{name}.{ending}" for name in ("squares", "verdicts", "not-reproduced", "plan", "versions")
+      for ending in ("csv", "md")),
+}  # fmt: skip
+
+
+def written(folder):
+    found = (path for path in folder.rglob("*") if path.is_file() and JOURNAL not in path.parts)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def test_everything_is_written(two, tmp_path):
+    lines = []
+    found = reproduce(tmp_path / "a" / "out", quick=True, callback=lines.append)
+    files = written(tmp_path / "a" / "out")
+    assert set(files) == FILES
+    assert [line.split(" (")[0] for line in lines] == [
+        "Examples and theorems, exactly: 1 reproduced", "German credit: 1 not reproduced",
+    ]  # fmt: skip
+    page = files["index.html"].decode()
+    assert found.report.headline in page
+    assert "✗ not reproduced" in page
+    assert "Less." in page
+    assert "![A line](figures/line.svg)" in files["reproduction.md"].decode()
+    rows = list(csv.DictReader(files["checks.csv"].decode().splitlines()))
+    assert [(row["key"], row["verdict"]) for row in rows] == [
+        ("calibrated-yet-grouping/brier", "reproduced"), ("quantising", "not reproduced"),
+    ]  # fmt: skip
+    results = json.loads(files["results.json"])
+    assert results["numbers"] == {"small/sum": 5.0}
+    assert results["plan"]["splits"] == PLANS["quick"].splits
+    assert found.counts == {"reproduced": 1, "within noise": 0, "not reproduced": 1}
+    assert found.to_frame("pandas")["verdict"].tolist() == ["reproduced", "not reproduced"]
+    assert repr(found).splitlines()[0] == "The paper, number by number"
+
+
+def test_the_same_run_gives_the_same_bytes(two, tmp_path):
+    for name in ("a", "b"):
+        reproduce(tmp_path / name, quick=True)
+    assert written(tmp_path / "a") == written(tmp_path / "b")
+
+
+def test_a_finished_run_is_replaced_only_when_asked(two, tmp_path):
+    reproduce(tmp_path / "out", quick=True)
+    (tmp_path / "out" / "index.html").write_text("mine")
+    with pytest.raises(InputError, match=r"out must not hold the results of a finished run; got .*--force"):
+        reproduce(tmp_path / "out", quick=True)
+    assert (tmp_path / "out" / "index.html").read_text() == "mine"
+    reproduce(tmp_path / "out", quick=True, overwrite=True)
+    assert (tmp_path / "out" / "index.html").read_text() != "mine"
+
+
+def test_an_unfinished_run_goes_on_by_itself(two, tmp_path, monkeypatch):
+    def stops(work):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(two, "german", stops)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tmp_path / "out", quick=True)
+    assert set(written(tmp_path / "out")) == set()
+    (journal,) = (tmp_path / "out" / JOURNAL).iterdir()
+    before = journal.read_bytes()
+    monkeypatch.setitem(two, "german", other)
+    reproduce(tmp_path / "out", quick=True)
+    assert journal.read_bytes() == before
+    assert set(written(tmp_path / "out")) == FILES
+
+
+def test_folders_of_others_are_left_alone(two, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "index.html").write_text("mine")
+    with pytest.raises(InputError, match=r"out must be a new or empty folder.*which holds something else"):
+        reproduce(tmp_path / "thesis", quick=True, overwrite=True)
+    assert set(written(tmp_path / "thesis")) == {"index.html"}
+    with pytest.raises(InputError, match=r"out must be a folder; got .*which is a file"):
+        reproduce(tmp_path / "thesis" / "index.html", quick=True, overwrite=True)
+
+
+@pytest.mark.parametrize("out", ["", 3, b"\0", "a\0b"])
+def test_paths_that_are_none(two, out):
+    with pytest.raises(InputError, match="out must"):
+        reproduce(out, quick=True)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to(two, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(InputError, match="out must be a folder that can be written to; got Permission denied"):
+        reproduce(tmp_path / "locked" / "out", quick=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"experiments": []}, "experiments must be a list of names"),
+        ({"experiments": "german"}, "experiments must be a list of names"),
+        ({"experiments": ["germany"]}, "each of experiments must be one of"),
+        ({"quick": 1}, "quick must be True or False"),
+        ({"n_jobs": 0}, "n_jobs must"),
+    ],
+)
+def test_bad_calls(two, options, message):
+    with pytest.raises(InputError, match=message):
+        reproduce(**options)
+
+
+# ── the page and the command ────────────────────────────────────────────────────────────────────────
+
+
+def test_every_experiment_is_there():
+    for key in EXPERIMENTS:
+        assert running.experiment(key).__name__ == key
+
+
+def test_the_command_writes_and_prints(two, tmp_path, monkeypatch):
+    import jsonschema
+
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    first = runner.invoke(main, ["reproduce", "--quick", "--out", "out", "--jobs", "1", "--format", "json"])
+    assert first.exit_code == 0, first.stderr
+    schema = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
+    jsonschema.validate(json.loads(first.stdout), schema)
+    assert "wrote out/index.html" in first.stderr
+    again = runner.invoke(main, ["reproduce", "--quick", "--out", "out"])
+    assert again.exit_code == 2
+    assert "finished run" in again.stderr
+    forced = runner.invoke(main, ["reproduce", "--quick", "--out", "out", "--force", "--quiet"])
+    assert (forced.exit_code, forced.stderr) == (0, "")
+    assert "What is not reproduced" in forced.stdout
+
+
+def test_the_quick_page_says_that_it_is_quick(two):
+    (notice,) = (block for block in reproduce(quick=True).report["glance"].blocks if isinstance(block, Notice))
+    assert f"{PLANS['quick'].splits} splits" in notice.text
+    assert not list(reproduce(quick=False).report["glance"].notices)
+
+
+def test_nothing_heavy_is_loaded_for_the_paper_s_numbers():
+    code = "import sys, scoreprism.paper; print({'sklearn', 'matplotlib', 'scipy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_verdicts_are_told():
+    assert list(VERDICTS) == ["reproduced", "within noise", "not reproduced"]
