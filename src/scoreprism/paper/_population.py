@@ -187,7 +187,7 @@ def population_scores(law: CopulaLaw) -> dict[str, Score]:
     return scores_of({key: population_logistic(law, features) for key, features in FEATURES.items()})
 
 
-def refined(law: ScoreLaw, by: int = 64) -> ScoreLaw:
+def refined(law: ScoreLaw, by: int = 256) -> ScoreLaw:
     """
     More nodes of a smooth law, for maps with steps that fall between its nodes.
 
@@ -198,7 +198,7 @@ def refined(law: ScoreLaw, by: int = 64) -> ScoreLaw:
     ----------
     law : ScoreLaw
         From ``law.score_law``.
-    by : int, default=64
+    by : int, default=256
         How many for one.
 
     Returns
