@@ -1,4 +1,4 @@
-"""The population of the synthetic experiment, by quadrature: logistic models, their average, roundings, recalibration."""
+"""The population of the synthetic experiment, by quadrature: models, average, roundings, recalibration."""
 
 from __future__ import annotations
 
@@ -366,6 +366,24 @@ def population(work: Work) -> list[dict[str, float]]:
         "population", lambda: work.run("population", at_correlation, tasks, "correlations, exactly")
     )
     return found
+
+
+def at_zero(work: Work) -> dict[str, float]:
+    """
+    The population at ρ = 0, whatever the correlations of the plan.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed.
+
+    Returns
+    -------
+    dict
+        As of `at_correlation`.
+    """
+    plan, found = work.plan, [row for row in population(work) if row["rho"] == 0.0]
+    return found[0] if found else at_correlation({"rho": 0.0, "rows": plan.rows, "runs": plan.runs})
 
 
 def exceeds(row: dict[str, float], times: float = 1.0) -> bool:
