@@ -95,7 +95,7 @@ def _contours(ax: Any) -> None:
     ax.contourf(grid, grid, q, [0.0, *_LEVELS, 1.0], colors=fills)
     lines = ax.contour(grid, grid, q, _LEVELS, colors=inks.ink, linewidths=0.7)
     ax.clabel(lines, lines.levels[::2], fmt="%.1f", fontsize=7.5)
-    ax.set_title("Q(x₁, x₂)")
+    ax.set_title("Q(x₁, x₂)", pad=16)
 
 
 def _scatter(ax: Any, rho: float) -> None:
@@ -156,10 +156,12 @@ def lcs_by_rho(ax: Any, runs: dict[str, FloatArray], exact: Sequence[dict[str, f
         ax.axvspan(place - half, place + half, color=inks.faint, alpha=0.35, linewidth=0, zorder=0, label=label)
     for i, key in enumerate(POOLED):
         colour, (mean, error) = _colour(inks, i), mean_and_error(runs[key])
-        ax.plot(rho, [row[f"lcs/{key}"] for row in exact], color=colour, label=NAMES[key])
+        ax.plot(rho, [row[f"lcs/{key}"] for row in exact], color=colour, label=f"{NAMES[key]}, exact")
         ax.errorbar(rho, mean, 2 * error, color=colour, fmt=MARKERS[i], markersize=3.5, elinewidth=0.9)
     ax.errorbar([], [], [], color=inks.quiet, fmt="o", markersize=3.5, elinewidth=0.9, label="estimated ± 2 se")
     ax.set(xlabel="ρ", ylabel="LCS", ylim=(0, None), xlim=(rho[0] - half, rho[-1] + half))
+    ticks = np.linspace(-0.9, 0.9, 7).round(1) + 0.0
+    ax.set_xticks(ticks, [signed(tick) for tick in ticks])
     ax.legend(loc="upper right")
 
 
@@ -200,7 +202,9 @@ def components(axes: Any, terms: dict[str, FloatArray]) -> None:
     """
     for ax, term in zip(axes, ("reliability", "grouping"), strict=True):
         _bars(ax, term, terms)
-    axes[0].legend(loc="upper left", bbox_to_anchor=(0.0, 1.0))
+    handles = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
+    order = ("before", "after", "exact")
+    axes[0].legend([handles[name] for name in order], order, loc="upper left", bbox_to_anchor=(0.02, 1.0))
     axes[0].set_ylim(0, 1.35 * axes[0].get_ylim()[1])
 
 
