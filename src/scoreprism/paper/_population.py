@@ -1,0 +1,486 @@
+"""The population of the synthetic experiment, by quadrature: models, average, roundings, recalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from scoreprism.datasets import CopulaLaw
+from scoreprism.datasets._levelsets import ScoreLaw
+from scoreprism.paper._work import Plan, Work
+from scoreprism.report import Table
+from scoreprism.report._pieces import table
+from scoreprism.simplex import FloatArray, sigmoid
+
+Score: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+#: Names of the scores in sentences, tables and figures.
+NAMES = {
+    "x1": "x₁",
+    "x2": "x₂",
+    "average": "average",
+    "x12": "x₁₂",
+    "x1-rounded": "x₁ rounded",
+    "x12-rounded": "x₁₂ rounded",
+}
+#: Features of each logistic model.
+FEATURES = {"x1": (0,), "x2": (1,), "x12": (0, 1)}
+#: Values of a rounded score.
+VALUES = 5
+#: First number of all seeds of this experiment, so that no other shares its draws.
+SEED = 61
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """σ(a + b₁x₁ + b₂x₂)."""
+
+    intercept: float
+    slopes: tuple[float, float]
+
+    def __call__(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
+        return sigmoid(self.intercept + self.slopes[0] * x1 + self.slopes[1] * x2)
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of two scores."""
+
+    first: Score
+    second: Score
+
+    def __call__(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
+        return 0.5 * (self.first(x1, x2) + self.second(x1, x2))
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A score that says only in which of five intervals of equal length it lies: 0.1, 0.3, …, 0.9."""
+
+    score: Score
+
+    def __call__(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
+        return rounded(self.score(x1, x2))
+
+
+def rounded(score: FloatArray) -> FloatArray:
+    """
+    The middle of that of five intervals of equal length in which a score lies.
+
+    Parameters
+    ----------
+    score : array
+        Between 0 and 1.
+
+    Returns
+    -------
+    array
+        0.1, 0.3, 0.5, 0.7 or 0.9.
+
+    Examples
+    --------
+    >>> rounded(np.array([0.0, 0.55, 1.0])).tolist()
+    [0.1, 0.5, 0.9]
+    """
+    cell: FloatArray = np.minimum(np.floor(score * VALUES), VALUES - 1)
+    return (2.0 * cell + 1.0) / (2 * VALUES)
+
+
+def fitted(X: FloatArray, y: Any, features: tuple[int, ...], weight: FloatArray | None = None) -> Logistic:
+    """
+    An unpenalised logistic regression on some of the features.
+
+    Parameters
+    ----------
+    X : array of shape (n, 2)
+        Features.
+    y : array of shape (n,)
+        Outcomes.
+    features : tuple of int
+        Columns that it uses.
+    weight : array of shape (n,), optional
+        Of rows.
+
+    Returns
+    -------
+    Logistic
+        The fit.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
+    model.fit(X[:, list(features)], y, weight)
+    slopes = dict(zip(features, model.coef_[0].tolist(), strict=True))
+    return Logistic(float(model.intercept_[0]), (slopes.get(0, 0.0), slopes.get(1, 0.0)))
+
+
+def population_logistic(law: CopulaLaw, features: tuple[int, ...]) -> Logistic:
+    """
+    The logistic model that a fit on endlessly many rows gives.
+
+    Solves E[(Q − σ(a + b·x))(1, x)] = 0 on a grid: each node is a row with outcome 1 and weight Q, and one with
+    outcome 0 and weight 1 − Q.
+
+    Parameters
+    ----------
+    law : CopulaLaw
+        The population.
+    features : tuple of int
+        Features that the model uses.
+
+    Returns
+    -------
+    Logistic
+        The projection in Kullback–Leibler divergence.
+
+    Examples
+    --------
+    >>> model = population_logistic(CopulaLaw(0.0), (0,))
+    >>> round(model.intercept, 5), round(model.slopes[0], 5), model.slopes[1]
+    (-1.54365, 3.15052, 0.0)
+    """
+    u, v, mass = law._grid(161)
+    q = sigmoid(law.logit(u, v))
+    X = np.stack([u, v], axis=1)
+    y = np.repeat([1, 0], mass.size)
+    return fitted(np.concatenate([X, X]), y, features, np.concatenate([mass * q, mass * (1.0 - q)]))
+
+
+def scores_of(models: dict[str, Logistic]) -> dict[str, Score]:
+    """
+    All scores of the experiment.
+
+    Parameters
+    ----------
+    models : dict of str to Logistic
+        Those of `FEATURES`.
+
+    Returns
+    -------
+    dict of str to callable
+        By the keys of `NAMES`.
+    """
+    return {
+        **models,
+        "average": Average(models["x1"], models["x2"]),
+        "x1-rounded": Rounded(models["x1"]),
+        "x12-rounded": Rounded(models["x12"]),
+    }
+
+
+def population_scores(law: CopulaLaw) -> dict[str, Score]:
+    """
+    All scores of the experiment, fitted on the population itself.
+
+    Parameters
+    ----------
+    law : CopulaLaw
+        The population.
+
+    Returns
+    -------
+    dict of str to callable
+        By the keys of `NAMES`.
+    """
+    return scores_of({key: population_logistic(law, features) for key, features in FEATURES.items()})
+
+
+def refined(law: ScoreLaw, by: int = 256) -> ScoreLaw:
+    """
+    More nodes of a smooth law, for maps with steps that fall between its nodes.
+
+    The nodes are even in a variable in which score, C and density are smooth, namely their number: interpolation in
+    that number is accurate. A law of few values is returned as it is.
+
+    Parameters
+    ----------
+    law : ScoreLaw
+        From ``law.score_law``.
+    by : int, default=256
+        How many for one.
+
+    Returns
+    -------
+    ScoreLaw
+        Nodes whose masses sum to 1.
+    """
+    if law.method != "smooth":
+        return law
+    from scipy.interpolate import PchipInterpolator
+
+    number = np.arange(law.score.size)
+    between = (np.arange((number.size - 1) * by) + 0.5) / by
+    score, calibrated, mass = (PchipInterpolator(number, part)(between) for part in law[:3])
+    return ScoreLaw(score, calibrated, mass / mass.sum(), law.method)
+
+
+def recalibrated(law: ScoreLaw, values: FloatArray) -> tuple[float, float]:
+    """
+    Brier reliability of g(S), and by how much grouping is larger than that of S.
+
+    Parameters
+    ----------
+    law : ScoreLaw
+        Law of S and C = E[Q | S].
+    values : array
+        g at its scores. Where g ties scores, the calibrated version of g(S) is the mean of C over the tie.
+
+    Returns
+    -------
+    tuple of float
+        E(g − C')² and E(C' − C)², C' = E[Q | g(S)].
+
+    Examples
+    --------
+    >>> law = ScoreLaw(np.array([0.2, 0.4]), np.array([0.1, 0.5]), np.array([0.5, 0.5]), "discrete")
+    >>> [round(part, 4) for part in recalibrated(law, np.array([0.3, 0.3]))]
+    [0.0, 0.04]
+    """
+    _, tie = np.unique(values, return_inverse=True)
+    mean = (np.bincount(tie, law.mass * law.calibrated) / np.bincount(tie, law.mass))[tie]
+    return float(law.mass @ (values - mean) ** 2), float(law.mass @ (mean - law.calibrated) ** 2)
+
+
+def isotonic(score: FloatArray, y: Any) -> Any:
+    """
+    The textbook isotonic regression, joined by straight lines as scikit-learn does.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+        Scores.
+    y : array of shape (n,)
+        Outcomes.
+
+    Returns
+    -------
+    IsotonicCalibrator
+        Fitted.
+    """
+    from scoreprism.calibrators import IsotonicCalibrator
+
+    return IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(score, y)
+
+
+def generator(rho: float, run: int, purpose: int = 0) -> np.random.Generator:
+    """
+    Random numbers of one run.
+
+    Parameters
+    ----------
+    rho : float
+        Correlation.
+    run : int
+        Number of the run.
+    purpose : int, default=0
+        Different for experiments that must not share their draws.
+
+    Returns
+    -------
+    Generator
+        The same on every machine.
+    """
+    return np.random.default_rng([SEED, round(1000 * (rho + 1.0)), run, purpose])
+
+
+def correlations(plan: Plan) -> list[float]:
+    """
+    Correlations between −0.9 and 0.9.
+
+    Parameters
+    ----------
+    plan : Plan
+        Gives their distance.
+
+    Returns
+    -------
+    list of float
+        In increasing order.
+
+    Examples
+    --------
+    >>> from scoreprism.paper import PLANS
+    >>> correlations(PLANS["quick"])[:2], len(correlations(PLANS["quick"]))
+    ([-0.9, -0.8], 19)
+    """
+    count = round(1.8 / plan.step) + 1
+    return [float(rho) + 0.0 for rho in np.round(np.linspace(-0.9, 0.9, count), 6)]
+
+
+def at_correlation(task: dict[str, Any]) -> dict[str, float]:
+    """
+    The population at one correlation.
+
+    Parameters
+    ----------
+    task : dict
+        ``rho``; ``rows`` and ``runs`` of the recalibration maps that are fitted.
+
+    Returns
+    -------
+    dict of str to float
+        ``lcs/…`` and ``grouping/…`` of every score; ``change/…`` of grouping by isotonic maps fitted on so many rows,
+        mean over runs, and ``most/…``, the largest.
+    """
+    law = CopulaLaw(task["rho"])
+    found: dict[str, float] = {"rho": task["rho"]}
+    for key, score in population_scores(law).items():
+        if isinstance(score, Rounded):
+            continue
+        terms = law.population(score, "brier")
+        found |= {f"lcs/{key}": terms.reliability, f"grouping/{key}": terms.grouping}
+        if key in ("x1", "x12"):
+            nodes = refined(law.score_law(score))
+            reliability, more = recalibrated(nodes, rounded(nodes.score))
+            found |= {f"lcs/{key}-rounded": reliability, f"grouping/{key}-rounded": terms.grouping + more}
+            changes = [_change(law, score, nodes, task["rows"], run) for run in range(task["runs"])]
+            found |= {f"change/{key}": float(np.mean(changes)), f"most/{key}": max(changes)}
+    return found
+
+
+def _change(law: CopulaLaw, score: Score, nodes: ScoreLaw, rows: int, run: int) -> float:
+    """By how much an isotonic map fitted on so many rows raises the grouping of a score."""
+    drawn = law.sample(rows, generator(law.rho, run, 1))
+    return recalibrated(nodes, isotonic(score(*drawn.X.T), drawn.y).calibrate(nodes.score))[1]
+
+
+def population(work: Work) -> list[dict[str, float]]:
+    """
+    The population at every correlation of the plan.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+
+    Returns
+    -------
+    list of dict
+        As of `at_correlation`.
+    """
+    plan = work.plan
+    tasks = [{"rho": rho, "rows": plan.rows, "runs": plan.runs} for rho in correlations(plan)]
+    found: list[dict[str, float]] = work.once(
+        "population", lambda: work.run("population", at_correlation, tasks, "correlations, exactly")
+    )
+    return found
+
+
+def at_zero(work: Work) -> dict[str, float]:
+    """
+    The population at ρ = 0, whatever the correlations of the plan.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed.
+
+    Returns
+    -------
+    dict
+        As of `at_correlation`.
+    """
+    plan, found = work.plan, [row for row in population(work) if row["rho"] == 0.0]
+    return found[0] if found else at_correlation({"rho": 0.0, "rows": plan.rows, "runs": plan.runs})
+
+
+def exceeds(row: dict[str, float], times: float = 1.0) -> bool:
+    """
+    Whether the LCS of the average is more than so many times that of both members.
+
+    Parameters
+    ----------
+    row : dict
+        Of `population`.
+    times : float, default=1.0
+        How many times.
+
+    Returns
+    -------
+    bool
+        True if it is.
+
+    Examples
+    --------
+    >>> row = {"lcs/average": 0.4, "lcs/x1": 0.1, "lcs/x2": 0.3}
+    >>> exceeds(row), exceeds(row, 3)
+    (True, False)
+    """
+    return row["lcs/average"] > times * max(row["lcs/x1"], row["lcs/x2"])
+
+
+def claims_by_rho(work: Work) -> tuple[Table, dict[str, float]]:
+    """
+    Which statements of the paper hold at which correlation, in the population.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+
+    Returns
+    -------
+    Table
+        One row for each correlation.
+    dict of str to float
+        ``population/ρ/…``, as in `at_correlation`.
+    """
+    found: tuple[Table, dict[str, float]] = work.once("claims-by-rho", lambda: _claims(work))
+    return found
+
+
+def _claims(work: Work) -> tuple[Table, dict[str, float]]:
+    rows = population(work)
+    numbers = {f"population/{row['rho']:+.2f}/{key}": row[key] for row in rows for key in row if key != "rho"}
+    columns = [
+        ("rho", "ρ", "text"), *((f"lcs-{key}", f"LCS {NAMES[key]}", "number") for key in ("x1", "x2", "average")),
+        ("exceeds", "average above both", "text"),
+        *((f"grouping-{key}", f"grouping {NAMES[key]}", "number") for key in ("x1", "x12", "x12-rounded")),
+        ("richer", "x₁₂ below x₁", "text"), ("quantised", "rounding raises", "text"),
+        ("change", "change by recalibration", "number"),
+    ]  # fmt: skip
+    note = (
+        "Brier score; LCS and grouping by quadrature, with the logistic models of the population. Change: of the "
+        f"grouping of x₁ or x₁₂, whichever changes more, by isotonic maps fitted on {work.plan.rows:,} rows "
+        f"(mean of {work.plan.runs} runs)."
+    )
+    made = table("claims-by-rho", "What holds at which ρ in the population", columns, map(_claims_row, rows), note)
+    return made, numbers
+
+
+def _claims_row(row: dict[str, float]) -> list[str | float]:
+    grouping = {key: row[f"grouping/{key}"] for key in ("x1", "x12", "x1-rounded", "x12-rounded")}
+    rises = all(grouping[f"{key}-rounded"] > grouping[key] for key in ("x1", "x12"))
+    return [
+        signed(row["rho"]), row["lcs/x1"], row["lcs/x2"], row["lcs/average"], _yes(exceeds(row)),
+        grouping["x1"], grouping["x12"], grouping["x12-rounded"], _yes(grouping["x12"] < grouping["x1"]), _yes(rises),
+        max(row["change/x1"], row["change/x12"]),
+    ]  # fmt: skip
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+def signed(rho: float) -> str:
+    """
+    A correlation as people read it.
+
+    Parameters
+    ----------
+    rho : float
+        The correlation.
+
+    Returns
+    -------
+    str
+        With a true minus sign.
+
+    Examples
+    --------
+    >>> signed(-0.9), signed(0.0)
+    ('−0.9', '0')
+    """
+    return f"{round(rho, 6):g}".replace("-", "−")
