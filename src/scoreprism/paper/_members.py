@@ -286,6 +286,30 @@ def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = Fal
     return work.once(f"german-frame-{calibrator}-{halves}-{redraws}", made)
 
 
+def over_splits(frame: Any, loss: str, method: str, column: str) -> FloatArray:
+    """
+    A number of a method in every split.
+
+    Parameters
+    ----------
+    frame : frame
+        From `german_frame`.
+    loss, method : str
+        Which rows.
+    column : str
+        Of the frame, or "gain" for raw − recalibrated.
+
+    Returns
+    -------
+    array of shape (splits,)
+        In the order of the splits.
+    """
+    if column == "gain":
+        return over_splits(frame, loss, method, "raw") - over_splits(frame, loss, method, "recalibrated")
+    rows = frame.filter((frame["loss"] == loss) & (frame["method"] == method)).sort("split")
+    return np.asarray(rows[column].to_numpy(), dtype=np.float64)
+
+
 class Laws(NamedTuple):
     """
     What the paper's protocol makes of one method in every split.
@@ -325,15 +349,16 @@ def german_laws(work: Work) -> dict[str, Laws]:
 
     def made() -> dict[str, Laws]:
         members, y = member_scores(work), load_german_credit().y
-        found: dict[str, list[tuple[FloatArray, FloatArray]]] = {name: [] for name in METHODS}
         splits = german_splits(work.plan.splits)
+        shape = (len(splits), splits[0][2].size)
+        found = {name: Laws(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.intp)) for name in METHODS}
         for r, (_, calibration, test) in enumerate(splits):
             given = {name: scores[r] for name, scores in members.items()}
             for name, S in with_ensembles(given, y, calibration).items():
                 fitted = MAPS["isotonic"]().fit(S[calibration], y[calibration])
-                found[name].append((S[test], fitted.calibrate(S[test])))
-        outcomes = np.array([y[test] for *_, test in splits])
-        return {name: Laws(*(np.array(side) for side in zip(*pairs, strict=True)), outcomes) for name, pairs in found.items()}
+                found[name].raw[r], found[name].y[r] = S[test], y[test]
+                found[name].recalibrated[r] = fitted.calibrate(S[test])
+        return found
 
     kept: dict[str, Laws] = work.once("german-laws", made)
     return kept
