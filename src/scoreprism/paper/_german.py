@@ -1,0 +1,258 @@
+"""German credit (section 6.2, appendix D.2): every number and statement beside ours, over the same kind of splits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scoreprism.datasets import load_german_credit
+from scoreprism.paper._checks import Check, among, checks_table, claimed, claims_table
+from scoreprism.paper._german_figures import curves_figure, distances, summary_figure
+from scoreprism.paper._german_robustness import LOSSES, clip_table, forest_clip, german_main, layout, robustness
+from scoreprism.paper._german_tests import (
+    METRICS,
+    OTHERS,
+    Conclusions,
+    compared,
+    conclusions,
+    consistency,
+    line_of,
+    maps_table,
+    tests,
+    tests_table,
+)
+from scoreprism.paper._members import german_frame, german_splits, over_splits
+from scoreprism.paper._printed import METHODS, PRINTED
+from scoreprism.paper._work import Outcome, Work
+from scoreprism.report import Notice, Section
+from scoreprism.report._model import Block
+from scoreprism.report._pieces import enumerated, pvalue
+from scoreprism.simplex import FloatArray
+
+#: A purpose of credit so rare that all its training rows may have one outcome.
+_RARE = "A48"
+#: Calibrators of the statement on other maps; the first is the paper's.
+_MAPS = ("isotonic", "platt", "spline")
+
+
+def german(work: Work) -> Outcome:
+    """
+    The German credit study.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed.
+
+    Returns
+    -------
+    Outcome
+        Tables robustness, paired tests and gains, two figures, five statements.
+    """
+    means, paired, single = robustness(work), tests(work), gains(work)
+    others = [conclusions(work, name) for name in _MAPS]
+    claims = [_glm_improves(work), _losses_degrade(work), _stacking(work), _no_difference(work), _other_maps(others)]
+    two_tables, contradiction = consistency(work)
+    checks = (*(check for loss in means.values() for check in loss), *paired, *single, *claims)
+    blocks: tuple[Block, ...] = (
+        Notice("note", _protocol(work)),
+        layout(work),
+        *(checks_table(f"german-{loss}", f"{word}, means over splits (tab:robustness)", means[loss])
+          for loss, word in LOSSES.items()),
+        clip_table(work),
+        two_tables,
+        Notice("warning", contradiction),
+        tests_table(work),
+        checks_table("german-tests", "Paired comparisons beside the paper's (tab:germancredit-tests)", paired),
+        Notice("warning", _double_use(work)),
+        curves_figure(work),
+        summary_figure(work),
+        checks_table("german-gains", "One split of the paper among ours (tab:germancredit-gains)", single,
+                     "Ours is the median over splits. The paper does not say which split its numbers are from."),
+        maps_table(others),
+        claims_table("german-claims", "Statements about German credit", claims),
+        Notice("note", _separated(work)),
+    )  # fmt: skip
+    return Outcome(Section("german", "German credit", _meaning(checks), blocks), checks, _numbers(work, checks))
+
+
+def gains(work: Work) -> list[Check]:
+    """
+    All numbers of tab:germancredit-gains among those of our splits.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed.
+
+    Returns
+    -------
+    list of Check
+        In the order of the paper.
+    """
+    keys = [key for key in PRINTED if key.startswith("gains/")]
+    frame = german_main(work)
+    return [among(key, _column(frame, key)) for key in keys]
+
+
+def _column(frame: object, key: str) -> FloatArray:
+    _, loss, column, method = key.split("/")
+    return over_splits(frame, loss, method, column)
+
+
+# ── statements ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _glm_improves(work: Work) -> Check:
+    """Holds if the curve is nearer to the diagonal in the mean and in most splits."""
+    found = distances(work)
+    raw, after = found["glm", "raw"], found["glm", "recalibrated"]
+    closer = int((after < raw).sum())
+    evidence = (
+        f"Mean distance of its curve from the diagonal {raw.mean():.3f} before and {after.mean():.3f} after, smaller "
+        f"after in {closer} of {raw.size} splits."
+    )
+    return claimed("glm-improves", bool(after.mean() < raw.mean() and closer > raw.size / 2), evidence)
+
+
+def _losses_degrade(work: Work) -> Check:
+    """Holds if some mean loss is larger after recalibration."""
+    frame = german_main(work)
+    gain = {loss: {m: float(over_splits(frame, loss, m, "gain").mean()) for m in METHODS} for loss in LOSSES}
+    worse = {loss: [m for m in METHODS if gain[loss][m] < 0] for loss in LOSSES}
+    parts = [
+        f"{LOSSES[loss]} is larger after recalibration in the mean of {len(worse[loss])} of {len(METHODS)} methods "
+        f"(average: {-gain[loss]['average']:+.4f})".replace("-", "−")
+        for loss in LOSSES
+    ]
+    return claimed("losses-degrade", any(worse.values()), f"{'; '.join(parts)}.")
+
+
+def _stacking(work: Work) -> Check:
+    """Holds if Wilcoxon's test with Holm's correction says so, as in the paper."""
+    line = line_of(compared(german_main(work), "reliability_plugin"), "stacking")
+    apart = line_of(compared(_halves(work), "reliability_plugin"), "stacking")
+    evidence = (
+        f"Under the paper's protocol Δ = {line.mean:+.4f}, {line.win_rate:.0%} wins, Wilcoxon with Holm "
+        f"{pvalue(line.wilcoxon_p_holm)}; the corrected t-test has {pvalue(line.t_p_holm)}. With stack and calibrator "
+        f"on different rows Δ = {apart.mean:+.4f}."
+    ).replace("Δ = -", "Δ = −")
+    return claimed("stacking-reliable", bool(line.mean < 0 and line.wilcoxon_p_holm < 0.05), evidence)
+
+
+def _no_difference(work: Work) -> Check:
+    """Holds if no one-sided test rejects, as in the paper."""
+    found = compared(german_main(work), "recalibrated")
+    least = min(found.lines, key=lambda line: line.wilcoxon_p_holm)
+    both = compared(german_main(work), "recalibrated", "two-sided")
+    also = [line for line in both.lines if line.wilcoxon_p_holm < 0.05]
+    evidence = f"Smallest p-value, Holm, one-sided: {least.method}, {pvalue(least.wilcoxon_p_holm)}."
+    if also:
+        names = enumerated([f"{line.method} (Δ = {line.mean:+.4f})".replace("-", "−") for line in also])
+        evidence += f" Two-sided Wilcoxon tests, which the paper does not make, find {names}."
+    return claimed("no-loss-difference", least.wilcoxon_p_holm >= 0.05, evidence)
+
+
+def _other_maps(found: list[Conclusions]) -> Check:
+    """Holds if each of the three conclusions is the same with every map."""
+    first = found[0]
+    other = [
+        f"with {one.name} {'' if one.words[word] else 'not '}so: {word}"
+        for one in found[1:]
+        for word in one.words
+        if one.words[word] != first.words[word]
+    ]
+    same = sum(one.words[word] == first.words[word] for one in found[1:] for word in one.words)
+    evidence = f"{same} of {len(first.words) * (len(found) - 1)} conclusions are those of isotonic regression."
+    evidence += f" Otherwise: {'; '.join(other)}." if other else ""
+    return claimed("other-maps", not other, evidence)
+
+
+# ── sentences ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _halves(work: Work) -> object:
+    return german_frame(work, halves=True, redraws=work.plan.redraws)
+
+
+def _protocol(work: Work) -> str:
+    plan = work.plan
+    return (
+        f"{plan.splits} splits of 1000 rows, each a permutation of its seed: 600 rows train a logistic regression as "
+        f"R's glm and a forest of {plan.trees} trees, 200 calibrate (isotonic regression) and stack, 200 test. Scores "
+        "are clipped at 10⁻⁶ before a loss is taken. Standard errors take splits for independent, as in the paper."
+    )
+
+
+def _double_use(work: Work) -> str:
+    found = compared(german_main(work), "reliability_plugin")
+    note = next(note for note in found.notes if "same rows" in note)
+    line = line_of(found, "stacking")
+    return f"{note[0].upper()}{note[1:]}. Its Δ reliability of {line.mean:+.4f} is to be read so.".replace("-0", "−0")
+
+
+def separated(count: int) -> list[bool]:
+    """
+    Whether the rarest purpose has one outcome, or none, among the training rows of each split.
+
+    Parameters
+    ----------
+    count : int
+        Number of splits.
+
+    Returns
+    -------
+    list of bool
+        One for each.
+
+    Examples
+    --------
+    >>> separated(3)
+    [False, False, False]
+    """
+    data = load_german_credit("pandas")
+    rare = np.asarray(data.X["purpose"]) == _RARE
+    return [np.unique(data.y[train[rare[train]]]).size < 2 for train, _, _ in german_splits(count)]
+
+
+def _separated(work: Work) -> str:
+    apart = np.array(separated(work.plan.splits))
+    loss = over_splits(german_main(work), "log", "glm", "raw")
+    start = (
+        f"Purpose {_RARE} has only one outcome, or none, among the training rows of {apart.sum()} of {apart.size} "
+        "splits: the likelihood has no maximum then, and how sure the logistic regression is of such rows depends on "
+        "where its solver stops."
+    )
+    if not 0 < apart.sum() < apart.size:
+        return start
+    there, elsewhere = loss[apart].mean(), loss[~apart].mean()
+    return f"{start} Its raw log loss is {there:.3f} in these splits and {elsewhere:.3f} in the others."
+
+
+def _meaning(checks: tuple[Check, ...]) -> str:
+    count = {
+        kind: [c for c in checks if c.paper is not None and c.key.startswith(kind)]
+        for kind in ("robustness", "tests", "gains")
+    }
+    good = {kind: sum(c.verdict != "not reproduced" for c in found) for kind, found in count.items()}
+    far = [c.what for c in count["robustness"] if c.verdict == "not reproduced"]
+    missing = f" (not: {enumerated(far)})" if far else ""
+    return (
+        f"{good['robustness']} of {len(count['robustness'])} means over splits agree with the paper's{missing}, "
+        f"{good['tests']} of {len(count['tests'])} numbers of its paired tests, and {good['gains']} of "
+        f"{len(count['gains'])} of its single split lie among ours."
+    )
+
+
+def _numbers(work: Work, checks: tuple[Check, ...]) -> dict[str, float]:
+    """Our numbers by the paper's keys, and those that it does not have."""
+    found = {f"german/{check.key}": check.ours for check in checks if check.ours is not None}
+    frame = german_main(work)
+    for loss in LOSSES:
+        for method in METHODS:
+            found[f"german/noise-floor/{loss}/{method}"] = float(over_splits(frame, loss, method, "noise_floor").mean())
+    for metric in METRICS:
+        lines = compared(frame, metric)
+        found |= {f"german/corrected-t/{metric}/{method}": line_of(lines, method).t_p_holm for method in OTHERS}
+    clip = forest_clip(work)
+    found |= {} if clip is None else {"german/forest-clip": clip}
+    return found

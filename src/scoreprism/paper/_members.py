@@ -1,0 +1,396 @@
+"""The models of the German credit study: fitted once for each split, then looked up by every protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from scoreprism.calibrators import IsotonicCalibrator, MonotoneSplineCalibrator
+from scoreprism.datasets import load_german_credit
+from scoreprism.paper._printed import METHODS
+from scoreprism.paper._work import Work
+from scoreprism.pipelines import repeated_splits
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Rows that train; as many of the others calibrate as test.
+_TRAIN, _CALIBRATION = 600, 200
+#: How far both arguments of a loss are kept from 0 and 1.
+CLIP = 1e-6
+#: A node of the forest is split if it has more than ten rows, as in R's ``ranger`` for probabilities.
+_SPLIT = 11
+
+#: Calibrators by name. The first is the paper's: isotonic regression with straight lines between its points.
+MAPS: dict[str, Callable[[], Any]] = {
+    "isotonic": lambda: IsotonicCalibrator(interpolation="linear", shrink=False, clip=0),
+    "platt": lambda: "platt",
+    "spline": MonotoneSplineCalibrator,
+    "auto": lambda: "auto",
+}
+
+
+def german_splits(count: int) -> list[tuple[IntArray, IntArray, IntArray]]:
+    """
+    The splits: the permutation of seed r, 600 rows to train, 200 to calibrate, 200 to test.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+
+    Returns
+    -------
+    list of triples
+        Row numbers.
+
+    Examples
+    --------
+    >>> [part.size for part in german_splits(1)[0]]
+    [600, 200, 200]
+    """
+    orders = (np.random.default_rng(r).permutation(1000) for r in range(count))
+    ends = (_TRAIN, _TRAIN + _CALIBRATION)
+    return [(order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]) for order in orders]
+
+
+def german_models(trees: int, seed: int | None = None) -> dict[str, Any]:
+    """
+    The paper's models; categories are those of the whole file, so that no level is unknown.
+
+    Parameters
+    ----------
+    trees : int
+        Of the forest.
+    seed : int, optional
+        Of the forest.
+
+    Returns
+    -------
+    dict of str to classifier
+        For the frame of pandas that `load_german_credit` gives.
+
+    Examples
+    --------
+    >>> list(german_models(10))
+    ['glm', 'forest']
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    from scoreprism.paper._glm import GLM
+
+    X = load_german_credit("pandas").X
+    words = [name for name in X.columns if X[name].dtype.kind not in "if"]
+    categories = [sorted(X[name].unique()) for name in words]
+
+    def encoded(model: Any, drop: str | None) -> Any:
+        encoder = OneHotEncoder(categories=categories, drop=drop, sparse_output=False)
+        return make_pipeline(make_column_transformer((encoder, words), remainder="passthrough"), model)
+
+    forest = RandomForestClassifier(trees, min_samples_split=_SPLIT, random_state=seed)
+    return {"glm": encoded(GLM(), "first"), "forest": encoded(forest, None)}
+
+
+def fit_split(task: dict[str, int]) -> dict[str, FloatArray]:
+    """
+    Both models, fitted on the training rows of a split.
+
+    Parameters
+    ----------
+    task : dict
+        "split", its number, and "trees".
+
+    Returns
+    -------
+    dict of str to array of shape (1000,)
+        Probabilities of a bad credit, of all rows.
+    """
+    data = load_german_credit("pandas")
+    train = german_splits(task["split"] + 1)[-1][0]
+    models = german_models(task["trees"], task["split"])
+    fitted = {name: model.fit(data.X.iloc[train], data.y[train]) for name, model in models.items()}
+    return {name: model.predict_proba(data.X)[:, 1] for name, model in fitted.items()}
+
+
+def member_scores(work: Work) -> dict[str, FloatArray]:
+    """
+    What both models say of all rows, split by split.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+
+    Returns
+    -------
+    dict of str to array of shape (splits, 1000)
+        By model.
+    """
+
+    def made() -> dict[str, FloatArray]:
+        tasks = [{"split": r, "trees": work.plan.trees} for r in range(work.plan.splits)]
+        found = work.run("german-members", fit_split, tasks, "German credit: models")
+        return {name: np.array([one[name] for one in found]) for name in ("glm", "forest")}
+
+    kept: dict[str, FloatArray] = work.once("german-members", made)
+    return kept
+
+
+@dataclass(frozen=True)
+class Record:
+    """
+    Scores of a model that was fitted before, in each of some splits.
+
+    Attributes
+    ----------
+    scores : array of shape (splits, n)
+        P(Y = 1) of every row.
+    splits : dict of bytes to int
+        Which split has these training rows.
+
+    Examples
+    --------
+    >>> record = Record.of(np.array([[0.1, 0.2, 0.3]]), [np.array([2, 0])])
+    >>> record.splits == {np.array([0, 2]).tobytes(): 0}
+    True
+    """
+
+    scores: FloatArray
+    splits: dict[bytes, int]
+
+    @classmethod
+    def of(cls, scores: FloatArray, train: list[IntArray]) -> Record:
+        """
+        From the training rows of each split.
+
+        Parameters
+        ----------
+        scores : array of shape (splits, n)
+            P(Y = 1).
+        train : list of integer arrays
+            Training rows.
+
+        Returns
+        -------
+        Record
+            For `Recorded`.
+        """
+        return cls(scores, {_key(rows): r for r, rows in enumerate(train)})
+
+
+class Recorded(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    A classifier that looks up what a model said that was fitted on the same rows before.
+
+    Its features are one column, the numbers of the rows.
+
+    Parameters
+    ----------
+    record : Record
+        What the model said.
+
+    Examples
+    --------
+    >>> record = Record.of(np.array([[0.1, 0.2, 0.3]]), [np.array([2, 0])])
+    >>> Recorded(record).fit([[0], [2]], [0, 1]).predict_proba([[1]])
+    array([[0.8, 0.2]])
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def __sklearn_clone__(self) -> Recorded:
+        return Recorded(self.record)  # the scores are not copied for every split
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """
+        Recognise the split by its training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 1)
+            Numbers of rows.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        Recorded
+            Itself.
+        """
+        self.classes_ = np.unique(y)
+        self.split_ = self.record.splits[_key(_numbers(X))]
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """
+        What the model said.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 1)
+            Numbers of rows.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            Probabilities.
+        """
+        p = self.record.scores[self.split_, _numbers(X)]
+        return np.column_stack([1.0 - p, p])
+
+
+def _numbers(X: Any) -> IntArray:
+    return np.asarray(X)[:, 0].astype(np.intp)
+
+
+def _key(rows: IntArray) -> bytes:
+    return np.sort(rows).tobytes()
+
+
+def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = False, redraws: int = 0) -> Any:
+    """
+    The protocol of appendix D through `repeated_splits`.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+    calibrator : str, default="isotonic"
+        In `MAPS`.
+    halves : bool, default=False
+        Whether stack and calibrator learn from different rows.
+    redraws : int, default=0
+        Behind the noise floor.
+
+    Returns
+    -------
+    frame
+        Of polars.
+    """
+
+    def made() -> Any:
+        splits = german_splits(work.plan.splits)
+        train = [parts[0] for parts in splits]
+        models = {name: Recorded(Record.of(scores, train)) for name, scores in member_scores(work).items()}
+        return repeated_splits(
+            models, np.arange(1000)[:, None], load_german_credit().y, splits=splits, calibrator=MAPS[calibrator](),
+            clip=CLIP, independent_halves=halves, noise_floor=redraws, random_state=0, n_jobs=work.n_jobs,
+        )  # fmt: skip
+
+    return work.once(f"german-frame-{calibrator}-{halves}-{redraws}", made)
+
+
+def over_splits(frame: Any, loss: str, method: str, column: str) -> FloatArray:
+    """
+    A number of a method in every split.
+
+    Parameters
+    ----------
+    frame : frame
+        From `german_frame`.
+    loss, method : str
+        Which rows.
+    column : str
+        Of the frame, or "gain" for raw − recalibrated.
+
+    Returns
+    -------
+    array of shape (splits,)
+        In the order of the splits.
+    """
+    if column == "gain":
+        return over_splits(frame, loss, method, "raw") - over_splits(frame, loss, method, "recalibrated")
+    rows = frame.filter((frame["loss"] == loss) & (frame["method"] == method)).sort("split")
+    return np.asarray(rows[column].to_numpy(), dtype=np.float64)
+
+
+class Laws(NamedTuple):
+    """
+    What the paper's protocol makes of one method in every split.
+
+    Attributes
+    ----------
+    raw, recalibrated : array of shape (splits, 200)
+        Scores of the test rows, before and after.
+    y : integer array of shape (splits, 200)
+        Their outcomes.
+
+    Examples
+    --------
+    >>> Laws(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2), dtype=int)).y.shape
+    (1, 2)
+    """
+
+    raw: FloatArray
+    recalibrated: FloatArray
+    y: IntArray
+
+
+def german_laws(work: Work) -> dict[str, Laws]:
+    """
+    Scores of the test rows in every split, as behind `german_frame`.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+
+    Returns
+    -------
+    dict of str to Laws
+        By method, in the order of the paper.
+    """
+
+    def made() -> dict[str, Laws]:
+        members, y = member_scores(work), load_german_credit().y
+        splits = german_splits(work.plan.splits)
+        shape = (len(splits), splits[0][2].size)
+        found = {name: Laws(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.intp)) for name in METHODS}
+        for r, (_, calibration, test) in enumerate(splits):
+            given = {name: scores[r] for name, scores in members.items()}
+            for name, S in with_ensembles(given, y, calibration).items():
+                fitted = MAPS["isotonic"]().fit(S[calibration], y[calibration])
+                found[name].raw[r], found[name].y[r] = S[test], y[test]
+                found[name].recalibrated[r] = fitted.calibrate(S[test])
+        return found
+
+    kept: dict[str, Laws] = work.once("german-laws", made)
+    return kept
+
+
+def with_ensembles(members: dict[str, FloatArray], y: IntArray, rows: IntArray) -> dict[str, FloatArray]:
+    """
+    Scores of the members, of their average, and of a stack that learned from some rows.
+
+    Parameters
+    ----------
+    members : dict of str to array of shape (n,)
+        Scores.
+    y : integer array of shape (n,)
+        Outcomes.
+    rows : integer array
+        Rows that the stack learns from.
+
+    Returns
+    -------
+    dict of str to array of shape (n,)
+        In the order of the paper.
+
+    Examples
+    --------
+    >>> found = with_ensembles({"glm": np.array([0.2, 0.4]), "forest": np.array([0.4, 0.4])}, np.array([0, 1]), [0, 1])
+    >>> found["average"]
+    array([0.3, 0.4])
+    """
+    from scoreprism.ensembles import Stacking, average
+
+    columns = np.column_stack([members["glm"], members["forest"]])
+    stack = Stacking(on="probability").fit(columns[rows], y[rows])
+    made = {"average": average(list(columns.T)), "stacking": stack.predict_proba(columns)[:, 1]} | members
+    return {name: np.asarray(made[name], dtype=np.float64) for name in METHODS}
