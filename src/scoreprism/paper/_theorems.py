@@ -160,7 +160,7 @@ def _values_table(values: dict[tuple[str, str], tuple[float, str]]) -> Table:
             rows.append((f"Example {example}", score, "log loss" if loss == "log" else "Brier", term, value, formula))
     columns = [("example", "example", "text"), ("score", "score", "text"), ("loss", "loss", "text"),
                ("term", "term", "text"), ("value", "value", "number"), ("exact", "exactly", "text")]  # fmt: skip
-    note = "The paper prints the reliability and the Brier grouping of Example 2.4 only. H is the entropy of a coin, in nats."
+    note = "The paper prints reliability and Brier grouping of Example 2.4 only. H is the entropy of a coin, in nats."
     return table("example-values", "What the two examples come to", columns, rows, note)
 
 
@@ -215,12 +215,13 @@ def _draw_bars(ax: Any, bars: dict[str, list[float]]) -> None:
     inks, below = Inks.of(ax), np.zeros(len(bars))
     for i in reversed(range(len(_TERMS))):
         heights = np.array([parts[i] for parts in bars.values()])
-        ax.bar(range(len(bars)), heights, 0.6, bottom=below, color=inks.term(_TERMS[i]), label=_TERMS[i])
+        ax.bar(range(len(bars)), heights, 0.58, bottom=below, color=inks.term(_TERMS[i]), label=_TERMS[i])
         for x, (height, base) in enumerate(zip(heights, below, strict=True)):
             if height > 0:
-                ax.text(x, base + height / 2, f"1/{1 / height:.0f}", ha="center", va="center", color="#222222")
+                ax.text(x + 0.33, base + height / 2, f"1/{1 / height:.0f}", va="center", color=inks.ink)
         below += heights
     ax.set_xticks(range(len(bars)), list(bars))
+    ax.set_xlim(-0.45, len(bars) - 0.3)
     ax.set(ylabel="Brier score", title="Where the loss comes from", ylim=(0, float(below.max()) * 1.32))
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], labels[::-1], loc="upper right", ncols=3, columnspacing=1.0, handlelength=1.0)
