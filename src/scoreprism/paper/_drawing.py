@@ -34,3 +34,10 @@ def grid_figure(
         return canvas
 
     return Figure(key, title, description, drawn, data)
+
+
+def shared_legend(axes: Any) -> None:
+    """What the first axes show, below all of them."""
+    first = axes.flat[0]
+    handles, labels = first.get_legend_handles_labels()
+    first.figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

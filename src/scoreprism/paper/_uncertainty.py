@@ -184,8 +184,8 @@ def _optimistic(rows: list[dict[str, Any]]) -> Check:
     told = (
         f"The plug-in reliability on the calibrator's own rows lies above the truth in {up} of {len(reliability)} "
         f"cases: for a perfectly calibrated score it is {inside:.4f} (log loss) in sample and {fresh:.4f} on fresh "
-        "rows, because it contains the noise of the fitted map. It is the recalibrated loss that is too low in sample, in "
-        f"{down} of {len(losses)} cases."
+        "rows, because it contains the noise of the fitted map. It is the recalibrated loss that is too low in sample, "
+        f"in {down} of {len(losses)} cases."
     )
     return claimed("in-sample-optimistic", holds, told)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism.displays._style import MARKERS, Inks
-from scoreprism.paper._drawing import grid_figure
+from scoreprism.paper._drawing import grid_figure, shared_legend
 from scoreprism.report import Figure
 from scoreprism.report._pieces import table
 
@@ -24,7 +24,7 @@ def bias_figure(rows: list[dict[str, Any]]) -> Figure:
     def draw(axes: Any) -> None:
         for ax, loss in zip(axes[0], _LOSSES, strict=True):
             _draw_bias(ax, [shift for shift in shifts if shift[0]["loss"] == loss], _LOSSES[loss])
-        axes[0, 0].legend(loc="upper center", bbox_to_anchor=(1.1, -0.2), ncols=3)
+        shared_legend(axes)
 
     columns = [("score", "score", "text"), ("loss", "loss", "text"), ("way", "judged on", "text"),
                ("bias", "estimate − truth", "signed"), ("error", "standard error", "loss")]  # fmt: skip
@@ -59,7 +59,7 @@ def widths_figure(rows: list[dict[str, Any]]) -> Figure:
     def draw(axes: Any) -> None:
         for ax, quantity in zip(axes[0], quantities, strict=True):
             _draw_intervals(ax, [row for row in rows if row["quantity"] == quantity], refits, quantity)
-        axes[0, 0].legend(loc="upper center", bbox_to_anchor=(1.1, -0.17), ncols=2)
+        shared_legend(axes)
 
     shown = [row for row in rows if row["quantity"] in quantities]
     columns = [("sample", "sample", "count"), ("quantity", "quantity", "text"), ("refit", "refitted", "text"),
