@@ -126,10 +126,10 @@ _GAIN_COLUMNS = (*((loss, column) for loss in ("brier", "log") for column in ("r
 def _numbers() -> Iterator[Printed]:
     example = "Example 2.4 (ex:calibrated-yet-grouping)"
     yield Printed("calibrated-yet-grouping/brier", example, "grouping of the constant score, Brier", 0.16, 2)
-    yield Printed("calibrated-yet-grouping/reliability", example, "reliability of the constant score", 0.0, 0)
+    yield Printed("calibrated-yet-grouping/reliability", example, "reliability of the constant score", 0.0, 2)
     example = "Example 5.2 (ex:avg-breaks-calibration)"
     yield Printed("avg-breaks-calibration/mass", example, "P(average = 0.25)", 0.25, 2)
-    yield Printed("avg-breaks-calibration/calibrated", example, "P(Y=1 | average = 0.25)", 0.0, 0)
+    yield Printed("avg-breaks-calibration/calibrated", example, "P(Y=1 | average = 0.25)", 0.0, 2)
     for (loss, column), cells in _ROBUSTNESS.items():
         for method, (value, sd) in zip(METHODS, cells, strict=True):
             what = f"{_LOSSES[loss]}, {_WORDS[column]}, {method}"
