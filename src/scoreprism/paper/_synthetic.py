@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism.datasets import CopulaLaw
 from scoreprism.paper._checks import Check, claimed, claims_table
-from scoreprism.paper._population import NAMES, at_zero, claims_by_rho, exceeds, population, signed
+from scoreprism.paper._population import at_zero, claims_by_rho, exceeds, population, signed
 from scoreprism.paper._synthetic_figures import components, lcs_by_rho, maps, mean_and_error, panels, surface
 from scoreprism.paper._synthetic_runs import (
     POOLED,
@@ -19,6 +19,7 @@ from scoreprism.paper._synthetic_runs import (
     map_curves,
     terms_runs,
 )
+from scoreprism.paper._synthetic_scores import NAMES
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Figure, Notice, Section, Table
 from scoreprism.report._pieces import enumerated, table, thinned
