@@ -120,7 +120,7 @@ def _component_checks(terms: Runs) -> Iterator[Check]:
     moved = {key: _mean(terms, key, "after", "grouping") - _mean(terms, key, "before", "grouping") for key in SCORES}
     share = {key: 100 * moved[key] / _mean(terms, key, "before", "grouping") for key in SCORES}
     told = (
-        f"Exact change by isotonic maps: {_listed(moved, '+.5f')}. It cannot fall; rule: at most {CLOSE:g} for all. "
+        f"Exact change by isotonic maps: {_listed(moved, '+.5f')}. It cannot fall. Rule: at most {CLOSE:g} for all. "
         f"In percent of the grouping before: {_listed(share, '.1f')}."
     )
     yield claimed("grouping-unchanged", max(moved.values()) <= CLOSE, told)
