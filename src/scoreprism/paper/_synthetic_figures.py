@@ -10,8 +10,9 @@ import numpy as np
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays import house_style
 from scoreprism.displays._style import MARKERS, Inks
-from scoreprism.paper._population import NAMES, exceeds, generator, signed
+from scoreprism.paper._population import exceeds, signed
 from scoreprism.paper._synthetic_runs import POOLED, SCORES, MapCurve
+from scoreprism.paper._synthetic_scores import NAMES, generator
 from scoreprism.report import Figure, Table
 from scoreprism.simplex import FloatArray, sigmoid
 

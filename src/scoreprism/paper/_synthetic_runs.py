@@ -9,18 +9,8 @@ import numpy as np
 from scoreprism.datasets import CopulaLaw
 from scoreprism.datasets._laws import Sample
 from scoreprism.datasets._levelsets import ScoreLaw
-from scoreprism.paper._population import (
-    FEATURES,
-    Score,
-    correlations,
-    fitted,
-    generator,
-    isotonic,
-    rounded,
-    scores_of,
-)
-from scoreprism.paper._population import recalibrated as terms_after
-from scoreprism.paper._population import refined as finer
+from scoreprism.paper._population import correlations, recalibrated, refined
+from scoreprism.paper._synthetic_scores import FEATURES, Score, fitted, generator, isotonic, rounded, scores_of
 from scoreprism.paper._work import Work
 from scoreprism.simplex import FloatArray
 
@@ -126,7 +116,7 @@ def map_curves(work: Work, points: int = 121) -> dict[str, MapCurve]:
         spline = MonotoneSplineCalibrator().fit(scores[key](*calibration.X.T), calibration.y)
         nodes = law.score_law(scores[key])
         grid = np.linspace(nodes.score[0], nodes.score[-1], points)
-        curves[key] = MapCurve(grid, spline.calibrate(grid), np.interp(grid, *finer(nodes, 16)[:2]))
+        curves[key] = MapCurve(grid, spline.calibrate(grid), np.interp(grid, *refined(nodes, 16)[:2]))
     return curves
 
 
@@ -180,12 +170,12 @@ def _judged(S: FloatArray, C: FloatArray, Q: FloatArray) -> tuple[float, float]:
 def _exact(law: CopulaLaw, scores: dict[str, Score], key: str, g: Any) -> dict[str, tuple[float, float]]:
     """Brier reliability and grouping of a score and of g of it, by quadrature."""
     base = key.removesuffix("-rounded")
-    nodes: ScoreLaw = finer(law.score_law(scores[base]))
+    nodes: ScoreLaw = refined(law.score_law(scores[base]))
     grouping = law.population(scores[base], "brier").grouping
     values = nodes.score if key == base else rounded(nodes.score)
     found = {}
     for when, score in (("before", values), ("after", g.calibrate(values))):
-        reliability, more = terms_after(nodes, score)
+        reliability, more = recalibrated(nodes, score)
         found[when] = reliability, grouping + more
     return found
 
