@@ -53,11 +53,8 @@ def maps(work: Work) -> Outcome:
     Outcome
         Checks of the properties that the paper states.
     """
-    samples = [{"seed": seed, "rows": _ROWS} for seed in range(work.plan.samples)]
-    curves = np.array(work.run("bandwidths", distances, samples, "samples of appendix E"))
-    exact = np.array(work.run("scores", exact_errors, samples, "exact scores of appendix E"))
-    shapes = work.run("shapes", shape_of_maps, samples, "maps of appendix E")
-    found = Curves(curves.mean(axis=0), exact.mean(axis=0))
+    found = mean_distances(work)
+    shapes = work.run("shapes", shape_of_maps, _tasks(work), "maps of appendix E")
     checks = (_monotone(shapes), _straight(shapes))
     example = scored(_SHOWN, seed=1)
     blocks: tuple[Block, ...] = (
@@ -70,6 +67,29 @@ def maps(work: Work) -> Outcome:
     )
     section = Section("maps", "Recalibration maps", _meaning(found, work.plan.samples), blocks)
     return Outcome(section, checks, _numbers(found, shapes))
+
+
+def mean_distances(work: Work) -> Curves:
+    """
+    ICI and LCS against h, mean over samples.
+
+    Parameters
+    ----------
+    work : Work
+        Where to run.
+
+    Returns
+    -------
+    Curves
+        In both readings, with the exact values of the scores.
+    """
+    curves = work.run("bandwidths", distances, _tasks(work), "samples of appendix E")
+    exact = work.run("scores", exact_errors, _tasks(work), "exact scores of appendix E")
+    return Curves(np.mean(curves, axis=0), np.mean(exact, axis=0))
+
+
+def _tasks(work: Work) -> list[dict[str, int]]:
+    return [{"seed": seed, "rows": _ROWS} for seed in range(work.plan.samples)]
 
 
 # ── the simulation ──────────────────────────────────────────────────────────────────────────────────

@@ -56,8 +56,12 @@ def draw_data(ax: Any, sample: Scored) -> None:
                 color=inks.model(outcome)["color"], alpha=0.7, label=f"y = {outcome}")  # fmt: skip
     x1, x2 = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
     values = sample.score(x1, x2)
-    lines = ax.contour(x1, x2, values, levels=np.arange(0.05, 1, 0.05), colors=inks.ink, linewidths=1.0)
-    for text in ax.clabel(lines, fontsize=8):
+    levels = np.arange(0.05, 1, 0.05)
+    lines = ax.contour(x1, x2, values, levels=levels, colors=inks.ink, linewidths=1.0)
+    middle = values[50]  # labels stand where lines cross x₂ = ½
+    inside = levels[(levels > middle.min()) & (levels < middle.max())]
+    places = [(float(x1[50, np.abs(middle - level).argmin()]), 0.5) for level in inside]
+    for text in ax.clabel(lines, fontsize=8, manual=places):
         text.set_bbox({"facecolor": inks.paper, "alpha": 0.8, "pad": 0.5, "linewidth": 0})
     ax.set(xlabel="x₁", ylabel="x₂", title=f"Logistic regression, n = {sample.y.size}", aspect="equal")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
