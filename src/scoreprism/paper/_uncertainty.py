@@ -103,7 +103,7 @@ def one_sample(task: dict[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, score in _SCORES.items():
         s = score(*known.X.T)
-        fitted = IsotonicCalibrator(interpolation="linear", shrink=False).fit(s, known.y)
+        fitted = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(s, known.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfitWarning)  # that so few rows are too few is what this shows
             debiased = decompose(known.y, s, calibrator="isotonic", loss=list(_LOSSES), random_state=task["run"])
