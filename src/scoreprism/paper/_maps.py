@@ -368,7 +368,7 @@ def _straight(shapes: list[dict[str, Any]]) -> Check:
     told = (
         f"The distance from a straight line is {each[:, 0].mean():.4f} at λ = {PENALTIES[0]:g} and {last.mean():.5f} "
         f"at λ = {PENALTIES[-1]:,.0f} (means; at most {last.max():.5f}). The last two tenfold steps of λ divide it "
-        f"by {shrunk.min():.1f} to {shrunk.max():.1f} over {len(shapes)} samples; halving was asked for, and below 0.001."
+        f"by {shrunk.min():.1f} to {shrunk.max():.1f} over {len(shapes)} samples; asked for: by 2, to below 0.001."
     )
     return claimed("large-penalty", holds, told)
 
