@@ -100,12 +100,18 @@ def distances_figure(found: Curves, reading: str) -> Figure:
     data = table(f"bandwidth-{reading}-data", f"ICI and LCS: {what}", columns, rows, f"{line.capitalize()}: {exact}.")
     ends = values[..., 0]
     description = (
-        f"Index against h: from {ends[:, 0].min():.4f}–{ends[:, 0].max():.4f} at h = {BANDWIDTHS[0]:g} over "
+        f"Index against h: from {_span(ends[:, 0])} at h = {BANDWIDTHS[0]:g} over "
         f"a smallest value of {ends.min():.4f} at h = {BANDWIDTHS[int(ends.min(axis=0).argmin())]:g} to "
-        f"{ends[:, -1].min():.4f}–{ends[:, -1].max():.4f} at h = {BANDWIDTHS[-1]:g}; horizontal line: {exact}."
+        f"{_span(ends[:, -1])} at h = {BANDWIDTHS[-1]:g}; horizontal line: {exact}."
     )
     title = f"ICI and LCS against the bandwidth: {what}"
     return grid_figure(f"bandwidth-{reading}", title, description, draw, data, size=(7.6, 3.2), shape=(1, 2))
+
+
+def _span(values: FloatArray) -> str:
+    """Smallest and largest, or one of them where they look the same."""
+    low, high = f"{values.min():.4f}", f"{values.max():.4f}"
+    return low if low == high else f"{low}–{high}"
 
 
 def draw_distances(ax: Any, values: FloatArray, exact: float, title: str, line: str) -> None:
