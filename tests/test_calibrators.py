@@ -894,12 +894,13 @@ def test_pooled_ties_are_sums():
 @pytest.mark.slow
 def test_appendix_e_is_u_shaped_with_its_minimum_near_a_tenth():
     """The figure of the paper's appendix E.4, against the exact law: ICI and LCS of cross-fitted maps for three k."""
-    import runpy
-    from pathlib import Path
+    from dataclasses import replace
 
-    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "appendix_e.py"))
-    h = example["BANDWIDTHS"]
-    values = example["mean_distances"](samples=20)
+    from scoreprism.paper import PLANS, Work
+    from scoreprism.paper._maps import BANDWIDTHS, mean_distances
+
+    h = np.array(BANDWIDTHS)
+    values = mean_distances(Work(replace(PLANS["full"], samples=20), n_jobs=2)).of("truth")
     best = h[values.argmin(axis=1)]
     assert (best >= 0.05).all()
     assert (best <= 0.2).all()

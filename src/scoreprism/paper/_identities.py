@@ -233,7 +233,7 @@ def monotone_roc(case: Case) -> float:
     state, label = np.nonzero(joint > 0)
     weight = joint[state, label]
     rows = weight * weight.size  # a weight counts as a number of rows
-    flat = IsotonicCalibrator(interpolation="step", shrink=False).fit(s[state], label, sample_weight=rows)
+    flat = IsotonicCalibrator(interpolation="step", shrink=False, clip=0).fit(s[state], label, sample_weight=rows)
     tied, strict = flat.calibrate(s), s**3
     rules = max(_rule_gap(case.model.prob, s, tied, tau) for tau in np.unique(tied))
     raw, steep, kept = (

@@ -56,8 +56,12 @@ def draw_data(ax: Any, sample: Scored) -> None:
                 color=inks.model(outcome)["color"], alpha=0.7, label=f"y = {outcome}")  # fmt: skip
     x1, x2 = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
     values = sample.score(x1, x2)
-    lines = ax.contour(x1, x2, values, levels=np.arange(0.05, 1, 0.05), colors=inks.ink, linewidths=1.0)
-    for text in ax.clabel(lines, fontsize=8):
+    levels = np.arange(0.05, 1, 0.05)
+    lines = ax.contour(x1, x2, values, levels=levels, colors=inks.ink, linewidths=1.0)
+    middle = values[50]  # labels stand where lines cross x₂ = ½
+    inside = levels[(levels > middle.min()) & (levels < middle.max())]
+    places = [(float(x1[50, np.abs(middle - level).argmin()]), 0.5) for level in inside]
+    for text in ax.clabel(lines, fontsize=8, manual=places):
         text.set_bbox({"facecolor": inks.paper, "alpha": 0.8, "pad": 0.5, "linewidth": 0})
     ax.set(xlabel="x₁", ylabel="x₂", title=f"Logistic regression, n = {sample.y.size}", aspect="equal")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
@@ -96,12 +100,18 @@ def distances_figure(found: Curves, reading: str) -> Figure:
     data = table(f"bandwidth-{reading}-data", f"ICI and LCS: {what}", columns, rows, f"{line.capitalize()}: {exact}.")
     ends = values[..., 0]
     description = (
-        f"Index against h: from {ends[:, 0].min():.4f}–{ends[:, 0].max():.4f} at h = {BANDWIDTHS[0]:g} over "
+        f"Index against h: from {_span(ends[:, 0])} at h = {BANDWIDTHS[0]:g} over "
         f"a smallest value of {ends.min():.4f} at h = {BANDWIDTHS[int(ends.min(axis=0).argmin())]:g} to "
-        f"{ends[:, -1].min():.4f}–{ends[:, -1].max():.4f} at h = {BANDWIDTHS[-1]:g}; horizontal line: {exact}."
+        f"{_span(ends[:, -1])} at h = {BANDWIDTHS[-1]:g}; horizontal line: {exact}."
     )
     title = f"ICI and LCS against the bandwidth: {what}"
     return grid_figure(f"bandwidth-{reading}", title, description, draw, data, size=(7.6, 3.2), shape=(1, 2))
+
+
+def _span(values: FloatArray) -> str:
+    """Smallest and largest, or one of them where they look the same."""
+    low, high = f"{values.min():.4f}", f"{values.max():.4f}"
+    return low if low == high else f"{low}–{high}"
 
 
 def draw_distances(ax: Any, values: FloatArray, exact: float, title: str, line: str) -> None:

@@ -16,7 +16,7 @@ from scoreprism.losses import get_loss
 from scoreprism.paper._checks import Check, claimed, claims_table
 from scoreprism.paper._uncertainty_figures import bias_figure, widths_figure
 from scoreprism.paper._work import Outcome, Work
-from scoreprism.report import Range, Section, Table
+from scoreprism.report import Section, Table
 from scoreprism.report._pieces import table
 from scoreprism.simplex import FloatArray, sigmoid
 
@@ -103,7 +103,7 @@ def one_sample(task: dict[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, score in _SCORES.items():
         s = score(*known.X.T)
-        fitted = IsotonicCalibrator(interpolation="linear", shrink=False).fit(s, known.y)
+        fitted = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(s, known.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfitWarning)  # that so few rows are too few is what this shows
             debiased = decompose(known.y, s, calibrator="isotonic", loss=list(_LOSSES), random_state=task["run"])
@@ -156,20 +156,17 @@ def _optimism_table(rows: list[dict[str, Any]], samples: int) -> Table:
                ("debiased", "debiased", "loss")]  # fmt: skip
     cells = [
         (row["score"], _LOSSES[row["loss"]], row["quantity"], row["truth"],
-         *(_around(row["means"].get(way)) for way in ("in sample", "split", "debiased")))
+         *(row["means"].get(way, (None, None))[0] for way in ("in sample", "split", "debiased")))
         for row in rows
     ]  # fmt: skip
+    error = max(one for row in rows for _, one in row["means"].values())
     note = (
-        f"Means over {samples} samples, with two standard errors either side. The isotonic map is fitted to {_ROWS} "
+        f"Means over {samples} samples; standard errors are at most {error:.4f}. The isotonic map is fitted to {_ROWS} "
         f"rows and judged on the same rows or on {_TEST:,} fresh ones, with Ĉ kept {_CLIP:.6f} away from 0 and 1 as "
         "in the paper; “debiased” is decompose() on the calibration rows alone. The score “calibrated” is E[Q | X₁], "
         "“too steep” is σ(6 X₁ − 3); the truth is by quadrature."
     )
     return table("in-sample", "Reliability judged on the rows of the calibrator, and on others", columns, cells, note)
-
-
-def _around(mean: tuple[float, float] | None) -> Range | None:
-    return None if mean is None else Range(mean[0] - 2 * mean[1], mean[0] + 2 * mean[1], mean[0])
 
 
 def _optimistic(rows: list[dict[str, Any]]) -> Check:
