@@ -166,8 +166,8 @@ def reference_sentence(work: Work) -> str:
         Under log loss.
     """
     found = {method: (one, *known(one)) for method, one in decompositions(work)["log"].items()}
-    off = [f"{m} (at least {r.low:.3f})" for m, (_, r, _, _) in found.items() if r.low is not None and r.low > 0]
-    lost = [f"{m} (at least {g.low:.3f})" for m, (_, _, g, _) in found.items() if g.low is not None and g.low > 0]
+    off = [f"{m} (at least {r.low:.4f})" for m, (_, r, _, _) in found.items() if r.low is not None and r.low > 0]
+    lost = [f"{m} (at least {g.low:.4f})" for m, (_, _, g, _) in found.items() if g.low is not None and g.low > 0]
     best = min(found, key=lambda m: found[m][0].risk)
     one, reliability, _, irreducible = found[best]
     gain = f"recalibration gains at most {reliability.high:.3f}" if reliability.high is not None else ""
