@@ -4,17 +4,21 @@ import sys
 import types
 import warnings
 from dataclasses import replace
-from html import escape
+from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper import CLAIMS, PLANS, PRINTED, Work
 from scoreprism.paper import _beyond_reference as reference
+from scoreprism.paper import _members as members
 from scoreprism.paper._beyond import beyond, reliabilities
 from scoreprism.paper._german import german, separated
 from scoreprism.paper._german_robustness import (
@@ -34,6 +38,7 @@ from scoreprism.paper._members import (
     Record,
     Recorded,
     fit_split,
+    german_features,
     german_frame,
     german_laws,
     german_models,
@@ -79,15 +84,15 @@ def own(work):
 def test_glm_takes_the_steps_of_fisher_scoring(split):
     """statsmodels 0.14: GLM(Binomial).fit starts at μ = (y + ½)/2 too; the same number of steps, separated or not."""
     sm = pytest.importorskip("statsmodels.api")
-    data = load_german_credit("pandas")
-    train = german_splits(split + 1)[split][0]
-    model = german_models(1)["glm"].fit(data.X.iloc[train], data.y[train])
-    design = sm.add_constant(model[0].transform(data.X.iloc[train]), has_constant="add")
+    train, y = german_splits(split + 1)[split][0], load_german_credit().y
+    rows = german_features()["glm"][train]
+    model = GLM().fit(rows, y[train])
+    design = sm.add_constant(rows, has_constant="add")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = sm.GLM(data.y[train], design, family=sm.families.Binomial()).fit(maxiter=model[1].n_iter_, tol=0.0)
+        theirs = sm.GLM(y[train], design, family=sm.families.Binomial()).fit(maxiter=model.n_iter_, tol=0.0)
     eta = np.log(theirs.fittedvalues) - np.log1p(-theirs.fittedvalues)
-    assert design @ model[1].coef_ == pytest.approx(np.asarray(eta), abs=1e-4)
+    assert design @ model.coef_ == pytest.approx(np.asarray(eta), abs=1e-4)
 
 
 def test_glm_stops_as_glm_of_R_does():
@@ -117,10 +122,16 @@ def test_recorded_models_know_their_split_by_its_rows():
 
 def test_recorded_models_give_what_refitting_gives(work):
     """repeated_splits with the models themselves, on one of the splits and with the seed of its forest."""
-    data, r = load_german_credit("pandas"), 2
+    r, X = 2, german_features()
     textbook = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0)
-    options = {"calibrator": textbook, "clip": 1e-6, "noise_floor": 0}
-    refitted = repeated_splits(german_models(10, r), data.X, data.y, splits=[german_splits(r + 1)[r]], **options)
+    options = {"calibrator": textbook, "clip": 1e-6, "noise_floor": 0, "splits": [german_splits(r + 1)[r]]}
+    first = X["glm"].shape[1]
+    places = {"glm": list(range(first)), "forest": list(range(first, first + X["forest"].shape[1]))}
+    models = {
+        name: make_pipeline(make_column_transformer(("passthrough", places[name])), model)
+        for name, model in german_models(10, r).items()
+    }
+    refitted = repeated_splits(models, pd.DataFrame(np.hstack(list(X.values()))), load_german_credit().y, **options)
     for row in refitted.itertuples():
         for column in ("raw", "recalibrated", "reliability_plugin", "lcs"):
             recorded = over_splits(german_frame(work, redraws=2), row.loss, row.method, column)[r]
@@ -233,7 +244,8 @@ def test_the_sections_are_pages_with_unique_names(outcome, own):
     for section in (outcome.section, own.section):
         shown = [block for block in section.blocks if isinstance(block, (Table, Figure))]
         assert len({block.key for block in shown}) == len(shown)
-        assert all(escape(block.title) in html for block in shown)
+        for block in shown:
+            assert block.title in unescape(html)
     assert "learned from the same rows as the calibrator" in html
     assert sum(isinstance(block, Notice) and block.kind == "warning" for block in outcome.section.blocks) == 2
 
@@ -271,7 +283,7 @@ def test_halves_are_another_protocol(work, own):
 
 def test_folds_do_not_see_their_own_outcomes(monkeypatch):
     """Outcomes of the fold reversed: the same scores, of the stack as well."""
-    data = load_german_credit("pandas")
+    data = load_german_credit()
     task = {"fold": 3, "trees": 3}
     before = reference.fold_scores(task)
     turned = data.y.copy()
@@ -288,7 +300,8 @@ def test_folds_do_not_see_their_own_outcomes(monkeypatch):
             return iter(folds) if self.count == 10 else Real(self.count, **self.options).split(X, y)
 
     monkeypatch.setattr("sklearn.model_selection.StratifiedKFold", Fixed)
-    monkeypatch.setattr(reference, "load_german_credit", lambda backend: data._replace(y=turned))
+    for module in (reference, members):
+        monkeypatch.setattr(module, "load_german_credit", lambda: data._replace(y=turned))
     after = reference.fold_scores(task)
     for method in METHODS:
         assert after[method].tolist() == before[method].tolist()
