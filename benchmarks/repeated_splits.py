@@ -12,127 +12,66 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
-from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
-from scoreprism.datasets import load_german_credit
+from scoreprism.calibrators import PlattCalibrator
 from scoreprism.ensembles import Stacking
-from scoreprism.exceptions import DoubleUseWarning
+from scoreprism.paper import PLANS, Work
+from scoreprism.paper._german_robustness import robustness
+from scoreprism.paper._german_tests import compared
+from scoreprism.paper._glm import expit
+from scoreprism.paper._members import german_frame
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 
-#: Means and tolerances of the paper: method → column → (mean, tolerance). The forest's .549 cannot be matched.
-PAPER = {
-    ("log", "raw"): {"average": (0.496, 0.014), "glm": (0.565, 0.032), "forest": (0.501, 0.012), "stacking": (0.504, 0.017)},
-    ("log", "recalibrated"): {"average": (0.601, 0.043), "glm": (0.640, 0.051), "stacking": (0.589, 0.043)},
-    ("log", "reliability_plugin"): {"average": (0.028, 0.006), "glm": (0.033, 0.010), "forest": (0.040, 0.007), "stacking": (0.021, 0.004)},
-    ("brier", "raw"): {"average": (0.165, 0.006), "glm": (0.176, 0.007), "forest": (0.166, 0.006), "stacking": (0.167, 0.007)},
-    ("brier", "recalibrated"): {"average": (0.171, 0.006), "glm": (0.177, 0.007), "forest": (0.168, 0.007), "stacking": (0.171, 0.007)},
-    ("brier", "reliability_plugin"): {"average": (0.007, 0.002), "glm": (0.008, 0.0025), "forest": (0.012, 0.003), "stacking": (0.004, 0.0013)},
-}  # fmt: skip
 
-
-class GLM(ClassifierMixin, BaseEstimator):
-    """Logistic regression without a penalty, as R's ``glm``: Fisher scoring from μ = (y + ½)/2, at most 25 steps."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        design = np.column_stack([np.ones(len(X)), np.asarray(X, dtype=float)])
-        y = (np.asarray(y) == self.classes_[1]).astype(float)
-        mu = (y + 0.5) / 2.0
-        eta, old = np.log(mu / (1.0 - mu)), np.inf
-        for _ in range(25):
-            weight = np.sqrt(mu * (1.0 - mu))
-            target = eta + (y - mu) / weight**2
-            self.coef_ = np.linalg.lstsq(design * weight[:, None], target * weight, rcond=1e-11)[0]
-            eta = design @ self.coef_
-            mu = _expit(eta)
-            deviance = -2.0 * np.sum(np.log(np.where(y > 0, mu, 1.0 - mu)))
-            if abs(deviance - old) / (abs(deviance) + 0.1) < 1e-8:
-                break
-            old = deviance
-        return self
-
-    def predict_proba(self, X):
-        p = _expit(np.column_stack([np.ones(len(X)), np.asarray(X, dtype=float)]) @ self.coef_)
-        return np.column_stack([1.0 - p, p])
-
-
-def _expit(eta):
-    """R's inverse logit stays a rounding error away from 0 and 1."""
-    eps = np.finfo(float).eps
-    return np.clip(1.0 / (1.0 + np.exp(-np.clip(eta, -700, 700))), eps, 1.0 - eps)
-
-
-def german_models(trees: int = 500):
-    """The paper's models; categories are those of the whole file, so that no level is unknown."""
-    X = load_german_credit("pandas").X
-    words = [name for name in X.columns if X[name].dtype.kind not in "if"]
-    categories = [sorted(X[name].unique()) for name in words]
-
-    def encoded(model, drop):
-        encoder = OneHotEncoder(categories=categories, drop=drop, sparse_output=False)
-        return make_pipeline(make_column_transformer((encoder, words), remainder="passthrough"), model)
-
-    forest = RandomForestClassifier(trees, min_samples_split=11)
-    return {"glm": encoded(GLM(), "first"), "forest": encoded(forest, None)}
-
-
-def german_splits(count: int = 100):
-    """The paper's splits: the permutation of seed r, 600 rows to train, 200 to calibrate, 200 to test."""
-    orders = (np.random.default_rng(r).permutation(1000) for r in range(count))
-    return [(order[:600], order[600:800], order[800:]) for order in orders]
-
-
-def german(count: int = 100, trees: int = 500, **options):
-    """The paper's protocol, through the public functions alone."""
-    data = load_german_credit("pandas")
-    textbook = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0)
-    protocol = {"calibrator": textbook, "clip": 1e-6, "splits": german_splits(count), "random_state": 0}
-    return repeated_splits(german_models(trees), data.X, data.y, **(protocol | options))
+def german(
+    count: int = 100,
+    trees: int = 500,
+    *,
+    calibrator: str = "isotonic",
+    independent_halves: bool = False,
+    noise_floor: int = 5,
+    n_jobs: int | None = None,
+):
+    """The paper's protocol, through the public functions alone: the frame behind ``scoreprism reproduce``."""
+    work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=n_jobs)
+    return german_frame(work, calibrator=calibrator, halves=independent_halves, redraws=noise_floor)
 
 
 def run_german(quick: bool, jobs: int, save: str | None) -> None:
     count, trees = (10, 50) if quick else (100, 500)
+    work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=jobs)
     for halves in (False, True):
         start = time.perf_counter()
-        frame = german(count, trees, independent_halves=halves, n_jobs=jobs, noise_floor=20)
+        frame = german_frame(work, halves=halves, redraws=work.plan.redraws)
         print(f"\nindependent_halves={halves}: {count} splits, {trees} trees, {time.perf_counter() - start:.0f} s")
         print(splits_summary(frame))
         for metric in ("recalibrated", "reliability_plugin", "reliability"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DoubleUseWarning)
-                print(paired_comparison(frame, "average", metric, loss="log"))
+            print(compared(frame, metric))
         if not halves:
-            beside_paper(frame)
+            beside_paper(work)
             if save:
                 figures(frame, Path(save))
 
 
-def beside_paper(frame) -> None:
+def beside_paper(work: Work) -> None:
     """Our means, the paper's, and whether they agree within the tolerance."""
-    means = frame.groupby(["loss", "method"])[["raw", "recalibrated", "reliability_plugin"]].mean()
-    for (loss, column), cells in PAPER.items():
-        for method, (mean, tolerance) in cells.items():
-            ours = means.loc[(loss, method), column]
-            far = "" if abs(ours - mean) <= tolerance else "   OUTSIDE"
-            print(f"  {loss:6}{column:20}{method:10}{ours:8.4f}  paper {mean:.3f} ± {tolerance}{far}")
+    for check in (check for checks in robustness(work).values() for check in checks):
+        print(f"  {check.what:36}{check.ours:8.4f}  paper {check.paper:.3f} ± {check.tolerance:.4f}  {check.verdict}")
 
 
 def figures(frame, folder: Path) -> None:
     """The figures of docs/splits.md."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DoubleUseWarning)
-        found = paired_comparison(frame, "average", "reliability_plugin", loss="log")
-    found.plot().figure_.savefig(folder / "paired-comparison.png", dpi=110)
+    compared(frame, "reliability_plugin").plot().figure_.savefig(folder / "paired-comparison.png", dpi=110)
     splits_summary(frame).plot().figure_.savefig(folder / "repeated-splits.png", dpi=110)
 
 
@@ -140,7 +79,7 @@ class Bold(LogisticRegression):
     """Twice the log-odds of a logistic regression: overconfident."""
 
     def predict_proba(self, X):
-        p = _expit(2.0 * self.decision_function(X))
+        p = expit(2.0 * self.decision_function(X))
         return np.column_stack([1.0 - p, p])
 
 
@@ -158,7 +97,7 @@ def run_size(quick: bool, jobs: int, _: str | None) -> None:
         for run in range(runs):
             rng = np.random.default_rng([20240915, run])
             X = rng.normal(size=(n, 2))
-            y = (rng.random(n) < _expit(1.2 * X.sum(axis=1))).astype(int)
+            y = (rng.random(n) < expit(1.2 * X.sum(axis=1))).astype(int)
             options = {"calibrator": "isotonic", "losses": ("brier",), "ensembles": (), "noise_floor": 0}
             frame = repeated_splits(models, X, y, n_splits=count, random_state=run, n_jobs=jobs, **options)
             for metric in METRICS:

@@ -105,8 +105,8 @@ def _floor_table(rows: dict[tuple[str, str], Row]) -> Table:
         [LOSSES[loss], method, row[0], row[1], row[1] / row[0]] for (loss, method), row in rows.items()
     ]
     note = (
-        "The noise floor is the plug-in reliability of a perfectly calibrated score: labels of the calibration rows are "
-        "redrawn from the scores themselves."
+        "The noise floor is the plug-in reliability of a perfectly calibrated score: labels of the calibration rows "
+        "are redrawn from the scores themselves."
     )
     return table("beyond-floor", "How much of the reliability column is noise", heads, cells, note)
 
@@ -138,7 +138,8 @@ def _paired_table(work: Work) -> Table:
 
 def _differences(paired: dict[str, PairedComparison]) -> Table:
     heads = [("protocol", "stack and calibrator learn from", "text"), ("method", "method", "text"),
-             ("mean", "Δ mean", "signed"), ("interval", "95 % interval", "signed"), ("wins", "wins", "share")]  # fmt: skip
+             ("mean", "Δ mean", "signed"), ("interval", "95 % interval", "signed"),
+             ("wins", "wins", "share")]  # fmt: skip
     cells: list[list[Cell]] = [
         [name, line.method, line.mean, ends(line.low, line.high), line.win_rate]
         for name, found in paired.items()
@@ -172,8 +173,8 @@ def _debiased_sentence(rows: dict[tuple[str, str], Row]) -> str:
 def _interval_note(work: Work) -> str:
     return (
         f"Intervals are of the mean over {work.plan.splits} splits, widened for the rows that splits share (Nadeau & "
-        "Bengio 2003), and cautious for reliabilities. Debiased reliability is raw loss − recalibrated loss + spread of "
-        "the fitted map, with the default mixture of maps: it may be negative."
+        "Bengio 2003), and cautious for reliabilities. Debiased reliability is raw loss − recalibrated loss + spread "
+        "of the fitted map, with the default mixture of maps: it may be negative."
     )
 
 

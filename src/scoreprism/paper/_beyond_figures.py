@@ -101,6 +101,7 @@ def _debiased_panel(ax: Canvas, rows: Mapping[str, tuple[float, float, float, fl
             ax.plot(x, y, label=name if row == 0 else None, zorder=4, **look, **wide)
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.margins(x=0.08)
     ax.locator_params(axis="x", nbins=6)
     inks.dress(ax)
     ax.spines["left"].set_visible(False)
@@ -129,7 +130,7 @@ def double_use_figure(found: Mapping[str, PairedComparison], description: str, d
     def draw(axes: Any) -> None:
         for ax, (name, comparison) in zip(axes, found.items(), strict=True):
             comparison.plot(ax=ax)
-            ax.set_title(name, fontsize=10, loc="left", color=Inks.of(ax).ink)
+            ax.set_title(f"stack and calibrator: {name}", fontsize=10, loc="left", color=Inks.of(ax).ink)
 
     title = "Reliability against the average's: stack and calibrator on the same rows, and on different ones"
     return figure("beyond-double-use", title, description, draw, data, size=(6.4, 6.4), panels=(1.0,) * len(found))

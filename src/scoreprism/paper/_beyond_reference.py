@@ -12,13 +12,13 @@ from scoreprism.datasets import load_german_credit
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.paper._german_robustness import LOSSES
-from scoreprism.paper._members import CLIP, german_models
+from scoreprism.paper._members import CLIP, fitted_scores
 from scoreprism.paper._printed import METHODS
 from scoreprism.paper._work import Work
 from scoreprism.report import Range, Table
 from scoreprism.report._model import Cell
 from scoreprism.report._pieces import enumerated, table
-from scoreprism.simplex import FloatArray
+from scoreprism.simplex import FloatArray, IntArray
 
 #: Folds that scores are out of, and folds inside them that the stack learns from.
 _OUTER, _INNER = 10, 5
@@ -43,25 +43,22 @@ def fold_scores(task: dict[str, int]) -> dict[str, Any]:
 
     from scoreprism.ensembles import Stacking, average
 
-    data, fold = load_german_credit("pandas"), task["fold"]
-    folds = StratifiedKFold(_OUTER, shuffle=True, random_state=0)
-    train, test = list(folds.split(data.X, data.y))[fold]
+    y, fold = load_german_credit().y, task["fold"]
+    everyone = np.arange(y.size)
+    train, test = list(StratifiedKFold(_OUTER, shuffle=True, random_state=0).split(everyone, y))[fold]
     inner = StratifiedKFold(_INNER, shuffle=True, random_state=fold)
     learned = np.empty((train.size, 2))
-    for one, other in inner.split(data.X.iloc[train], data.y[train]):
-        learned[other] = _members(task, train[one], train[other])
-    members = _members(task, train, test)
-    stack = Stacking(on="probability").fit(learned, data.y[train])
+    for one, other in inner.split(train, y[train]):
+        learned[other] = _members(task, train[one])[train[other]]
+    members = _members(task, train)[test]
+    stack = Stacking(on="probability").fit(learned, y[train])
     found = {"glm": members[:, 0], "forest": members[:, 1], "average": average(list(members.T))}
     return {"rows": test, **found, "stacking": stack.predict_proba(members)[:, 1]}
 
 
-def _members(task: dict[str, int], train: Any, test: Any) -> FloatArray:
-    """Scores of both models, side by side."""
-    data = load_german_credit("pandas")
-    models = german_models(task["trees"], task["fold"]).values()
-    fitted = [model.fit(data.X.iloc[train], data.y[train]) for model in models]
-    return np.column_stack([model.predict_proba(data.X.iloc[test])[:, 1] for model in fitted])
+def _members(task: dict[str, int], train: IntArray) -> FloatArray:
+    """Scores of both models for all rows, side by side."""
+    return np.column_stack(list(fitted_scores(train, task["trees"], task["fold"]).values()))
 
 
 def decompositions(work: Work) -> dict[str, dict[str, Decomposition]]:
@@ -166,14 +163,19 @@ def reference_sentence(work: Work) -> str:
         Under log loss.
     """
     found = {method: (one, *known(one)) for method, one in decompositions(work)["log"].items()}
-    off = [f"{m} (at least {r.low:.3f})" for m, (_, r, _, _) in found.items() if r.low is not None and r.low > 0]
-    lost = [f"{m} (at least {g.low:.3f})" for m, (_, _, g, _) in found.items() if g.low is not None and g.low > 0]
+    off = [f"{m} (at least {r.low:.4f})" for m, (_, r, _, _) in found.items() if r.low is not None and r.low > 0]
+    lost = [f"{m} (at least {g.low:.4f})" for m, (_, _, g, _) in found.items() if g.low is not None and g.low > 0]
     best = min(found, key=lambda m: found[m][0].risk)
     one, reliability, _, irreducible = found[best]
-    gain = f"recalibration gains at most {reliability.high:.3f}" if reliability.high is not None else ""
+    gain = "nothing" if reliability.high is None else f"at most {reliability.high:.3f}"
+    most = one.risk if irreducible.high is None else irreducible.high
+    rest = (
+        f"at most {most:.3f} of it is irreducible, so that it can be reduced"
+        if most < one.risk
+        else f"the bound on its irreducible part, {most:.3f}, is no smaller, so that all of it may be irreducible"
+    )
     return (
         f"What is known under log loss: miscalibration is shown for {enumerated(off) if off else 'no method'}, loss of "
         f"information from the features to the score for {enumerated(lost) if lost else 'no method'}. Of the smallest "
-        f"loss, {one.risk:.3f} ({best}), {gain}, and at most {irreducible.high:.3f} is irreducible: no upper bound on "
-        "grouping exists."
+        f"loss, {one.risk:.3f} ({best}), recalibration gains {gain}; {rest}."
     )

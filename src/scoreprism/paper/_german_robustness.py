@@ -252,10 +252,15 @@ def forest_sentence(work: Work) -> str:
         From the numbers.
     """
     found = implied(work)
+    values = over_splits(german_main(work), "log", "forest", "recalibrated")
+    tolerance = beside(_FOREST, found.ours, std_error(values)).tolerance or 1.0
+    far = abs(found.ours - found.printed) / tolerance
+    edge = ": so near to 1 that another seed of the forest may decide otherwise" if 0.75 < far < 1.25 else ""
     return (
         f"The paper's paired table implies {found.implied:.3f} for it (average plus difference), "
         f"which is {abs(found.ours - found.implied):.3f} from ours and "
-        f"{abs(found.printed - found.implied):.3f} from the printed {found.printed:.3f}."
+        f"{abs(found.printed - found.implied):.3f} from the printed {found.printed:.3f}. "
+        f"Ours is {far:.2f} tolerances from the printed one{edge}."
     )
 
 

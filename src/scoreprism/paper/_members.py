@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -56,44 +57,82 @@ def german_splits(count: int) -> list[tuple[IntArray, IntArray, IntArray]]:
     return [(order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]) for order in orders]
 
 
-def german_models(trees: int, seed: int | None = None) -> dict[str, Any]:
+@cache
+def german_features() -> dict[str, FloatArray]:
     """
-    The paper's models; categories are those of the whole file, so that no level is unknown.
+    Features as each model gets them: categories are those of the whole file, so that no level is unknown.
+
+    Returns
+    -------
+    dict of str to array of shape (1000, p)
+        Dummies without the first level for the logistic regression, all of them for the forest; then the numbers.
+
+    Examples
+    --------
+    >>> {name: X.shape for name, X in german_features().items()}
+    {'glm': (1000, 48), 'forest': (1000, 61)}
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    X = load_german_credit("pandas").X
+    words = [name for name in X.columns if X[name].dtype.kind not in "if"]
+    found = {}
+    for name, drop in (("glm", "first"), ("forest", None)):
+        encoder = OneHotEncoder(drop=drop, sparse_output=False)
+        columns = make_column_transformer((encoder, words), remainder="passthrough")
+        found[name] = np.asarray(columns.fit_transform(X), dtype=np.float64)
+    return found
+
+
+def german_models(trees: int, seed: int) -> dict[str, Any]:
+    """
+    The paper's models.
 
     Parameters
     ----------
     trees : int
         Of the forest.
-    seed : int, optional
+    seed : int
         Of the forest.
 
     Returns
     -------
     dict of str to classifier
-        For the frame of pandas that `load_german_credit` gives.
+        For `german_features`.
 
     Examples
     --------
-    >>> list(german_models(10))
+    >>> list(german_models(10, 0))
     ['glm', 'forest']
     """
-    from sklearn.compose import make_column_transformer
     from sklearn.ensemble import RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
 
     from scoreprism.paper._glm import GLM
 
-    X = load_german_credit("pandas").X
-    words = [name for name in X.columns if X[name].dtype.kind not in "if"]
-    categories = [sorted(X[name].unique()) for name in words]
+    return {"glm": GLM(), "forest": RandomForestClassifier(trees, min_samples_split=_SPLIT, random_state=seed)}
 
-    def encoded(model: Any, drop: str | None) -> Any:
-        encoder = OneHotEncoder(categories=categories, drop=drop, sparse_output=False)
-        return make_pipeline(make_column_transformer((encoder, words), remainder="passthrough"), model)
 
-    forest = RandomForestClassifier(trees, min_samples_split=_SPLIT, random_state=seed)
-    return {"glm": encoded(GLM(), "first"), "forest": encoded(forest, None)}
+def fitted_scores(train: IntArray, trees: int, seed: int) -> dict[str, FloatArray]:
+    """
+    What both models say of all rows, fitted on some.
+
+    Parameters
+    ----------
+    train : integer array
+        Rows to learn from.
+    trees, seed : int
+        Of the forest.
+
+    Returns
+    -------
+    dict of str to array of shape (1000,)
+        Probabilities of a bad credit.
+    """
+    X, y = german_features(), load_german_credit().y
+    models = german_models(trees, seed)
+    fitted = {name: model.fit(X[name][train], y[train]) for name, model in models.items()}
+    return {name: model.predict_proba(X[name])[:, 1] for name, model in fitted.items()}
 
 
 def fit_split(task: dict[str, int]) -> dict[str, FloatArray]:
@@ -110,11 +149,7 @@ def fit_split(task: dict[str, int]) -> dict[str, FloatArray]:
     dict of str to array of shape (1000,)
         Probabilities of a bad credit, of all rows.
     """
-    data = load_german_credit("pandas")
-    train = german_splits(task["split"] + 1)[-1][0]
-    models = german_models(task["trees"], task["split"])
-    fitted = {name: model.fit(data.X.iloc[train], data.y[train]) for name, model in models.items()}
-    return {name: model.predict_proba(data.X)[:, 1] for name, model in fitted.items()}
+    return fitted_scores(german_splits(task["split"] + 1)[-1][0], task["trees"], task["split"])
 
 
 def member_scores(work: Work) -> dict[str, FloatArray]:
