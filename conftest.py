@@ -1,4 +1,4 @@
-"""For every test and example: figures are drawn off the screen, and closed afterwards."""
+"""For every test and example: one thread for each process, figures drawn off the screen and closed afterwards."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "agg")
+# Before numpy is loaded: the processes of a run fill the cores, and threads of theirs would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,8 @@ def classes_of(loss: ProperLoss, *wanted: int) -> list[int]:
 @st.composite
 def laws(draw: st.DrawFn, k: int, n: int, *, interior: bool = False) -> np.ndarray:
     """n laws over k classes, with zeros and certainties unless `interior`."""
-    counts = draw(
-        st.lists(st.lists(st.integers(1 if interior else 0, 30), min_size=k, max_size=k), min_size=n, max_size=n)
-    )
-    rows = np.array(counts, dtype=float)
+    counts = draw(st.lists(st.integers(1 if interior else 0, 30), min_size=n * k, max_size=n * k))
+    rows = np.array(counts, dtype=float).reshape(n, k)
     rows[rows.sum(axis=1) == 0] = 1.0
     return rows / rows.sum(axis=1, keepdims=True)
 

@@ -68,6 +68,12 @@ def frame(n=400, seed=0):
     })  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _no_width_is_told(monkeypatch):
+    """The processes of pytest-xdist, and some shells, set COLUMNS, which commands obey."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="module")
 def data():
     return frame()
