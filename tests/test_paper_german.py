@@ -35,8 +35,6 @@ from scoreprism.paper._german_tests import _contradiction, pairs
 from scoreprism.paper._glm import GLM
 from scoreprism.paper._members import (
     CLIP,
-    Record,
-    Recorded,
     fit_split,
     german_features,
     german_frame,
@@ -47,6 +45,7 @@ from scoreprism.paper._members import (
     over_splits,
 )
 from scoreprism.paper._printed import METHODS
+from scoreprism.paper._recorded import Record, Recorded
 from scoreprism.pipelines import repeated_splits
 from scoreprism.pipelines._paired_tests import corrected_t
 from scoreprism.report import Figure, Notice, Origin, Report, Table
