@@ -35,8 +35,6 @@ from scoreprism.paper._german_tests import _contradiction, pairs
 from scoreprism.paper._glm import GLM
 from scoreprism.paper._members import (
     CLIP,
-    Record,
-    Recorded,
     fit_split,
     german_features,
     german_frame,
@@ -47,6 +45,7 @@ from scoreprism.paper._members import (
     over_splits,
 )
 from scoreprism.paper._printed import METHODS
+from scoreprism.paper._recorded import Record, Recorded
 from scoreprism.pipelines import repeated_splits
 from scoreprism.pipelines._paired_tests import corrected_t
 from scoreprism.report import Figure, Notice, Origin, Report, Table
@@ -95,8 +94,8 @@ def test_glm_takes_the_steps_of_fisher_scoring(split):
     assert design @ model.coef_ == pytest.approx(np.asarray(eta), abs=1e-4)
 
 
-def test_glm_stops_as_glm_of_R_does():
-    """R 4: glm(c(0,1,1,1) ~ c(0,0,1,1), binomial) has residual deviance 2·2·log 2 and takes 17 to 19 steps."""
+def test_glm_stops_where_the_likelihood_has_no_maximum():
+    """By hand: x = 0 has both outcomes, deviance 2·2·log 2; x = 1 has one, and its deviance goes to 0 step by step."""
     model = GLM().fit([[0.0], [0.0], [1.0], [1.0]], [0, 1, 1, 1])
     p = model.predict_proba([[0.0], [0.0], [1.0], [1.0]])[:, 1]
     assert -2 * np.log([1 - p[0], *p[1:]]).sum() == pytest.approx(4 * np.log(2), abs=1e-6)

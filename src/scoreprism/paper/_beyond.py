@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from scoreprism.paper._beyond_figures import debiased_figure, double_use_figure, floor_figure, terms_figure
-from scoreprism.paper._beyond_reference import decompositions, known, reference_sentence, reference_table
+from scoreprism.paper._beyond_reference import (
+    decompositions,
+    estimates_sentence,
+    known,
+    reference_sentence,
+    reference_table,
+)
 from scoreprism.paper._german_robustness import LOSSES, german_main
 from scoreprism.paper._german_tests import OTHERS, compared, line_of
 from scoreprism.paper._members import german_frame, over_splits
@@ -50,11 +56,11 @@ def beyond(work: Work) -> Outcome:
         debiased_figure(rows, _debiased_sentence(rows), debiased),
         Notice("note", _interval_note(work)),
         _paired_table(work),
-        double_use_figure(paired, _flip_sentence(paired), _differences(paired)),
+        double_use_figure(paired, _both_sentence(paired), _differences(paired)),
         Notice("warning", _flip_sentence(paired)),
         by_rho,
         reference_table(work),
-        terms_figure(decompositions(work), reference_sentence(work)),
+        terms_figure(decompositions(work), estimates_sentence(work)),
         Notice("note", reference_sentence(work)),
     )
     meaning = f"{_floor_sentence(rows)} {_debiased_sentence(rows)}"
@@ -176,6 +182,14 @@ def _interval_note(work: Work) -> str:
         "Bengio 2003), and cautious for reliabilities. Debiased reliability is raw loss − recalibrated loss + spread "
         "of the fitted map, with the default mixture of maps: it may be negative."
     )
+
+
+def _both_sentence(paired: dict[str, PairedComparison]) -> str:
+    parts = [
+        f"{name}: " + ", ".join(f"{line.method} {line.mean:+.4f}" for line in found.lines)
+        for name, found in paired.items()
+    ]
+    return f"Every split, the mean and its interval. Means by protocol: {'; '.join(parts)}.".replace("-", "−")
 
 
 def _flip_sentence(paired: dict[str, PairedComparison]) -> str:

@@ -148,6 +148,28 @@ def reference_table(work: Work) -> Table:
     return table("beyond-terms", title, heads, rows, note)
 
 
+def estimates_sentence(work: Work) -> str:
+    """
+    What the figure of the terms shows.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed.
+
+    Returns
+    -------
+    str
+        Estimates under log loss.
+    """
+    parts = [
+        f"{method} {one.terms['reliability']:.4f} and {one.terms['grouping']:.4f}"
+        for method, one in decompositions(work)["log"].items()
+    ]
+    told = f"Bars are estimates, lines what is known. Reliability and grouping under log loss: {'; '.join(parts)}."
+    return told.replace("-", "−")
+
+
 def reference_sentence(work: Work) -> str:
     """
     What is known of the three terms, by bounds and not by estimates.

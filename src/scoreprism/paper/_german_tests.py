@@ -292,7 +292,7 @@ def conclusions(work: Work, name: str) -> Conclusions:
         The numbers behind them.
     """
     frame = german_main(work) if name == "isotonic" else german_frame(work, calibrator=name)
-    best = min(compared(frame, "recalibrated").lines, key=lambda line: line.wilcoxon_p_holm)
+    best = min(compared(frame, "recalibrated").lines, key=lambda line: (line.wilcoxon_p_holm, line.mean))
     cost = -float(over_splits(frame, "log", "average", "gain").mean())
     return Conclusions(name, line_of(compared(frame, "reliability_plugin"), "stacking"), best, cost)
 

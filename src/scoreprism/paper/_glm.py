@@ -11,7 +11,7 @@ from scoreprism.simplex import FloatArray
 
 #: ``glm.control`` of R.
 _STEPS, _TOLERANCE = 25, 1e-8
-#: ``qr`` of R takes columns for dependent at about this.
+#: Columns count as dependent below this: ``glm.fit`` of R takes a thousandth of its tolerance.
 _RANK = 1e-11
 
 
