@@ -78,7 +78,7 @@ def decompositions(work: Work) -> dict[str, dict[str, Decomposition]]:
 
     def made() -> dict[str, dict[str, Decomposition]]:
         tasks = [{"fold": fold, "trees": work.plan.trees} for fold in range(_OUTER)]
-        data, found = load_german_credit("pandas"), work.run("german-folds", fold_scores, tasks, "German credit: folds")
+        data, found = load_german_credit(), work.run("german-folds", fold_scores, tasks, "German credit: folds")
         scores = {method: np.empty(data.y.size) for method in METHODS}
         for part in found:
             for method, S in scores.items():
@@ -86,7 +86,7 @@ def decompositions(work: Work) -> dict[str, dict[str, Decomposition]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # the table says what is known
             terms = {
-                method: decompose(data.y, S, data.X, loss=tuple(LOSSES), clip=CLIP, random_state=0)
+                method: decompose(data.y, S, data.X, loss=tuple(LOSSES), clip=CLIP, random_state=0, n_jobs=work.n_jobs)
                 for method, S in scores.items()
             }
         return {loss: {method: terms[method][loss] for method in METHODS} for loss in LOSSES}

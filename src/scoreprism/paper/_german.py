@@ -275,7 +275,7 @@ def separated(count: int) -> list[bool]:
     >>> separated(3)
     [True, True, False]
     """
-    data = load_german_credit("pandas")
+    data = load_german_credit()
     rare = np.asarray(data.X["purpose"]) == _RARE
     return [np.unique(data.y[train[rare[train]]]).size < 2 for train, _, _ in german_splits(count)]
 

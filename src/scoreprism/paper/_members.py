@@ -74,8 +74,8 @@ def german_features() -> dict[str, FloatArray]:
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
 
-    X = load_german_credit("pandas").X
-    words = [name for name in X.columns if X[name].dtype.kind not in "if"]
+    X = load_german_credit().X
+    words = [name for name in X.columns if not X[name].dtype.is_numeric()]
     found = {}
     for name, drop in (("glm", "first"), ("forest", None)):
         encoder = OneHotEncoder(drop=drop, sparse_output=False)
