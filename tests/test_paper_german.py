@@ -21,24 +21,27 @@ from scoreprism.paper import _beyond_reference as reference
 from scoreprism.paper import _members as members
 from scoreprism.paper._beyond import beyond, reliabilities
 from scoreprism.paper._german import german, separated
-from scoreprism.paper._german_robustness import (
-    Laws,
+from scoreprism.paper._german_forest import (
     clipped_log_loss,
     forest_clip,
-    german_main,
     implied,
     matching_clip,
-    robustness,
+    more_splits,
+    more_table,
+    recalibrated_losses,
     surprises,
 )
+from scoreprism.paper._german_robustness import robustness
 from scoreprism.paper._german_tests import _contradiction, pairs
 from scoreprism.paper._glm import GLM
 from scoreprism.paper._members import (
     CLIP,
+    Laws,
     fit_split,
     german_features,
     german_frame,
     german_laws,
+    german_main,
     german_models,
     german_splits,
     member_scores,
@@ -318,3 +321,16 @@ def test_terms_add_up_and_are_told_by_bounds(work, own):
     sentence = reference.reference_sentence(work)
     risks = {method: one.risk for method, one in reference.decompositions(work)["log"].items()}
     assert f"{min(risks.values()):.3f} ({min(risks, key=risks.get)})" in sentence
+
+
+def test_more_splits_follow_the_same_protocol(work):
+    """A split judged by itself has the recalibrated log loss that `repeated_splits` gives it."""
+    one = recalibrated_losses({"split": 1, "trees": work.plan.trees})
+    frame = german_main(work)
+    assert one == {m: pytest.approx(over_splits(frame, "log", m, "recalibrated")[1], abs=1e-12) for m in METHODS}
+    assert more_splits(work) is None
+    further = Work(replace(work.plan, more=2), work.folder)
+    values = more_splits(further)
+    assert values["forest"].size == work.plan.splits + 2
+    assert values["glm"][: work.plan.splits] == pytest.approx(over_splits(frame, "log", "glm", "recalibrated"))
+    assert more_table(further)[0].rows[2][2] == f"{values['forest'].mean():.4f}"

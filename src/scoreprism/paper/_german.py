@@ -9,7 +9,8 @@ import numpy as np
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper._checks import Check, among, checks_table, claimed, claims_table, marked
 from scoreprism.paper._german_figures import curves_figure, distances, summary_figure
-from scoreprism.paper._german_robustness import LOSSES, clip_table, forest_clip, german_main, layout, robustness
+from scoreprism.paper._german_forest import clip_table, forest_clip, more_splits, more_table
+from scoreprism.paper._german_robustness import LOSSES, layout, robustness
 from scoreprism.paper._german_tests import (
     METRICS,
     OTHERS,
@@ -22,7 +23,7 @@ from scoreprism.paper._german_tests import (
     tests,
     tests_table,
 )
-from scoreprism.paper._members import german_frame, german_splits, over_splits
+from scoreprism.paper._members import german_frame, german_main, german_splits, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
@@ -60,6 +61,7 @@ def german(work: Work) -> Outcome:
         layout(work),
         *(told_below(f"german-{loss}", f"{word[0].upper()}{word[1:]}, means over splits (tab:robustness)", means[loss])
           for loss, word in LOSSES.items()),
+        *more_table(work),
         clip_table(work),
         two_tables,
         Notice("warning", contradiction),
@@ -319,6 +321,8 @@ def _numbers(work: Work, checks: tuple[Check, ...]) -> dict[str, float]:
     for metric in METRICS:
         lines = compared(frame, metric)
         found |= {f"german/corrected-t/{metric}/{method}": line_of(lines, method).t_p_holm for method in OTHERS}
+    further = more_splits(work) or {}
+    found |= {f"german/more/{method}": float(values.mean()) for method, values in further.items()}
     clip = forest_clip(work)
     found |= {} if clip is None else {"german/forest-clip": clip}
     return found

@@ -9,8 +9,7 @@ import numpy as np
 
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.paper._checks import Check, beside, decided
-from scoreprism.paper._german_robustness import german_main
-from scoreprism.paper._members import german_frame, over_splits
+from scoreprism.paper._members import german_frame, german_main, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Work
 from scoreprism.pipelines import PairedComparison, PairedLine, paired_comparison

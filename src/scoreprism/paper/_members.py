@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,6 +233,45 @@ def over_splits(frame: Any, loss: str, method: str, column: str) -> FloatArray:
     return np.asarray(rows[column].to_numpy(), dtype=np.float64)
 
 
+def german_main(work: Work) -> Any:
+    """
+    The paper's own protocol.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is computed, once.
+
+    Returns
+    -------
+    frame
+        With the noise floor.
+    """
+    return german_frame(work, redraws=work.plan.redraws)
+
+
+def std_error(values: FloatArray) -> float:
+    """
+    Standard error of a mean over splits, taken as independent, as in the paper.
+
+    Parameters
+    ----------
+    values : array of shape (splits,)
+        A number of each split.
+
+    Returns
+    -------
+    float
+        Their standard deviation over √splits.
+
+    Examples
+    --------
+    >>> std_error(np.array([0.0, 2.0]))
+    1.0
+    """
+    return float(values.std(ddof=1)) / sqrt(values.size)
+
+
 class Laws(NamedTuple):
     """
     What the paper's protocol makes of one method in every split.
@@ -276,14 +316,39 @@ def german_laws(work: Work) -> dict[str, Laws]:
         found = {name: Laws(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.intp)) for name in METHODS}
         for r, (_, calibration, test) in enumerate(splits):
             given = {name: scores[r] for name, scores in members.items()}
-            for name, S in with_ensembles(given, y, calibration).items():
-                fitted = MAPS["isotonic"]().fit(S[calibration], y[calibration])
-                found[name].raw[r], found[name].y[r] = S[test], y[test]
-                found[name].recalibrated[r] = fitted.calibrate(S[test])
+            for name, (raw, recalibrated) in judged(given, y, calibration, test).items():
+                found[name].raw[r], found[name].recalibrated[r], found[name].y[r] = raw, recalibrated, y[test]
         return found
 
     kept: dict[str, Laws] = work.once("german-laws", made)
     return kept
+
+
+def judged(
+    members: dict[str, FloatArray], y: IntArray, calibration: IntArray, test: IntArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """
+    Scores of the test rows by every method, raw and recalibrated as in the paper.
+
+    Parameters
+    ----------
+    members : dict of str to array of shape (n,)
+        Scores of both models.
+    y : integer array of shape (n,)
+        Outcomes.
+    calibration, test : integer array
+        Rows.
+
+    Returns
+    -------
+    dict of str to pair of arrays
+        By method.
+    """
+    found = {}
+    for name, S in with_ensembles(members, y, calibration).items():
+        fitted = MAPS["isotonic"]().fit(S[calibration], y[calibration])
+        found[name] = (S[test], fitted.calibrate(S[test]))
+    return found
 
 
 def with_ensembles(members: dict[str, FloatArray], y: IntArray, rows: IntArray) -> dict[str, FloatArray]:
