@@ -13,9 +13,10 @@ import pytest
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import Brier, LogLoss, ProperLoss
 from scoreprism.paper import PLANS, Work, _identities, _uncertainty
+from scoreprism.paper._checks import scientific
 from scoreprism.paper._identities import EXACT, Case
 from scoreprism.paper._statements import STATEMENTS
-from scoreprism.paper._theorems import _power, theorems
+from scoreprism.paper._theorems import theorems
 from scoreprism.paper._uncertainty import bootstrapped, one_sample, uncertainty
 
 TINY = replace(PLANS["quick"], runs=1, resamples=12)
@@ -133,7 +134,7 @@ def test_numbers_of_the_examples():
 
 
 def test_tiny_numbers_in_words():
-    assert [_power(v) for v in (0.0, 1e-12, 4.4e-16, 0.02)] == ["0", "10⁻¹²", "4·10⁻¹⁶", "2·10⁻²"]
+    assert [scientific(v, 0) for v in (0.0, 1e-12, 4.4e-16, 0.02)] == ["0", "10⁻¹²", "4·10⁻¹⁶", "2·10⁻²"]
 
 
 # ── appendix C ──────────────────────────────────────────────────────────────────────────────────────

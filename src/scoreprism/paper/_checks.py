@@ -294,16 +294,44 @@ def marked(verdict: str) -> str:
     return f"{_MARKS[verdict]} {verdict}"
 
 
+def scientific(value: float, decimals: int = 1) -> str:
+    """
+    A very small or large number in a sentence.
+
+    Parameters
+    ----------
+    value : float
+        At least 0.
+    decimals : int, default=1
+        Of its digits.
+
+    Returns
+    -------
+    str
+        Digits, and a power of ten.
+
+    Examples
+    --------
+    >>> scientific(1e-6), scientific(0.00021), scientific(4.4e-16, 0), scientific(0.0)
+    ('10⁻⁶', '2.1·10⁻⁴', '4·10⁻¹⁶', '0')
+    """
+    if value == 0.0:
+        return "0"
+    digits, power = f"{value:.{decimals}e}".split("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if float(digits) == 1.0 else f"{digits}·10{raised}"
+
+
 def _figures(check: Check) -> tuple[str, str, str, str]:
     """Paper, ours, difference and tolerance as text."""
     digits = check.decimals + 1
     if check.paper is None or check.ours is None:
         return ("", "", "", "")
-    apart = f"{check.ours - check.paper:+.{digits}f}"
+    bound = PRINTED[check.key].bound if check.key in PRINTED else False
     texts = (
-        f"{check.paper:.{check.decimals}f}",
+        f"{'< ' if bound else ''}{check.paper:.{check.decimals}f}",
         f"{check.ours:.{digits}f}",
-        apart,
+        "–" if bound else f"{check.ours - check.paper:+.{digits}f}",
         "–" if check.tolerance is None else f"{check.tolerance:.{digits}f}",
     )
     first, second, third, fourth = (text.replace("-", "−") for text in texts)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism.datasets import load_german_credit
-from scoreprism.paper._checks import beside, checks_table
+from scoreprism.paper._checks import beside, checks_table, scientific
 from scoreprism.paper._members import (
     CLIP,
     Laws,
@@ -321,27 +321,3 @@ def _clip_note(work: Work, laws: Mapping[str, Laws], clip: float | None) -> str:
 def _near(work: Work, method: str, value: float) -> bool:
     error = std_error(over_splits(german_main(work), "log", method, "recalibrated"))
     return beside(f"robustness/log/recalibrated/{method}", value, error).verdict != "not reproduced"
-
-
-def scientific(value: float) -> str:
-    """
-    A small number in a sentence.
-
-    Parameters
-    ----------
-    value : float
-        Above 0.
-
-    Returns
-    -------
-    str
-        Two digits, and a power of ten.
-
-    Examples
-    --------
-    >>> scientific(1e-6), scientific(0.00021)
-    ('10⁻⁶', '2.1·10⁻⁴')
-    """
-    digits, power = f"{value:.1e}".split("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1.0" else f"{digits}·10{raised}"

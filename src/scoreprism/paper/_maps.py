@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism.datasets import AppendixELaw
-from scoreprism.paper._checks import Check, claimed, claims_table
+from scoreprism.paper._checks import Check, claimed, claims_table, scientific
 from scoreprism.paper._maps_figures import data_figure, distances_figure
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
@@ -351,7 +351,7 @@ def _monotone(shapes: list[dict[str, Any]]) -> Check:
     (free, most), (bound, least) = _falling(shapes).values()
     told = (
         f"The unconstrained spline falls somewhere in {free} of {len(shapes)} samples, by up to {most:.3f}; "
-        f"the constrained one in {bound}{f', by up to {least:.3g}' if bound else ''}."
+        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}."
     )
     return claimed("maps-monotone", bound == 0 and free > 0, told)
 
@@ -367,16 +367,17 @@ def _straight(shapes: list[dict[str, Any]]) -> Check:
     shrunk, last = each[:, -3:-1] / each[:, -2:], each[:, -1]
     holds = bool((shrunk >= 2.0).all() and (last < 1e-3).all())
     told = (
-        f"The distance from a straight line is {each[:, 0].mean():.4f} at λ = {PENALTIES[0]:g} and {last.mean():.7f} "
-        f"at λ = {PENALTIES[-1]:,.0f} (means; at most {last.max():.7f}). The last two tenfold steps of λ divide it "
-        f"by {shrunk.min():.1f} to {shrunk.max():.1f} over {len(shapes)} samples; asked for: by 2, to below 0.001."
+        f"The distance from a straight line is {each[:, 0].mean():.4f} at λ = {scientific(PENALTIES[0])} and "
+        f"{scientific(last.mean())} at λ = {scientific(PENALTIES[-1])} (means; at most {scientific(last.max())}). The "
+        f"last two tenfold steps of λ divide it by {shrunk.min():.1f} to {shrunk.max():.1f} over {len(shapes)} "
+        "samples. Rule: each by at least 2, and to below 0.001."
     )
     return claimed("large-penalty", holds, told)
 
 
 def _shapes_table(shapes: list[dict[str, Any]]) -> Table:
     columns = [("penalty", "λ", "text"), ("bend", "largest distance from a straight line", "number")]
-    rows = [(f"{penalty:,g}", float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
+    rows = [(scientific(penalty), float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
     return table("penalty", "The monotone spline as its penalty grows", columns, rows, "Mean over samples.")
 
 

@@ -221,11 +221,11 @@ def _claims(work: Work) -> tuple[Table, dict[str, float]]:
     rows = population(work)
     numbers = {f"population/{row['rho']:+.2f}/{key}": row[key] for row in rows for key in row if key != "rho"}
     columns = [
-        ("rho", "ρ", "text"), *((f"lcs-{key}", f"LCS {NAMES[key]}", "number") for key in ("x1", "x2", "average")),
+        ("rho", "ρ", "text"), *((f"lcs-{key}", f"LCS {NAMES[key]}", "short") for key in ("x1", "x2", "average")),
         ("exceeds", "average above both", "text"),
-        *((f"grouping-{key}", f"grouping {NAMES[key]}", "number") for key in ("x1", "x12", "x12-rounded")),
+        *((f"grouping-{key}", f"grouping {NAMES[key]}", "short") for key in ("x1", "x12", "x12-rounded")),
         ("richer", "x₁₂ below x₁", "text"), ("quantised", "rounding raises", "text"),
-        ("change", "change by recalibration", "number"),
+        ("change", "change by recalibration", "short"),
     ]  # fmt: skip
     note = (
         "Brier score; LCS and grouping by quadrature, with the logistic models of the population. Change: of the "

@@ -34,6 +34,8 @@ class Printed:
         Standard deviation over runs, printed or that of a share; None for numbers without sampling error.
     runs : int
         Over how many runs.
+    bound : bool
+        Whether the paper says that the number is below this one.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Printed:
     decimals: int
     sd: float | None = None
     runs: int = 1
+    bound: bool = False
 
     @property
     def std_error(self) -> float:
@@ -140,7 +143,7 @@ def _numbers() -> Iterator[Printed]:
         key, place = f"tests/{column}/{method}", "appendix D (tab:germancredit-tests)"
         yield Printed(f"{key}/mean", place, f"Δ {name}, {method} − average", value, 4, sd, 100)
         yield Printed(f"{key}/wins", place, f"splits won, {name}, {method}", wins, 2, sqrt(wins * (1 - wins)), 100)
-        yield Printed(f"{key}/p", place, f"Holm's p, {name}, {method}", p, 4 if p < 0.001 else 3)
+        yield Printed(f"{key}/p", place, f"Holm's p, {name}, {method}", p, 4 if p < 0.001 else 3, bound=p < 0.001)
     for method, line in _GAINS.items():
         for (loss, column), number in zip(_GAIN_COLUMNS, line, strict=True):
             what = f"{'' if column == 'lcs' else _LOSSES[loss] + ', '}{_WORDS[column]}, {method}"

@@ -93,7 +93,7 @@ STATEMENTS: tuple[Statement, ...] = (
         "Proposition 2.5",
         "prop:urc",
         "uncertainty − resolution + reliability",
-        "resolution_decomposition",
+        "decomposition",
         identities.urc,
         forms=_ALL,
     ),
@@ -157,7 +157,7 @@ STATEMENTS: tuple[Statement, ...] = (
         "Proposition 4.2",
         "prop:monotone-preserves-roc",
         "monotone maps keep threshold rules and the ROC curve",
-        "IsotonicCalibrator",
+        "calibrators",
         identities.monotone_roc,
         losses=("log",),
         classes=(2,),
@@ -185,7 +185,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "Theorem 5.3",
         "thm:boosting-telescope",
-        "one term for each step along F_0 ⊆ … ⊆ F_T",
+        "one term for each step along F₀ ⊆ F₁ ⊆ …",
         "decompose (Chain)",
         identities.telescope,
         forms=_ALL,
@@ -193,7 +193,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "Corollary 5.4",
         "cor:filtration-logloss-info",
-        "log-loss steps are I(Y;F_{t+1}|F_t)",
+        "log-loss steps are I(Y;Fₜ₊₁|Fₜ)",
         "LogLoss (losses)",
         identities.filtration_info,
         losses=("log",),
@@ -202,7 +202,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "Corollary 5.5",
         "cor:boosting-brier",
-        "each Brier step is E(η_{t+1} − η_t)²",
+        "each Brier step is E(ηₜ₊₁ − ηₜ)²",
         "Brier (losses)",
         identities.pythagoras,
         losses=("brier",),
@@ -212,7 +212,7 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement(
         "Section 5.2",
         "sec:boosting",
-        "E[η_{t+1} | F_t] = η_t",
+        "E[ηₜ₊₁ | Fₜ] = ηₜ",
         "level (FiniteModel)",
         identities.martingale,
         losses=("brier",),

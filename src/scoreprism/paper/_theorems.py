@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism.displays._style import Inks
 from scoreprism.finite import FiniteModel
-from scoreprism.paper._checks import Check, beside, checks_table, marked
+from scoreprism.paper._checks import Check, beside, checks_table, marked, scientific
 from scoreprism.paper._drawing import grid_figure
 from scoreprism.paper._identities import EXACT, average_model
 from scoreprism.paper._statements import STATEMENTS, Statement
@@ -67,32 +67,16 @@ def _statements_table(found: list[tuple[Statement, int, float]]) -> Table:
                ("cases", "cases", "count"), ("error", "largest error", "text"),
                ("verdict", "verdict", "text")]  # fmt: skip
     rows = [
-        (one.place, one.what, one.computed_by, cases, _power(error), marked(_check(one, error).verdict))
+        (one.place, one.what, one.computed_by, cases, scientific(error, 0), marked(_check(one, error).verdict))
         for one, cases, error in found
     ]
     note = (
         "Cases are losses × numbers of classes × forms of the decomposition × random populations of 16 states. The "
         "error is the largest difference between the two sides, the right one summed over states without the library's "
         "decomposition; of an inequality or an “only if”, by how much it is violated. A statement holds if it is below "
-        f"{_power(EXACT)}."
+        f"{scientific(EXACT, 0)}."
     )
     return table("statements", "Every statement of the paper on finite populations", columns, rows, note)
-
-
-def _power(value: float) -> str:
-    """
-    A tiny number as people write it.
-
-    Examples
-    --------
-    >>> _power(4.4e-16), _power(0.0)
-    ('4·10⁻¹⁶', '0')
-    """
-    if value == 0.0:
-        return "0"
-    digit, exponent = f"{value:.0e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digit == "1" else f"{digit}·10{raised}"
 
 
 def _meaning(found: list[tuple[Statement, int, float]], examples: list[Check]) -> str:
@@ -100,7 +84,7 @@ def _meaning(found: list[tuple[Statement, int, float]], examples: list[Check]) -
     tried, worst = sum(cases for _, cases, _ in found), max(error for _, _, error in found)
     same = sum(check.verdict == "reproduced" for check in examples)
     holds = (
-        f"All {len(found)} statements hold to rounding: in {tried:,} cases the largest error is {_power(worst)}."
+        f"All {len(found)} statements hold to rounding: in {tried:,} cases the largest error is {scientific(worst, 0)}."
         if not broken
         else f"{len(found) - len(broken)} of {len(found)} statements hold to rounding; not {enumerated(broken)}."
     )
