@@ -43,15 +43,19 @@ def filled(text: str, results) -> str:
     for name, part in tables(results).items():
         marks = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
         text, count = re.subn(marks, lambda found, part=part: found[1] + part + found[2], text, flags=re.DOTALL)
-        assert count == 1, name
+        if count != 1:
+            raise SystemExit(f"docs/reproduce.md must have one place for {name!r}; got {count}")
     return text
 
 
 def _verdicts(checks) -> str:
     counts = {word: sum(check["verdict"] == word for check in checks) for word in ("reproduced", "within noise")}
     missed = [check for check in checks if check["verdict"] == "not reproduced"]
-    lines = [f"Of {len(checks)} numbers and statements, {counts['reproduced']} are reproduced, "
-             f"{counts['within noise']} agree within noise, {len(missed)} are not reproduced:", ""]  # fmt: skip
+    start = (
+        f"Of {len(checks)} numbers and statements, {counts['reproduced']} are reproduced, "
+        f"{counts['within noise']} agree within noise, {len(missed)} are not reproduced:"
+    )
+    lines = [start, ""]
     lines += [f"- *{check['what']}* ({check['place']}). {check['why']}" for check in missed]
     return "\n".join(lines)
 
@@ -87,8 +91,8 @@ def _paired(checks, numbers) -> str:
 
 
 def _beyond(numbers) -> str:
-    heads = "| reliability (log) | plug-in | noise floor | debiased (95 %) | Δ plug-in, same rows | Δ on independent halves |"
-    lines = [heads, "|---|---|---|---|---|---|"]
+    heads = ("reliability (log)", "plug-in", "noise floor", "debiased (95 %)", "Δ, same rows", "Δ, independent halves")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|---|"]
     for method in METHODS:
         plugin, floor, debiased, low, high = (
             numbers[f"beyond/{part}/log/{method}"]
@@ -106,7 +110,8 @@ def _beyond(numbers) -> str:
 
 def main(folder: Path) -> None:
     results = json.loads((folder / "results.json").read_text())
-    assert results["plan"]["name"] == "full", "a quick run"
+    if results["plan"]["name"] != "full":
+        raise SystemExit("the run must be a full one; got a quick one")
     RESULTS.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
     PAGE.write_text(filled(PAGE.read_text(), results))
     for name in FIGURES:
