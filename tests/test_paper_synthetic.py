@@ -133,8 +133,12 @@ def test_must_show_in_the_population(work):
 
 
 def test_claims_by_rho(work):
-    found, numbers = claims_by_rho(work)
-    assert claims_by_rho(work)[0] is found
+    figure, numbers = claims_by_rho(work)
+    assert claims_by_rho(work)[0] is figure
+    assert len(figure.draw().axes) == 2
+    assert "above both members': not at ρ = −0.9 and −0.8; grouping of x₁₂" in figure.description
+    assert figure.description.count("at every ρ") == 3
+    found = figure.data
     shown = [dict(zip([column.key for column in found.columns], row, strict=True)) for row in found.shown()]
     assert [row["rho"] for row in shown if row["exceeds"] == "no"] == ["−0.9", "−0.8"]
     assert {row["richer"] for row in shown} == {row["quantised"] for row in shown} == {"yes"}

@@ -120,11 +120,16 @@ def test_values_are_what_their_formulas_say():
         "log(4/3)/2": np.log(4 / 3) / 2,
         "log(2)/2": np.log(2) / 2,
     }
-    rows = section_table(proven(), "example-values").rows
-    assert len(rows) == 18
-    for *_, value, formula in rows:
+    from scoreprism.paper._theorems import _values
+
+    values = _values()
+    assert len(values) == 20
+    for value, formula in values.values():
         exact = logs[formula] if formula in logs else float(Fraction(formula))
         assert value == pytest.approx(exact, abs=1e-15)
+    rows = section_table(proven(), "example-values").rows
+    assert len(rows) == 6
+    assert ("5.2", "average", "Brier", "0.03125 = 1/32", "0", "0.12500 = 1/8") in rows
 
 
 def test_numbers_of_the_examples():

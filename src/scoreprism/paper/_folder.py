@@ -113,7 +113,8 @@ def _files(found: Reproduction, folder: Path) -> Iterator[Callable[[], Path]]:
     yield partial(text, folder / "checks.csv", partial(_checks, found))
     yield partial(text, folder / "results.json", partial(_results, found))
     pictures = {figure.key: f"figures/{figure.key}.svg" for figure in _figures(found)}
-    yield partial(text, folder / "reproduction.md", partial(render_markdown, found.report, pictures))
+    numbers = {table.key: f"tables/{table.key}.csv" for section in found.report.sections for table in section.tables}
+    yield partial(text, folder / "reproduction.md", partial(render_markdown, found.report, pictures, numbers))
 
 
 def _figures(found: Reproduction) -> list[Figure]:

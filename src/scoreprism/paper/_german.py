@@ -10,7 +10,7 @@ from scoreprism.datasets import load_german_credit
 from scoreprism.paper._checks import Check, among, checks_table, claimed, claims_table, marked
 from scoreprism.paper._german_figures import curves_figure, distances, summary_figure
 from scoreprism.paper._german_forest import clip_table, forest_clip, more_splits, more_table
-from scoreprism.paper._german_robustness import LOSSES, layout, robustness
+from scoreprism.paper._german_robustness import LOSSES, robustness
 from scoreprism.paper._german_tests import (
     METRICS,
     OTHERS,
@@ -21,7 +21,7 @@ from scoreprism.paper._german_tests import (
     line_of,
     maps_table,
     tests,
-    tests_table,
+    tests_note,
 )
 from scoreprism.paper._members import german_frame, german_main, german_splits, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
@@ -58,21 +58,20 @@ def german(work: Work) -> Outcome:
     checks = (*(check for loss in means.values() for check in loss), *paired, *single, *claims)
     blocks: tuple[Block, ...] = (
         Notice("note", _protocol(work)),
-        layout(work),
+        claims_table("german-claims", "Statements about German credit", claims),
         *(told_below(f"german-{loss}", f"{word[0].upper()}{word[1:]}, means over splits (tab:robustness)", means[loss])
           for loss, word in LOSSES.items()),
         *more_table(work),
         clip_table(work),
         two_tables,
         Notice("warning", contradiction),
-        tests_table(work),
-        told_below("german-tests", "Paired comparisons beside the paper's (tab:germancredit-tests)", paired),
+        told_below("german-tests", "Paired comparisons with the average (tab:germancredit-tests)", paired,
+                   tests_note(work)),
         Notice("warning", _double_use(work)),
         curves_figure(work),
         summary_figure(work),
         gains_table(work, single),
         maps_table(others),
-        claims_table("german-claims", "Statements about German credit", claims),
         Notice("note", _separated(work)),
     )  # fmt: skip
     return Outcome(Section("german", "German credit", _meaning(checks), blocks), checks, _numbers(work, checks))
@@ -97,7 +96,7 @@ def gains(work: Work) -> list[Check]:
     return [among(key, _column(frame, key)) for key in keys]
 
 
-def told_below(key: str, title: str, checks: list[Check]) -> Table:
+def told_below(key: str, title: str, checks: list[Check], note: str = "") -> Table:
     """
     Numbers beside the paper's; what there is to say stands below the table, which stays narrow.
 
@@ -107,6 +106,8 @@ def told_below(key: str, title: str, checks: list[Check]) -> Table:
         Of the table.
     checks : list of Check
         Its rows.
+    note : str, default=""
+        What else there is to say of all of them.
 
     Returns
     -------
@@ -117,9 +118,7 @@ def told_below(key: str, title: str, checks: list[Check]) -> Table:
     for check in checks:
         if check.why:
             told.setdefault(check.why, []).append(check.what)
-    note = " ".join(why if len(rows) > 1 else f"{rows[0]}: {why}" for why, rows in told.items())
-    p_values = any(check.key.endswith("/p") for check in checks)
-    note = "p-values are reproduced if they lie on the same side of 0.05 as the paper's." if p_values else note
+    note = note or " ".join(why if len(rows) > 1 else f"{rows[0]}: {why}" for why, rows in told.items())
     return checks_table(key, title, [replace(check, why="") for check in checks], note)
 
 
@@ -140,7 +139,7 @@ def gains_table(work: Work, checks: list[Check]) -> Table:
         One row for each number.
     """
     heads = [("what", "number", "text"), ("paper", "paper", "short"), ("median", "our median", "short"),
-             ("range", "ours, all splits", "short"), ("larger", "larger than", "share"),
+             ("range", "ours, all splits", "short"), ("larger", "larger than, of ours", "share"),
              ("verdict", "verdict", "text")]  # fmt: skip
     rows: list[list[Cell]] = []
     for check in checks:
@@ -158,7 +157,9 @@ def gains_table(work: Work, checks: list[Check]) -> Table:
                 marked(check.verdict),
             ]
         )
-    note = "“Larger than”: the share of our splits with a smaller number. The paper does not say which split it shows."
+    note = (
+        "“Larger than”: the share of our splits whose number is smaller. The paper does not say which split it shows."
+    )
     return table("german-gains", "One split of the paper among ours (tab:germancredit-gains)", heads, rows, note)
 
 
@@ -200,7 +201,7 @@ def _stacking(work: Work) -> Check:
     line = line_of(compared(german_main(work), "reliability_plugin"), "stacking")
     apart = line_of(compared(_halves(work), "reliability_plugin"), "stacking")
     evidence = (
-        f"Under the paper's protocol Δ = {line.mean:+.4f}, {line.win_rate:.0%} wins, Wilcoxon with Holm "
+        f"Under the paper's protocol Δ = {line.mean:+.4f}, {100 * line.win_rate:.0f} % wins, Wilcoxon with Holm "
         f"{pvalue(line.wilcoxon_p_holm)}; the corrected t-test has {pvalue(line.t_p_holm)}. With stack and calibrator "
         f"on different rows Δ = {apart.mean:+.4f}."
     ).replace("Δ = -", "Δ = −")

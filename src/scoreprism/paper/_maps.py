@@ -61,7 +61,6 @@ def maps(work: Work) -> Outcome:
         data_figure(example, three_maps(example)),
         *(distances_figure(found, reading) for reading in ("formula", "truth")),
         Notice("note", _readings(found)),
-        _best_table(found),
         claims_table("map-claims", "Properties of the maps", checks),
         _shapes_table(shapes),
     )
@@ -246,21 +245,6 @@ class Curves(NamedTuple):
 # ── what it shows ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _best_table(found: Curves) -> Table:
-    columns = [("metric", "metric", "text"), ("k", "k", "count"), ("exact", "exact, of the score", "number"),
-               ("first", f"formula, h = {BANDWIDTHS[0]:g}", "number"), ("least", "formula, smallest", "number"),
-               ("where", "at h =", "text"), ("last", f"formula, h = {BANDWIDTHS[-1]:g}", "number"),
-               ("best", "smallest distance from C", "number"), ("at", "at h =", "text")]  # fmt: skip
-    rows = []
-    for m, metric in enumerate(("ICI", "LCS")):
-        for i, k in enumerate(SIZES):
-            formula, truth = found.of("formula")[i, :, m], found.of("truth")[i, :, m]
-            where, at = (f"{BANDWIDTHS[int(line.argmin())]:g}" for line in (formula, truth))
-            low, high, least = float(formula[0]), float(formula[-1]), float(formula.min())
-            rows.append((metric, k, float(found.exact[m]), low, least, where, high, float(truth.min()), at))
-    return table("bandwidth-best", "ICI and LCS at the ends, and the best bandwidth", columns, rows)
-
-
 def _readings(found: Curves) -> str:
     """What both readings of the index show, as far as all k agree."""
     index, exact = found.of("formula")[..., 0], float(found.exact[0])
@@ -378,7 +362,7 @@ def _straight(shapes: list[dict[str, Any]]) -> Check:
 def _shapes_table(shapes: list[dict[str, Any]]) -> Table:
     columns = [("penalty", "λ", "text"), ("bend", "largest distance from a straight line", "number")]
     rows = [(scientific(penalty), float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
-    return table("penalty", "The monotone spline as its penalty grows", columns, rows, "Mean over samples.")
+    return table("penalty", "The monotone spline under a penalty", columns, rows, "Mean over samples.")
 
 
 def _numbers(found: Curves, shapes: list[dict[str, Any]]) -> dict[str, float]:

@@ -216,7 +216,7 @@ def _maps_figure(curves: dict[str, MapCurve], work: Work) -> Figure:
         f"from C: {_listed(apart, '.3f')}."
     )
     words = ("Calibration maps at ρ = 0 (fig:averaging, left)", description)
-    data = table("maps-data", "Calibration maps", columns, rows)
+    data = table("averaging-maps-data", "Calibration maps", columns, rows)
     return panels("averaging-maps", words, lambda axes: maps(axes[0], curves), data, size=(4.6, 4.4))
 
 
