@@ -18,6 +18,8 @@ from scoreprism.report._pieces import figure
 _MARKS = {"plug-in": "D", "noise floor": "|", "debiased": "^"}
 #: What the label of an axis says where extreme splits are drawn at its ends.
 _EDGES = "beyond the edges"
+#: Room between a panel and its title, in points.
+_PAD = 9
 
 
 def floor_figure(frame: Any, description: str) -> Figure:
@@ -42,7 +44,7 @@ def floor_figure(frame: Any, description: str) -> Figure:
     def draw(axes: Any) -> None:
         for ax, loss in zip(axes, LOSSES, strict=True):
             summary.plot(ax=ax, loss=loss)
-            ax.set_title(LOSSES[loss], loc="left", color=Inks.of(ax).ink)
+            ax.set_title(LOSSES[loss], loc="left", color=Inks.of(ax).ink, pad=_PAD)
             ax.set_xlabel(ax.get_xlabel().replace(f" ({loss})", ""))
         one_key(axes)
 
@@ -163,7 +165,7 @@ def double_use_figure(found: Mapping[str, PairedComparison], description: str, d
     def draw(axes: Any) -> None:
         for ax, (name, comparison) in zip(axes, found.items(), strict=True):
             comparison.plot(ax=ax)
-            ax.set_title(f"stack and calibrator: {name}", loc="left", color=Inks.of(ax).ink)
+            ax.set_title(f"stack and calibrator: {name}", loc="left", color=Inks.of(ax).ink, pad=_PAD)
         one_scale(axes)
         one_key(axes)
 
@@ -191,7 +193,7 @@ def terms_figure(found: Mapping[str, Mapping[str, Decomposition]], description: 
     def draw(axes: Any) -> None:
         for ax, (loss, methods) in zip(axes, found.items(), strict=True):
             DecompositionDisplay(dict(methods)).plot(ax=ax, terms=("reliability", "grouping"))
-            ax.set_title(LOSSES[loss], loc="left", color=Inks.of(ax).ink)
+            ax.set_title(LOSSES[loss], loc="left", color=Inks.of(ax).ink, pad=_PAD)
             ax.set_xlabel(ax.get_xlabel().replace(f"the {loss} loss", "the loss"))
         one_key(axes)
 

@@ -362,7 +362,7 @@ def _straight(shapes: list[dict[str, Any]]) -> Check:
 def _shapes_table(shapes: list[dict[str, Any]]) -> Table:
     columns = [("penalty", "λ", "text"), ("bend", "largest distance from a straight line", "number")]
     rows = [(scientific(penalty), float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
-    return table("penalty", "The monotone spline under a penalty", columns, rows, "Mean over samples.")
+    return table("penalty", "Monotone spline, penalty λ", columns, rows, "Mean over samples.")
 
 
 def _numbers(found: Curves, shapes: list[dict[str, Any]]) -> dict[str, float]:

@@ -52,7 +52,7 @@ def draw_data(ax: Any, sample: Scored) -> None:
     """Outcomes over the square, and level lines of the fitted score."""
     inks = Inks.of(ax)
     for outcome, mark in ((0, "x"), (1, "o")):  # as in the scatterplots of the synthetic data
-        ax.scatter(*sample.X[sample.y == outcome].T, s=9, marker=mark, linewidths=0.8, alpha=0.7,
+        ax.scatter(*sample.X[sample.y == outcome].T, s=9, marker=mark, linewidths=0.8, alpha=0.5,
                    color=inks.model(1 - outcome)["color"], label=f"y = {outcome}")  # fmt: skip
     x1, x2 = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
     values = sample.score(x1, x2)
@@ -62,7 +62,7 @@ def draw_data(ax: Any, sample: Scored) -> None:
     inside = levels[(levels > middle.min()) & (levels < middle.max())]
     places = [(float(x1[50, np.abs(middle - level).argmin()]), 0.5) for level in inside]
     for text in ax.clabel(lines, fontsize=8, manual=places):
-        text.set_bbox({"facecolor": inks.paper, "alpha": 0.8, "pad": 0.5, "linewidth": 0})
+        text.set_bbox({"facecolor": inks.paper, "alpha": 0.95, "pad": 0.8, "linewidth": 0})
     ax.set(xlabel="x₁", ylabel="x₂", title=f"Logistic regression, n = {sample.y.size}", aspect="equal")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     inks.dress(ax)

@@ -75,7 +75,7 @@ def _glance(plan: Plan, outcomes: Mapping[str, Outcome]) -> Section:
     blocks.append(counts)
     if missed:
         columns = (Column("what", "number or statement"), Column("why", "why"))
-        lines = tuple((f"{check.what} ({check.place})", check.why) for check in missed)
+        lines = tuple((f"{check.place}: {check.what}", check.why) for check in missed)
         blocks.append(Table("not-reproduced", "What is not reproduced", columns, lines))
     meaning = (
         f"Every number and statement of “{_PAPER}” (Charpentier & Fernandes Machado) that can be checked, beside ours."

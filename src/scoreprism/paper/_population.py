@@ -253,7 +253,7 @@ def _claims(work: Work) -> tuple[Figure, dict[str, float]]:
         ("exceeds", "average above both", "text"),
         *((f"grouping-{key}", f"grouping {NAMES[key]}", "short") for key in ("x1", "x12", "x12-rounded")),
         ("richer", "x₁₂ below x₁", "text"), ("quantised", "rounding raises", "text"),
-        ("change", "change by recalibration", "short"),
+        ("change", "change", "short"),
     ]  # fmt: skip
     note = (
         "Brier score; LCS and grouping by quadrature, with the logistic models of the population. Change: of the "

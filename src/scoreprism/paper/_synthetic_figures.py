@@ -95,10 +95,11 @@ def _contours(ax: Any) -> None:
     fills = [to_rgba(blue, 0.04 + 0.66 * i / _LEVELS.size) for i in range(_LEVELS.size + 1)]
     ax.contourf(grid, grid, q, [0.0, *_LEVELS, 1.0], colors=fills)
     lines = ax.contour(grid, grid, q, _LEVELS, colors=inks.ink, linewidths=0.7)
-    # Where each line crosses the middle, or the lower edge: labels at the frame would be cut.
-    places = [(float(grid[np.abs(q[row] - level).argmin()]), float(grid[row])) for level in _LEVELS[::2]
-              for row in (80 if q[80].min() < level < q[80].max() else 16,)]  # fmt: skip
-    ax.clabel(lines, _LEVELS[::2], fmt="%.1f", fontsize=8, manual=places)
+    # Labels stand where lines cross x₂ = ½, away from the frame, which would cut them.
+    middle = q[grid.size // 2]
+    inside = [level for level in _LEVELS[::2] if middle[12] < level < middle[-12]]
+    places = [(float(grid[np.abs(middle - level).argmin()]), 0.5) for level in inside]
+    ax.clabel(lines, inside, fmt="%.1f", fontsize=8, manual=places)
     ax.set_title("Q(x₁, x₂)", pad=16)
 
 
