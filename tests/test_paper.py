@@ -239,6 +239,28 @@ def test_everything_is_written(two, tmp_path):
     assert repr(found).splitlines()[0] == "The paper, number by number"
 
 
+def test_no_table_or_figure_takes_the_file_of_another(two, tmp_path, monkeypatch):
+    """Two tables called maps-data were written to one file."""
+    again = Section("german", "German", "Squares again.", (Figure("curve", "A curve", "It rises.", drawn, NUMBERS),))
+    monkeypatch.setitem(two, "german", lambda _: Outcome(again, ()))
+    with pytest.raises(RuntimeError, match="the same key: squares$"):
+        reproduce(tmp_path / "out", quick=True)
+    again = Section("german", "German", "A line again.", (Figure("line", "A line", "It rises.", drawn),))
+    with pytest.raises(RuntimeError, match="the same key: line$"):
+        reproduce(quick=True)
+
+
+def test_numbers_behind_a_figure_are_linked(two, tmp_path, monkeypatch):
+    cubes = Table("cubes", "Cubes", NUMBERS.columns, tuple((i, float(i**3)) for i in range(30)))
+    drawing = Figure("curve", "A curve", "It rises.", drawn, cubes)
+    monkeypatch.setitem(two, "german", lambda _: Outcome(Section("german", "German", "Cubes.", (drawing,)), ()))
+    reproduce(tmp_path / "out", quick=True)
+    text = (tmp_path / "out" / "reproduction.md").read_text(encoding="utf-8")
+    assert "[The numbers](tables/cubes.csv)" in text
+    assert "more rows" not in text
+    assert (tmp_path / "out" / "tables" / "cubes.csv").read_text(encoding="utf-8").count("\n") == 31
+
+
 def test_the_same_run_gives_the_same_bytes(two, tmp_path):
     for name in ("a", "b"):
         reproduce(tmp_path / name, quick=True)

@@ -114,8 +114,8 @@ def tests_note(work: Work) -> str:
              for line in compared(german_main(work), metric).lines]  # fmt: skip
     least, words, method = min(lines)
     return (
-        "Δ = method − average; tests look for methods that are better. p-values are reproduced if they lie on the same "
-        "side of 0.05 as the paper's. Wilcoxon's test takes splits for independent; they share rows, for which the "
+        "Δ = method − average; tests look for methods that are better. p-values are judged by the side of 0.05 on "
+        "which they lie. Wilcoxon's test takes splits for independent; they share rows, for which the "
         f"corrected t-test (Nadeau & Bengio 2003) allows: its smallest Holm {pvalue(least)} ({words}, {method})."
     )
 
