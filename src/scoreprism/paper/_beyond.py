@@ -111,8 +111,9 @@ def _floor_table(rows: dict[tuple[str, str], Row]) -> Table:
         [LOSSES[loss], method, row[0], row[1], row[1] / row[0]] for (loss, method), row in rows.items()
     ]
     note = (
-        "The noise floor is the plug-in reliability of a perfectly calibrated score: labels of the calibration rows "
-        "are redrawn from the scores themselves."
+        "The noise floor is the plug-in reliability of a perfectly calibrated score with the same values: labels of "
+        "the calibration rows are redrawn from the scores themselves, and the map is fitted again; the models and "
+        "the stack are not."
     )
     return table("beyond-floor", "How much of the reliability column is noise", heads, cells, note)
 
@@ -173,7 +174,7 @@ def _debiased_sentence(rows: dict[tuple[str, str], Row]) -> str:
     above = [method for method in METHODS if rows["log", method][3] > 0]
     values = ", ".join(f"{method} {rows['log', method][2]:+.3f}".replace("-", "−") for method in METHODS)
     shown = f"is above 0 for {enumerated(above)}" if above else "is not above 0 for any method"
-    return f"Debiased reliability ({values}) {shown}, as far as 95 % intervals tell."
+    return f"Debiased reliability under log loss ({values}) {shown}, as far as 95 % intervals over splits tell."
 
 
 def _interval_note(work: Work) -> str:
