@@ -21,6 +21,8 @@ from scoreprism.report._pieces import enumerated, table
 METRICS = {"recalibrated": "recalibrated log loss", "reliability_plugin": "reliability (log)"}
 #: A mean loss that moves by less than this is as it was.
 _UNCHANGED = 5e-5
+#: A reliability below this in every split is 0 but for rounding.
+_EMPTY = 1e-5
 #: Methods that are compared with the average.
 OTHERS = tuple(method for method in METHODS if method != "average")
 
@@ -339,12 +341,11 @@ def maps_table(found: list[Conclusions]) -> Table:
 
 def _identity(found: list[Conclusions]) -> str:
     """A logistic map of a logistic stack, both of the same rows, changes nothing: its reliability says nothing."""
-    empty = [one for one in found if one.stack_off < 1e-5]
+    empty = [one for one in found if one.stack_off < _EMPTY]
     if not empty:
         return ""
     names = enumerated([one.name for one in empty])
     return (
-        f"With {names} the plug-in reliability of the stack is 0 by construction, at most "
-        f"{scientific(max(one.stack_off for one in empty))} in any split: the stack is itself a logistic regression, "
-        "fitted to the same rows."
+        f"With {names} the plug-in reliability of the stack is 0 by construction (below {scientific(_EMPTY)} in every "
+        "split): the stack is itself a logistic regression, fitted to the same rows."
     )

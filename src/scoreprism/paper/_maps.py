@@ -272,7 +272,7 @@ def _readings(found: Curves) -> str:
         f"times the exact one of the score. A large h flattens the map: at h = {BANDWIDTHS[-1]:g} the index is "
         f"{_span(index[:, -1] / exact)} times the exact one, for the distance of scores from their mean enters it. "
         f"Between, its smallest values lie {side} the exact one, at h = {places[0]}: there the score looks best, which "
-        "need not be where the map is best. The recalibrated score is nearest to the exact C at h = {places[1]}"
+        f"need not be where the map is best. The recalibrated score is nearest to the exact C at h = {places[1]}"
         f"{', here the same' if places[0] == places[1] else ''}."
     )
 
