@@ -18,8 +18,10 @@ from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper import CLAIMS, PLANS, PRINTED, Work
 from scoreprism.paper import _beyond_reference as reference
+from scoreprism.paper import _german as german_module
 from scoreprism.paper import _members as members
 from scoreprism.paper._beyond import beyond, reliabilities
+from scoreprism.paper._checks import beside
 from scoreprism.paper._german import german, separated
 from scoreprism.paper._german_forest import (
     clipped_log_loss,
@@ -32,7 +34,9 @@ from scoreprism.paper._german_forest import (
     surprises,
 )
 from scoreprism.paper._german_robustness import robustness
-from scoreprism.paper._german_tests import _contradiction, pairs
+from scoreprism.paper._german_spread import _reason as _spread_reason
+from scoreprism.paper._german_spread import relative_error
+from scoreprism.paper._german_tests import _contradiction, conclusions, pairs
 from scoreprism.paper._glm import GLM
 from scoreprism.paper._members import (
     CLIP,
@@ -214,12 +218,12 @@ def test_the_rare_purpose(work):
 
 def test_every_number_and_statement_of_the_part_is_checked(outcome):
     keys = [check.key for check in outcome.checks]
-    numbers = {key for key in PRINTED if key.split("/")[0] in ("robustness", "tests", "gains")}
+    numbers = {key for key in PRINTED if key.split("/")[0] in ("robustness", "tests", "gains", "spread")}
     claims = {key for key, claim in CLAIMS.items() if key in keys}
     assert len(keys) == len(set(keys))
     assert set(keys) == numbers | claims
     assert claims == {"glm-improves", "losses-degrade", "stacking-reliable", "no-loss-difference", "other-maps"}
-    assert len(numbers) == 24 + 18 + 28
+    assert len(numbers) == 24 + 18 + 28 + 30
     assert all(np.isfinite(value) for value in outcome.numbers.values())
     assert {f"german/{key}" for key in numbers} <= outcome.numbers.keys()
 
@@ -238,6 +242,42 @@ def test_checks_hold_the_numbers_of_the_frame(work, outcome):
     raw = over_splits(frame, "brier", "forest", "raw")
     assert by_key["robustness/brier/raw/forest"].ours == pytest.approx(raw.mean(), abs=1e-14)
     assert "From 4 of the paper's 100 splits." in by_key["tests/recalibrated/glm/p"].why
+
+
+def test_standard_deviations_have_the_error_that_their_tails_give(work, outcome):
+    """Var s² = (μ₄ − σ⁴)/n, so that s has the standard error √((κ − 1)/4n)·s; exponential values have κ = 9."""
+    values = np.random.default_rng(0).exponential(size=(4000, 100))
+    assert relative_error(values.ravel(), 100) == pytest.approx(np.sqrt(8 / 400), rel=0.05)
+    assert values.std(axis=1, ddof=1).std() == pytest.approx(np.sqrt(8 / 400), rel=0.1)
+    by_key = {check.key: check for check in outcome.checks}
+    delta = [over_splits(german_main(work), "log", name, "reliability_plugin") for name in ("glm", "average")]
+    delta = delta[0] - delta[1]
+    line = by_key["spread/tests/reliability_plugin/glm"]
+    assert line.ours == pytest.approx(delta.std(ddof=1), abs=1e-14)
+    error = np.hypot(relative_error(delta, 100) * 0.0388, relative_error(delta, 4) * line.ours)
+    assert line.tolerance == pytest.approx(3 * error + 0.00005)
+
+
+def test_a_standard_deviation_that_is_off_says_what_it_implies(work):
+    """0.026² + 0.014² − 2·c·0.026·0.014 = 0.0388²: c = −0.87."""
+    check = beside("spread/tests/reliability_plugin/glm", 0.02, 0.001)
+    told = _spread_reason(work, check)
+    assert "a correlation of −0.87 between glm and average" in told
+    assert "From 4 of the paper's 100 splits" in told
+
+
+def test_curves_much_nearer_in_some_splits_are_within_noise(work, monkeypatch):
+    before = np.array([0.06, 0.06, 0.06])
+    for after, verdict in (([0.06, 0.06, 0.03], "within noise"), ([0.03, 0.03, 0.03], "reproduced"),
+                           ([0.05, 0.05, 0.05], "not reproduced")):  # fmt: skip
+        found = {("glm", "raw"): before, ("glm", "recalibrated"): np.array(after)}
+        monkeypatch.setattr(german_module, "distances", lambda given, found=found: found)
+        assert german_module._glm_improves(work).verdict == verdict
+
+
+def test_platts_map_of_the_stack_is_the_identity(work):
+    """Both are logistic regressions of the same rows: the maximum of the likelihood is already reached."""
+    assert conclusions(work, "platt").stack_off < 1e-5 < conclusions(work, "isotonic").stack_off
 
 
 def test_the_sections_are_pages_with_unique_names(outcome, own):

@@ -33,7 +33,7 @@ from scoreprism.paper._synthetic_scores import (
 from scoreprism.report import Figure, Origin, Report, Table
 
 TINY = dataclasses.replace(PLANS["quick"], rows=1500, runs=2, step=0.9)
-MINE = {"members-calibrated", "average-worse", "average-worse-every-rho", "reliability-removed", "grouping-unchanged",
+MINE = {"members-calibrated", "average-worse", "average-worse-every-rho", "reliability-removed", "reliability-eliminated", "grouping-unchanged",
         "richer-score", "quantising"}  # fmt: skip
 
 

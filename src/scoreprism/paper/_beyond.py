@@ -112,8 +112,8 @@ def _reliability_table(rows: dict[tuple[str, str], Row]) -> Table:
     ]
     note = (
         "Plug-in: the paper's column, by isotonic regression. Noise floor: what it would be for a perfectly calibrated "
-        "score; labels of the calibration rows are redrawn from the scores themselves. Debiased: what recalibration "
-        "would gain."
+        "score with the same values; labels of the calibration rows are redrawn from the scores themselves and the map "
+        "is fitted again, the models and the stack are not. Debiased: what recalibration would gain."
     )
     return table("beyond-reliability", "How much of the reliability column is noise", heads, cells, note)
 
@@ -165,7 +165,7 @@ def _debiased_sentence(rows: dict[tuple[str, str], Row]) -> str:
     above = [method for method in METHODS if rows["log", method][3] > 0]
     values = ", ".join(f"{method} {rows['log', method][2]:+.3f}".replace("-", "−") for method in METHODS)
     shown = f"is above 0 for {enumerated(above)}" if above else "is not above 0 for any method"
-    return f"Debiased reliability ({values}) {shown}, as far as 95 % intervals tell."
+    return f"Debiased reliability under log loss ({values}) {shown}, as far as 95 % intervals over splits tell."
 
 
 def _floor_description(rows: dict[tuple[str, str], Row]) -> str:

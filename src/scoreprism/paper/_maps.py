@@ -253,10 +253,10 @@ def _readings(found: Curves) -> str:
     return (
         "The paper's formula is the mean distance of the score from its own smoothed map. A small h leaves noise in "
         f"the map, which counts as miscalibration: at h = {BANDWIDTHS[0]:g} the index is {_span(index[:, 0] / exact)} "
-        f"times the exact one of the score. A large h makes the map flat: at h = {BANDWIDTHS[-1]:g} the index is the "
-        f"spread of the scores, {_span(index[:, -1] / exact)} times the exact one. Between, its smallest values lie "
-        f"{side} the exact one, at h = {places[0]}: there the score looks best, which need not be where the map is "
-        f"best. The recalibrated score is nearest to the exact C at h = {places[1]}"
+        f"times the exact one of the score. A large h flattens the map: at h = {BANDWIDTHS[-1]:g} the index is "
+        f"{_span(index[:, -1] / exact)} times the exact one, for the distance of scores from their mean enters it. "
+        f"Between, its smallest values lie {side} the exact one, at h = {places[0]}: there the score looks best, which "
+        f"need not be where the map is best. The recalibrated score is nearest to the exact C at h = {places[1]}"
         f"{', here the same' if places[0] == places[1] else ''}."
     )
 
@@ -335,7 +335,8 @@ def _monotone(shapes: list[dict[str, Any]]) -> Check:
     (free, most), (bound, least) = _falling(shapes).values()
     told = (
         f"The unconstrained spline falls somewhere in {free} of {len(shapes)} samples, by up to {most:.3f}; "
-        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}."
+        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}. Rule: the first in some, the "
+        "second in none."
     )
     return claimed("maps-monotone", bound == 0 and free > 0, told)
 
