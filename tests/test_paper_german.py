@@ -20,7 +20,7 @@ from scoreprism.paper import CLAIMS, PLANS, PRINTED, Work
 from scoreprism.paper import _beyond_reference as reference
 from scoreprism.paper import _german as german_module
 from scoreprism.paper import _members as members
-from scoreprism.paper._beyond import beyond, reliabilities
+from scoreprism.paper._beyond import _cause, beyond, reliabilities
 from scoreprism.paper._checks import beside
 from scoreprism.paper._german import german, separated
 from scoreprism.paper._german_forest import (
@@ -317,7 +317,7 @@ def test_debiased_reliability_has_the_interval_of_the_corrected_t(work, own):
 
 
 def test_halves_are_another_protocol(work, own):
-    frames = [german_frame(work, halves=halves, redraws=2) for halves in (False, True)]
+    frames = [german_frame(work, protocol=protocol, redraws=2) for protocol in (members.SAME, members.APART)]
     assert [frame.filter(frame["method"] == "stacking")["double_use"].any() for frame in frames] == [True, False]
     delta = [over_splits(frames[1], "log", m, "reliability_plugin").mean() for m in ("stacking", "average")]
     assert own.numbers["beyond/halves/stacking"] == pytest.approx(delta[0] - delta[1])
@@ -374,3 +374,28 @@ def test_more_splits_follow_the_same_protocol(work):
     assert values["forest"].size == work.plan.splits + 2
     assert values["glm"][: work.plan.splits] == pytest.approx(over_splits(frame, "log", "glm", "recalibrated"))
     assert more_table(further)[0].rows[2][2] == f"{values['forest'].mean():.4f}"
+
+
+@pytest.mark.parametrize(
+    ("same", "half", "apart", "words"),
+    [
+        (-0.006, -0.01, 0.008, "the sign flips, and not because there are fewer rows."),
+        (-0.006, 0.001, 0.008, "the sign flips, with fewer rows alone too."),
+        (-0.006, 0.001, -0.008, "the sign stays."),
+    ],
+)
+def test_what_turns_the_sign(same, half, apart, words):
+    assert _cause(same, half, apart) == words
+
+
+def test_the_same_half_is_half_of_the_calibration_rows_for_both(work):
+    """With 100 rows for stack and calibrator: scores of the stack are those of its first 100 calibration rows."""
+    frame = german_frame(work, protocol=members.HALF)
+    _, calibration, test = german_splits(1)[0]
+    given = {name: scores[0] for name, scores in member_scores(work).items()}
+    y = load_german_credit().y
+    _, after = members.judged(given, y, calibration[:100], test)["stacking"]
+    C = np.clip(after, CLIP, 1 - CLIP)
+    by_hand = -np.log(np.where(y[test] == 1, C, 1 - C)).mean()
+    assert over_splits(frame, "log", "stacking", "recalibrated")[0] == pytest.approx(by_hand, abs=1e-12)
+    assert set(frame["n_calibration"]) == {100}
