@@ -294,6 +294,18 @@ def test_everything_is_written(two, tmp_path):
     assert repr(found).splitlines()[0] == "The paper, number by number"
 
 
+def test_tables_of_one_name_are_all_written(two, tmp_path, monkeypatch):
+    """A table may stand there twice, and two sections may give one name to different tables."""
+    cubes = replace(NUMBERS, rows=((1, 1.0), (2, 8.0)))
+    monkeypatch.setitem(two, "german", lambda work: Outcome(Section("german", "G", "Some.", (NUMBERS, cubes))))
+    reproduce(tmp_path / "out", quick=True)
+    ends = {
+        name: (tmp_path / "out" / "tables" / f"{name}.csv").read_text().split()[-1]
+        for name in ("squares", "german-squares")
+    }
+    assert {name: float(line.split(",")[1]) for name, line in ends.items()} == {"squares": 4.0, "german-squares": 8.0}
+
+
 def test_the_same_run_gives_the_same_bytes(two, tmp_path):
     for name in ("a", "b"):
         reproduce(tmp_path / name, quick=True)
@@ -425,7 +437,7 @@ def test_two_runs_at_once_are_refused(two, tmp_path, monkeypatch):
 def test_a_file_in_the_place_of_a_part_is_seen_before_any_work(two, tmp_path, monkeypatch, part):
     (tmp_path / JOURNAL).mkdir()
     (tmp_path / part).write_text("mine")
-    monkeypatch.setitem(two, "theorems", stop)
+    monkeypatch.setitem(two, "theorems", lambda work: pytest.fail("work was done"))
     with pytest.raises(InputError, match=f"{part} in out must be a folder; got .*which is a file"):
         reproduce(tmp_path, quick=True)
 

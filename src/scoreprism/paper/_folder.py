@@ -208,10 +208,9 @@ def _files(found: Reproduction, folder: Path) -> Iterator[tuple[tuple[str, ...],
     def text(name: str, make: Callable[[], str]) -> tuple[tuple[str, ...], Callable[[], object]]:
         return (name,), partial(write_text, folder / name, make)
 
-    for section in found.report.sections:
-        for table in section.tables:
-            yield text(f"tables/{table.key}.csv", partial(csv_text, table))
-            yield text(f"tables/{table.key}.md", partial(_markdown, table_lines, table))
+    for key, table in _tables(found).items():
+        yield text(f"tables/{key}.csv", partial(csv_text, table))
+        yield text(f"tables/{key}.md", partial(_markdown, table_lines, table))
     for figure in _figures(found):
         names = (f"figures/{figure.key}.svg", f"figures/{figure.key}.png")
         yield names, partial(_draw, figure, *(folder / name for name in names))
@@ -219,6 +218,19 @@ def _files(found: Reproduction, folder: Path) -> Iterator[tuple[tuple[str, ...],
     yield text(_RESULTS, partial(_results, found))
     pictures = {figure.key: f"figures/{figure.key}.svg" for figure in _figures(found)}
     yield text(_MARKDOWN, partial(render_markdown, found.report, pictures))
+
+
+def _tables(found: Reproduction) -> dict[str, Table]:
+    """Tables by file name; one that another section has under the same key gets the section's name before it."""
+    from scoreprism.report._tables import csv_text
+
+    named: dict[str, Table] = {}
+    for section in found.report.sections:
+        for table in section.tables:
+            first = named.setdefault(table.key, table)
+            if csv_text(first) != csv_text(table):  # a table may stand there twice, the second time behind a figure
+                named[f"{section.key}-{table.key}"] = table
+    return named
 
 
 def _figures(found: Reproduction) -> list[Figure]:
