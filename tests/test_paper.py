@@ -117,6 +117,16 @@ def test_finished_tasks_are_not_done_again(work, tmp_path):
     assert (tmp_path / "marks").read_text() == "0\n1\n2\n3\n"
 
 
+def unsorted(task):
+    return {"z": task, "a": {"y": 1, "b": 2}}
+
+
+def test_what_comes_back_is_in_the_same_order(work):
+    """Tables are made in the order of such dicts: a run that goes on must write the same bytes."""
+    first, again = (json.dumps(work.run("unsorted", unsorted, [1, 2], "numbers")) for _ in range(2))
+    assert first == again == json.dumps([unsorted(1), unsorted(2)])
+
+
 def test_an_interrupted_run_goes_on(work, tmp_path, monkeypatch):
     def until(task):
         if task["x"] == 2:
