@@ -1,6 +1,7 @@
 """scoreprism.paper: verdicts, work that goes on where it was interrupted, the folder, and the command."""
 
 import csv
+import inspect
 import json
 import os
 import subprocess
@@ -19,6 +20,8 @@ from scoreprism.paper import _reproduce as running
 from scoreprism.paper._checks import among, beside, checks_table, claimed, decided
 from scoreprism.paper._folder import JOURNAL
 from scoreprism.report import Column, Figure, Notice, Section, Table
+
+APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}  # click 8.1
 
 # ── the paper's numbers ─────────────────────────────────────────────────────────────────────────────
 
@@ -500,7 +503,7 @@ def test_the_command_writes_and_prints(two, tmp_path, monkeypatch):
     import jsonschema
 
     monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
+    runner = CliRunner(**APART)
     first = runner.invoke(main, ["reproduce", "--quick", "--out", "out", "--jobs", "1", "--format", "json"])
     assert first.exit_code == 0, first.stderr
     schema = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
@@ -518,14 +521,14 @@ def test_the_command_writes_and_prints(two, tmp_path, monkeypatch):
 
 
 def test_csv_is_every_number(two, tmp_path):
-    done = CliRunner().invoke(main, ["reproduce", "--quick", "--out", f"{tmp_path / 'out'}/", "--format", "csv"])
+    done = CliRunner(**APART).invoke(main, ["reproduce", "--quick", "--out", f"{tmp_path / 'out'}/", "--format", "csv"])
     assert done.stdout_bytes == (tmp_path / "out" / "checks.csv").read_bytes()
     assert f"wrote {tmp_path / 'out' / 'index.html'}:" in done.stderr
 
 
 def test_an_interrupted_command_says_how_to_go_on(two, tmp_path, monkeypatch):
     monkeypatch.setitem(two, "german", stop)
-    done = CliRunner().invoke(main, ["reproduce", "--quick", "--out", str(tmp_path / "out")])
+    done = CliRunner(**APART).invoke(main, ["reproduce", "--quick", "--out", str(tmp_path / "out")])
     assert f"what is finished is kept in {tmp_path / 'out'}: the same command goes on from there" in done.stderr
 
 
