@@ -1,6 +1,7 @@
 """The progress bar: silent unless a terminal waits."""
 
 import io
+import re
 import sys
 import time
 
@@ -63,3 +64,17 @@ def test_work_inside_of_work_is_a_line_of_the_same_bar(monkeypatch):
     assert len(bars) == 1
     assert bars[0].finished
     assert _progress._SHOWN.bar is None
+
+
+def test_a_line_of_text_stands_above_the_bar(monkeypatch):
+    """A line that is written while a bar is drawn would be appended to it: the bar must have been wiped out first."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    for i in tracked(range(3), 3, "counting"):
+        with _progress.paused():
+            print(f"line {i}", file=screen)
+    for i in range(3):
+        before = screen.getvalue().split(f"line {i}\n")[0]
+        assert re.search(r"(^|\x1b\[2K)[^\w━]*$", before), before[-80:]
+    assert "counting" in screen.getvalue().split("line 2\n")[1]  # it came back

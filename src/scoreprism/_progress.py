@@ -79,6 +79,33 @@ def _bar() -> Any:
 
 
 @contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """
+    Within it the terminal is free for a line of text; the bar comes back below it.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Examples
+    --------
+    >>> with paused():
+    ...     print("a line")
+    a line
+    """
+    bar = _SHOWN.bar
+    if bar is None:
+        yield
+        return
+    bar.stop()
+    try:
+        yield
+    finally:
+        bar.start()
+
+
+@contextlib.contextmanager
 def hidden(silent: bool = True) -> Iterator[None]:
     """
     Within it no bar is shown.

@@ -53,8 +53,11 @@ class Voice:
         text : str
             The line.
         """
+        from scoreprism._progress import paused
+
         if not self.quiet:
-            to_stderr(one_line(text))
+            with paused():
+                to_stderr(one_line(text))
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
