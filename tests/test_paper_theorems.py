@@ -161,6 +161,16 @@ def test_plugin_reliability_is_biased_up_and_the_recalibrated_loss_down_in_sampl
     assert "above the truth in" in found["in-sample-optimistic"].why
 
 
+def test_one_to_one_maps_of_a_score_have_the_same_recalibrated_loss():
+    """Both scores are increasing in X₁, so that E ℓ(E[Y | S], Y) is the same; the steep one loses reliability on top."""
+    numbers = simulated().numbers
+    for loss in ("brier", "log"):
+        calibrated, steep = (f"uncertainty/{score}/{loss}" for score in ("calibrated", "too steep"))
+        truth = numbers[f"{calibrated}/recalibrated loss/truth"]
+        assert numbers[f"{steep}/recalibrated loss/truth"] == pytest.approx(truth, abs=1e-6)
+        assert numbers[f"{steep}/reliability/truth"] > 0.005
+
+
 def test_in_sample_reliability_by_hand():
     """Brier: mean (S − Ĉ)² with scikit-learn's isotonic regression, for the same rows."""
     from sklearn.isotonic import IsotonicRegression
@@ -190,6 +200,19 @@ def test_both_bootstraps_share_what_is_not_refitted():
     for name in ("reliability", "grouping", "loss"):
         assert one[name][0] == both[name][0]
     assert both["loss"][1] > one["loss"][1]
+
+
+def test_the_bootstrapped_pipeline_is_a_logistic_regression_on_one_feature():
+    """By hand: its Brier score, and that reliability and grouping are what it has more than the true Q."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng([404, 1])
+    train, _, test = (_uncertainty._LAW.sample(rows, rng) for rows in (200, 200, 500))
+    s = LogisticRegression(C=np.inf).fit(train.X[:, :1], train.y).predict_proba(test.X[:, :1])[:, 1]
+    found = bootstrapped({"sample": 1, "resamples": 2, "refit": "all", "rows": [200, 200, 500]})
+    assert found["loss"][0] == pytest.approx(np.mean((s - test.y) ** 2), abs=1e-12)
+    more = np.mean((s - test.y) ** 2 - (test.q - test.y) ** 2)
+    assert found["reliability"][0] + found["grouping"][0] == pytest.approx(more, abs=1e-12)
 
 
 def test_wider_is_judged_by_mean_widths():
