@@ -44,7 +44,7 @@ from scoreprism.paper._synthetic_scores import (
 from scoreprism.report import Figure, Origin, Report, Table
 
 TINY = dataclasses.replace(PLANS["quick"], rows=1500, runs=2, step=0.9)
-MINE = {"members-calibrated", "average-worse", "average-worse-every-rho", "reliability-removed", "grouping-unchanged",
+MINE = {"members-calibrated", "average-worse", "average-worse-every-rho", "reliability-removed", "reliability-eliminated", "grouping-unchanged",
         "richer-score", "quantising"}  # fmt: skip
 
 
@@ -144,8 +144,12 @@ def test_must_show_in_the_population(work):
 
 
 def test_claims_by_rho(work):
-    found, numbers = claims_by_rho(work)
-    assert claims_by_rho(work)[0] is found
+    figure, numbers = claims_by_rho(work)
+    assert claims_by_rho(work)[0] is figure
+    assert len(figure.draw().axes) == 2
+    assert "above both members': not at ρ = −0.9 and −0.8; grouping of x₁₂" in figure.description
+    assert figure.description.count("at every ρ") == 3
+    found = figure.data
     shown = [dict(zip([column.key for column in found.columns], row, strict=True)) for row in found.shown()]
     assert [row["rho"] for row in shown if row["exceeds"] == "no"] == ["−0.9", "−0.8"]
     assert {row["richer"] for row in shown} == {row["quantised"] for row in shown} == {"yes"}

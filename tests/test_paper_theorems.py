@@ -12,7 +12,7 @@ import pytest
 
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import Brier, LogLoss, ProperLoss
-from scoreprism.paper import PLANS, Work, _identities, _uncertainty
+from scoreprism.paper import PLANS, Work, _identities, _uncertainty, _uncertainty_platt, _uncertainty_scores
 from scoreprism.paper._checks import scientific
 from scoreprism.paper._identities import EXACT, Case
 from scoreprism.paper._statements import STATEMENTS
@@ -120,11 +120,16 @@ def test_values_are_what_their_formulas_say():
         "log(4/3)/2": np.log(4 / 3) / 2,
         "log(2)/2": np.log(2) / 2,
     }
-    rows = section_table(proven(), "example-values").rows
-    assert len(rows) == 18
-    for *_, value, formula in rows:
+    from scoreprism.paper._theorems import _values
+
+    values = _values()
+    assert len(values) == 20
+    for value, formula in values.values():
         exact = logs[formula] if formula in logs else float(Fraction(formula))
         assert value == pytest.approx(exact, abs=1e-15)
+    rows = section_table(proven(), "example-values").rows
+    assert len(rows) == 6
+    assert ("5.2", "average", "Brier", "0.03125 = 1/32", "0", "0.12500 = 1/8") in rows
 
 
 def test_numbers_of_the_examples():
@@ -142,7 +147,7 @@ def test_tiny_numbers_in_words():
 
 def test_the_calibrated_score_is_calibrated():
     """E[Q | X₁] has reliability 0; with interpolation between nodes, below 1e-8."""
-    assert _uncertainty._LAW.population(_uncertainty._calibrated, "brier").reliability < 1e-8
+    assert _uncertainty_scores.LAW.population(_uncertainty_scores.calibrated, "brier").reliability < 1e-8
 
 
 def test_plugin_reliability_is_biased_up_and_the_recalibrated_loss_down_in_sample():
@@ -176,7 +181,7 @@ def test_in_sample_reliability_by_hand():
     from sklearn.isotonic import IsotonicRegression
 
     rng = np.random.default_rng([303, 7])
-    known = _uncertainty._LAW.sample(200, rng)
+    known = _uncertainty_scores.LAW.sample(200, rng)
     s = 1 / (1 + np.exp(3 - 6 * known.X[:, 0]))
     c = IsotonicRegression(out_of_bounds="clip").fit(s, known.y).predict(s)
     found = one_sample({"run": 7, "rows": 200, "test": 50})
@@ -187,10 +192,10 @@ def test_in_sample_reliability_by_hand():
 def test_the_claim_holds_if_reliability_is_below_the_truth():
     row = {"score": "calibrated", "loss": "log", "quantity": "reliability", "truth": 0.1,
            "means": {"in sample": (0.05, 0.01), "split": (0.1, 0.01)}}  # fmt: skip
-    loss = row | {"quantity": "recalibrated loss"}
-    assert _uncertainty._optimistic([row, loss]).verdict == "reproduced"
+    loss, after = row | {"quantity": "recalibrated loss"}, row | {"quantity": _uncertainty._AFTER}
+    assert _uncertainty._optimistic([row, loss, after]).verdict == "reproduced"
     near = row | {"means": {"in sample": (0.09, 0.01), "split": (0.1, 0.01)}}
-    assert _uncertainty._optimistic([near, loss]).verdict == "not reproduced"
+    assert _uncertainty._optimistic([near, loss, after]).verdict == "not reproduced"
 
 
 def test_both_bootstraps_share_what_is_not_refitted():
@@ -207,12 +212,32 @@ def test_the_bootstrapped_pipeline_is_a_logistic_regression_on_one_feature():
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng([404, 1])
-    train, _, test = (_uncertainty._LAW.sample(rows, rng) for rows in (200, 200, 500))
+    train, _, test = (_uncertainty_scores.LAW.sample(rows, rng) for rows in (200, 200, 500))
     s = LogisticRegression(C=np.inf).fit(train.X[:, :1], train.y).predict_proba(test.X[:, :1])[:, 1]
     found = bootstrapped({"sample": 1, "resamples": 2, "refit": "all", "rows": [200, 200, 500]})
     assert found["loss"][0] == pytest.approx(np.mean((s - test.y) ** 2), abs=1e-12)
     more = np.mean((s - test.y) ** 2 - (test.q - test.y) ** 2)
     assert found["reliability"][0] + found["grouping"][0] == pytest.approx(more, abs=1e-12)
+
+
+def test_in_sample_a_recalibrated_score_looks_perfect():
+    """Isotonic regression of an isotonic fit is that fit; the truth is E(g − E[Q | g])² by a million fresh rows."""
+    from sklearn.isotonic import IsotonicRegression
+
+    found = one_sample({"run": 7, "rows": 200, "test": 50})
+    assert found["too steep/brier/after/in sample"] == pytest.approx(0.0, abs=1e-12)
+    known = _uncertainty_scores.LAW.sample(200, np.random.default_rng([303, 7]))
+    fresh = _uncertainty_scores.LAW.sample(1_000_000, 1)
+    s, new = (1 / (1 + np.exp(3 - 6 * one.X[:, 0])) for one in (known, fresh))
+    g = IsotonicRegression(out_of_bounds="clip").fit(s, known.y).predict(new)
+    _, cell = np.unique(np.round(g, 2), return_inverse=True)  # ties, and straight pieces in narrow cells
+    C = (np.bincount(cell, fresh.q) / np.bincount(cell))[cell]
+    assert found["too steep/brier/after/truth"] == pytest.approx(np.mean((g - C) ** 2), rel=0.03)
+
+
+def test_parametric_standard_errors_are_judged_by_fresh_samples():
+    assert _uncertainty_platt.parametric({"slope": [0.4, 0.05, 0.1, 0.06]}).verdict == "reproduced"
+    assert _uncertainty_platt.parametric({"slope": [0.4, 0.05, 0.05, 0.07]}).verdict == "not reproduced"
 
 
 def test_wider_is_judged_by_mean_widths():
@@ -222,7 +247,8 @@ def test_wider_is_judged_by_mean_widths():
         for refit, half in (("calibrator only", 0.02), ("end to end", 0.03))
     ]
     assert _uncertainty._wider(rows).verdict == "reproduced"
-    assert "1.50 times" in _uncertainty._wider(rows).why
+    assert "1.50 for reliability" in _uncertainty._wider(rows).why
+    assert "1.50 for grouping" in _uncertainty._wider(rows).why
     rows[-1]["half"] = 0.01
     assert _uncertainty._wider(rows).verdict == "not reproduced"
 

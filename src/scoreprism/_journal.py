@@ -27,8 +27,7 @@ def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
     raise InputError(f"{rule}; got {arrived}. {remedy}")
 
 
-def _line(content: Mapping[str, Any]) -> bytes:
-    text = json.dumps(content, sort_keys=True)
+def _line(text: str) -> bytes:
     return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
 
 
@@ -55,13 +54,15 @@ class Journal:
         What messages call it.
     writer : str
         Who writes such files, for messages.
+    units : str, default="results"
+        What its lines hold, for messages.
 
     Attributes
     ----------
     header : dict or None
         The first line; None in a new file, which `begin` starts.
     entries : list of dict
-        The other lines that are whole, and those added since.
+        The other lines that are whole, once `resume` has read them, and those added since.
 
     Examples
     --------
@@ -71,14 +72,17 @@ class Journal:
     ...         journal.begin({"about": "squares"})
     ...         journal.append({"x": 2, "y": 4})
     ...     with Journal(Path(folder) / "journal", "doctest 1", "journal", "doctest") as journal:
+    ...         journal.resume()
     ...         journal.header["about"], journal.entries
     ('squares', [{'x': 2, 'y': 4}])
     """
 
-    def __init__(self, path: str | os.PathLike[str], magic: str, what: str, writer: str) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], magic: str, what: str, writer: str, units: str = "results"
+    ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             _refuse(f"{what} must be the path of a file", type(path).__name__, f"For example 'run.{what}'.")
-        self.path, self.magic, self.what = Path(path), magic, what
+        self.path, self.magic, self.what, self._units = Path(path), magic, what, units
         rule = f"{what} must be the path of a file in an existing folder"
         if not self.path.parent.is_dir():
             _refuse(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
@@ -117,46 +121,51 @@ class Journal:
         lines = self._file.read().splitlines(keepends=True)
         self.header: dict[str, Any] | None = None
         self.entries: list[dict[str, Any]] = []
-        self._whole = 0  # bytes up to the last line that is whole
+        self._lines = lines
         if not lines or (len(lines) == 1 and self._begun(lines[0])):
             return
         self.header = _content(lines[0])
         if self.header is None or self.header.get("format") != self.magic:
             rule = f"{self.what} must be a new file, or one that {writer} wrote"
             _refuse(rule, f"{str(self.path)!r}, which is something else", _LEFT)
-        contents = [_content(line) for line in lines[1:]]
+
+    def _begun(self, line: bytes) -> bool:
+        """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
+        _, _, text = line.partition(b" ")
+        return not line.endswith(b"\n") and text.startswith(self._opening().encode())
+
+    def resume(self) -> None:
+        """Read what is finished and cut off an unfinished end, once the header shows that the file is ours."""
+        contents = [_content(line) for line in self._lines[1:]]
         whole = next((i for i, content in enumerate(contents) if content is None), len(contents))
         if any(content is not None for content in contents[whole:]):
             rule = f"a {self.what} must be whole up to its last line"
             _refuse(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", _LEFT)
         self.entries = [content for content in contents[:whole] if content is not None]
-        self._whole = sum(map(len, lines[: 1 + whole]))
-
-    def _begun(self, line: bytes) -> bool:
-        """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
-        _, _, text = line.partition(b" ")
-        return not line.endswith(b"\n") and text.startswith(json.dumps({"format": self.magic}).encode()[:-1])
-
-    def mend(self) -> None:
-        """Cut off an unfinished end, once it is clear that the file is ours."""
-        self._file.truncate(self._whole)
+        self._file.truncate(sum(map(len, self._lines[: 1 + whole])))
+        self._lines = []
 
     def begin(self, header: Mapping[str, Any]) -> None:
-        """Write the first line."""
+        """Write the first line: the name of the format before all else, so that half a line shows whose it is."""
         self._file.truncate(0)
         self.header = {"format": self.magic, **header}
-        self._file.write(_line(self.header))
+        rest = json.dumps(dict(header), sort_keys=True)[1:]
         try:
+            with self._writing():
+                self._file.write(_line(f"{self._opening()}{', ' if header else ''}{rest}"))
             self.sync()
         except InputError:
             with suppress(OSError):
                 os.truncate(self.path, 0)  # half a first line would be taken for somebody else's file
             raise
 
+    def _opening(self) -> str:
+        return json.dumps({"format": self.magic})[:-1]
+
     def append(self, content: dict[str, Any]) -> None:
         """Write a line."""
         with self._writing():
-            self._file.write(_line(content))
+            self._file.write(_line(json.dumps(content, sort_keys=True)))
             self._file.flush()
         self.entries.append(content)
         if time.monotonic() - self._synced > _SYNC:
@@ -172,7 +181,7 @@ class Journal:
                 self._file.close()  # what is still in the buffer has no place either
             _refuse(
                 f"a {self.what} must be writable to the end",
-                f"{error.strerror or error}, after {len(self.entries)} results in {str(self.path)!r}",
+                f"{error.strerror or error}, after {len(self.entries)} {self._units} in {str(self.path)!r}",
                 "Make room and run it again: it goes on from there.",
             )
 

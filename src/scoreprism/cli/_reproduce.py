@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from scoreprism.cli._options import FORCE, SHOWN, Command, Option, options
-from scoreprism.cli._output import Voice, emit
+from scoreprism.cli._output import Voice, emit, emit_bytes
+from scoreprism.cli._process import Terminated
 from scoreprism.cli._types import FILE, Jobs
 
 
@@ -26,11 +27,20 @@ def reproduce(quick: bool, out: str, jobs: int, force: bool, form: str, quiet: b
     Writes a page, tables (CSV, Markdown) and figures (SVG, PNG) to a folder, and prints what is reproduced.
     """
     from dataclasses import replace
+    from pathlib import Path
 
     from scoreprism.paper import reproduce as run
+    from scoreprism.paper._folder import checks_text
 
     voice = Voice(quiet)
     with voice.listening():
-        found = run(out, quick=quick, n_jobs=jobs, overwrite=force, callback=voice.say)
-    emit(replace(found.report, sections=found.report.sections[:1]), form)
-    voice.say(f"wrote {out}/index.html: open it in a browser")
+        try:
+            found = run(out, quick=quick, n_jobs=jobs, overwrite=force, callback=voice.say)
+        except (KeyboardInterrupt, Terminated):
+            voice.say(f"what is finished is kept in {out}: the same command goes on from there")
+            raise
+    if form == "csv":
+        emit_bytes(checks_text(found))  # all numbers: that is what one computes with
+    else:
+        emit(found.report if form == "json" else replace(found.report, sections=found.report.sections[:1]), form)
+    voice.say(f"wrote {Path(out) / 'index.html'}: open it in a browser")

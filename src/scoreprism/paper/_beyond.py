@@ -46,14 +46,12 @@ def beyond(work: Work) -> Outcome:
     from scoreprism.paper._population import claims_by_rho
 
     rows = reliabilities(work)
-    floors, debiased = _floor_table(rows), _debiased_table(rows)
     paired = {name: compared(_frame(work, name), "reliability_plugin") for name in (_SAME, _APART)}
     by_rho, rho_numbers = claims_by_rho(work)
     blocks: tuple[Block, ...] = (
-        floors,
-        floor_figure(german_main(work), _floor_sentence(rows), floors),
-        debiased,
-        debiased_figure(rows, _debiased_sentence(rows), debiased),
+        _reliability_table(rows),
+        floor_figure(german_main(work), _floor_description(rows)),
+        debiased_figure(rows, _debiased_description(rows)),
         Notice("note", _interval_note(work)),
         _paired_table(work),
         double_use_figure(paired, _both_sentence(paired), _differences(paired)),
@@ -104,26 +102,20 @@ def reliabilities(work: Work) -> dict[tuple[str, str], Row]:
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _floor_table(rows: dict[tuple[str, str], Row]) -> Table:
+def _reliability_table(rows: dict[tuple[str, str], Row]) -> Table:
     heads = [("loss", "loss", "text"), ("method", "method", "text"), ("plugin", "plug-in", "loss"),
-             ("floor", "noise floor", "loss"), ("share", "floor, of the plug-in", "share")]  # fmt: skip
-    cells: list[list[Cell]] = [
-        [LOSSES[loss], method, row[0], row[1], row[1] / row[0]] for (loss, method), row in rows.items()
-    ]
-    note = (
-        "The noise floor is the plug-in reliability of a perfectly calibrated score: labels of the calibration rows "
-        "are redrawn from the scores themselves."
-    )
-    return table("beyond-floor", "How much of the reliability column is noise", heads, cells, note)
-
-
-def _debiased_table(rows: dict[tuple[str, str], Row]) -> Table:
-    heads = [("loss", "loss", "text"), ("method", "method", "text"), ("plugin", "plug-in, isotonic", "loss"),
+             ("floor", "noise floor", "loss"), ("share", "floor, of the plug-in", "share"),
              ("debiased", "debiased (95 % interval)", "loss")]  # fmt: skip
     cells: list[list[Cell]] = [
-        [LOSSES[loss], method, row[0], ends(row[3], row[4], row[2])] for (loss, method), row in rows.items()
+        [LOSSES[loss], method, row[0], row[1], row[1] / row[0], ends(row[3], row[4], row[2])]
+        for (loss, method), row in rows.items()
     ]
-    return table("beyond-debiased", "Debiased reliability: what recalibration would gain", heads, cells)
+    note = (
+        "Plug-in: the paper's column, by isotonic regression. Noise floor: what it would be for a perfectly calibrated "
+        "score with the same values; labels of the calibration rows are redrawn from the scores themselves and the map "
+        "is fitted again, the models and the stack are not. Debiased: what recalibration would gain."
+    )
+    return table("beyond-reliability", "How much of the reliability column is noise", heads, cells, note)
 
 
 def _paired_table(work: Work) -> Table:
@@ -173,7 +165,19 @@ def _debiased_sentence(rows: dict[tuple[str, str], Row]) -> str:
     above = [method for method in METHODS if rows["log", method][3] > 0]
     values = ", ".join(f"{method} {rows['log', method][2]:+.3f}".replace("-", "−") for method in METHODS)
     shown = f"is above 0 for {enumerated(above)}" if above else "is not above 0 for any method"
-    return f"Debiased reliability ({values}) {shown}, as far as 95 % intervals tell."
+    return f"Debiased reliability under log loss ({values}) {shown}, as far as 95 % intervals over splits tell."
+
+
+def _floor_description(rows: dict[tuple[str, str], Row]) -> str:
+    above = {LOSSES[loss]: [m for m in METHODS if rows[loss, m][0] > rows[loss, m][1]] for loss in LOSSES}
+    told = "; ".join(f"{loss}: {enumerated(methods) if methods else 'none'}" for loss, methods in above.items())
+    return f"Points are splits, diamonds their means, bars mean noise floors. Means above the floor, {told}."
+
+
+def _debiased_description(rows: dict[tuple[str, str], Row]) -> str:
+    low = {LOSSES[loss]: [m for m in METHODS if rows[loss, m][3] > 0] for loss in LOSSES}
+    told = "; ".join(f"{loss}: {enumerated(methods) if methods else 'none'}" for loss, methods in low.items())
+    return f"Means over splits; plug-in and noise floor as above. Debiased intervals that lie above 0, {told}."
 
 
 def _interval_note(work: Work) -> str:
@@ -189,7 +193,8 @@ def _both_sentence(paired: dict[str, PairedComparison]) -> str:
         f"{name}: " + ", ".join(f"{line.method} {line.mean:+.4f}" for line in found.lines)
         for name, found in paired.items()
     ]
-    return f"Every split, the mean and its interval. Means by protocol: {'; '.join(parts)}.".replace("-", "−")
+    told = f"Every split, the mean and its interval; p by the corrected t-test. Means, {'; '.join(parts)}."
+    return told.replace(" -", " −")
 
 
 def _flip_sentence(paired: dict[str, PairedComparison]) -> str:

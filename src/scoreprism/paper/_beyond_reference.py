@@ -197,7 +197,9 @@ def reference_sentence(work: Work) -> str:
         else f"the bound on its irreducible part, {most:.3f}, is no smaller, so that all of it may be irreducible"
     )
     return (
-        f"What is known under log loss: miscalibration is shown for {enumerated(off) if off else 'no method'}, loss of "
-        f"information from the features to the score for {enumerated(lost) if lost else 'no method'}. Of the smallest "
+        "What is known under log loss, each method by itself at 95 %: reliability above 0 for "
+        f"{enumerated(off) if off else 'no method'}, grouping above 0 for {enumerated(lost) if lost else 'no method'}. "
+        "These scores are of models of 900 rows, judged on all 1000; the intervals over splits are of models of 600, "
+        "judged on 200 at a time. Of the smallest "
         f"loss, {one.risk:.3f} ({best}), recalibration gains {gain}; {rest}."
     )

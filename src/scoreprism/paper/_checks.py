@@ -15,8 +15,9 @@ from scoreprism.report import Column, Table
 #: What a verdict means.
 VERDICTS = {
     "reproduced": "the same to every printed digit; of a statement, that it holds",
-    "within noise": "differs by no more than chance explains: three standard errors of the difference of the two "
-    "means, and half a unit of the last printed digit; of a single split, that it lies among ours",
+    "within noise": "differs by no more than chance explains: three standard errors of the difference, and half a unit "
+    "of the last printed digit; of a p-value, that it lies on the same side of 0.05; of a single split, that it lies "
+    "among ours",
     "not reproduced": "differs by more; of a statement, that it does not hold",
 }
 _MARKS = {"reproduced": "✓", "within noise": "≈", "not reproduced": "✗"}
@@ -119,7 +120,7 @@ def beside(key: str, ours: float, std_error: float = 0.0, why: str = "") -> Chec
 
 def decided(key: str, ours: float, why: str = "", *, level: float = 0.05) -> Check:
     """
-    A p-value beside a printed one: reproduced if both lead to the same decision.
+    A p-value beside a printed one: within noise if both lead to the same decision.
 
     Parameters
     ----------
@@ -139,13 +140,16 @@ def decided(key: str, ours: float, why: str = "", *, level: float = 0.05) -> Che
 
     Examples
     --------
-    >>> decided("tests/reliability_plugin/stacking/p", 3e-6).verdict
+    >>> decided("tests/reliability_plugin/stacking/p", 3e-6).verdict  # printed: below 1e-4
     'reproduced'
+    >>> decided("tests/reliability_plugin/stacking/p", 2e-4).verdict
+    'within noise'
     """
     printed = PRINTED[key]
-    same = (ours < level) == (printed.value < level)
-    told = why or f"Both are {'below' if ours < level else 'above'} {level:g}." if same else why
-    verdict = "reproduced" if same else "not reproduced"
+    agree = (ours < level) == (printed.value < level)
+    same = ours < printed.value if printed.bound else abs(ours - printed.value) <= printed.half_unit * (1 + 1e-9)
+    told = why or f"Both are {'below' if ours < level else 'above'} {level:g}." if agree else why
+    verdict = "reproduced" if same else "within noise" if agree else "not reproduced"
     return Check(key, printed.place, printed.what, printed.value, float(ours), None, verdict, told, printed.decimals)
 
 

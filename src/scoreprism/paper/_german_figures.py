@@ -8,6 +8,7 @@ import numpy as np
 
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.paper._german_robustness import LOSSES, layout
 from scoreprism.paper._members import german_laws, german_main, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Work
@@ -139,7 +140,7 @@ def curves_figure(work: Work) -> Figure:
         from matplotlib.figure import Figure as Sheet
 
         with house_style():
-            sheet = Sheet(figsize=(6.4, 6.2), layout="constrained")
+            sheet = Sheet(figsize=(6.8, 6.6), layout="constrained")
             axes = sheet.subplots(2, 2, sharex=True, sharey=True)
             for ax, method in zip(axes.flat, METHODS, strict=True):
                 _curve_panel(ax, method, {side: found[method, side] for side in SIDES}, raw[method])
@@ -176,7 +177,7 @@ def _curve_panel(ax: Canvas, method: str, pair: dict[str, Smooth], raw: FloatArr
         ax.plot(curve.s, curve.g, linestyle="-" if side == "raw" else (0, (5, 1.5)), **style)
     ax.plot(raw, np.full(raw.size, -0.025), linestyle="none", marker="|", markersize=4, color=inks.quiet, alpha=0.5)
     ax.set(xlim=(0, 1), ylim=(-0.05, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    ax.set_title(method, fontsize=10, loc="left", color=inks.ink)
+    ax.set_title(method, loc="left", color=inks.ink)
     ax.set_aspect("equal")
     inks.dress(ax)
 
@@ -184,7 +185,7 @@ def _curve_panel(ax: Canvas, method: str, pair: dict[str, Smooth], raw: FloatArr
 def _key(sheet: Any) -> None:
     """One legend for all panels."""
     handles, labels = sheet.axes[0].get_legend_handles_labels()
-    sheet.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    sheet.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
 
 
 def summary_figure(work: Work) -> Figure:
@@ -207,20 +208,14 @@ def summary_figure(work: Work) -> Figure:
         from matplotlib.figure import Figure as Sheet
 
         with house_style():
-            sheet = Sheet(figsize=(8.4, 3.6), layout="constrained")
+            sheet = Sheet(figsize=(7.4, 3.7), layout="constrained")
             for ax, (loss, column, title) in zip(sheet.subplots(1, 3, sharey=True), _PANELS, strict=True):
                 _summary_panel(ax, frame, loss, column)
-                ax.set_title(title, fontsize=10, loc="left", color=Inks.of(ax).ink)
+                ax.set_title(title, loc="left", color=Inks.of(ax).ink)
             _summary_key(sheet)
         return sheet
 
-    cells = [(loss, side) for loss in ("brier", "log") for side in SIDES]
-    heads = [("method", "method", "text"), ("lcs", "LCS", "loss")]
-    heads += [
-        (f"{loss}_{side}", f"{'Brier' if loss == 'brier' else 'log loss'}, {side}", "loss") for loss, side in cells
-    ]
-    means = {m: [float(over_splits(frame, loss, m, side).mean()) for loss, side in cells] for m in METHODS}
-    rows: list[list[Cell]] = [[m, float(over_splits(frame, "brier", m, "lcs").mean()), *means[m]] for m in METHODS]
+    means = {m: [float(over_splits(frame, loss, m, side).mean()) for loss in LOSSES for side in SIDES] for m in METHODS}
     worse = sum(means[m][2 * i + 1] > means[m][2 * i] for m in METHODS for i in range(2))
     description = (
         f"For every method the middle half and the middle 90 % of {work.plan.splits} splits, the mean as a dot, and "
@@ -228,8 +223,7 @@ def summary_figure(work: Work) -> Figure:
         "worse."
     )
     title = "LCS and proper losses before and after recalibration (fig:germancredit:summary)"
-    data = table("german-summary", "Means over splits", heads, rows)
-    return Figure("german-summary-metrics", title, description, draw, data)
+    return Figure("german-summary-metrics", title, description, draw, layout(work))
 
 
 def _summary_panel(ax: Canvas, frame: Any, loss: str, column: str) -> None:
@@ -245,7 +239,7 @@ def _summary_panel(ax: Canvas, frame: Any, loss: str, column: str) -> None:
             ax.plot(paper, y, marker="D", markersize=4.5, color=inks.paper, markeredgecolor=inks.ink, zorder=6)
     ax.set_yticks(range(len(METHODS)), METHODS)
     ax.set_ylim(len(METHODS) - 0.5, -0.5)
-    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="x", nbins=4)
     inks.dress(ax)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
@@ -269,4 +263,4 @@ def _summary_key(sheet: Any) -> None:
         Line2D([], [], linestyle="none", marker="D", color=inks.paper, markeredgecolor=inks.ink, markersize=5)
     )
     labels = [*SIDES, "the paper's split"]
-    sheet.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    sheet.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

@@ -8,17 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.paper._checks import Check, beside, decided
+from scoreprism.paper._checks import Check, beside, decided, scientific
 from scoreprism.paper._members import german_frame, german_main, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Work
 from scoreprism.pipelines import PairedComparison, PairedLine, paired_comparison
 from scoreprism.report import Table
 from scoreprism.report._model import Cell
-from scoreprism.report._pieces import table
+from scoreprism.report._pieces import enumerated, pvalue, table
 
 #: What is compared: columns of the frame, in words.
 METRICS = {"recalibrated": "recalibrated log loss", "reliability_plugin": "reliability (log)"}
+#: A mean loss that moves by less than this is as it was.
+_UNCHANGED = 5e-5
+#: A reliability below this in every split is 0 but for rounding.
+_EMPTY = 1e-5
 #: Methods that are compared with the average.
 OTHERS = tuple(method for method in METHODS if method != "average")
 
@@ -96,9 +100,9 @@ def _fewer(line: PairedLine) -> str:
     return f"From {line.n_splits} of the paper's {printed} splits." if line.n_splits < printed else ""
 
 
-def tests_table(work: Work) -> Table:
+def tests_note(work: Work) -> str:
     """
-    Our paired comparison in the paper's layout, with the test that allows for shared rows.
+    How p-values are judged, and what a test says that allows for shared rows.
 
     Parameters
     ----------
@@ -107,23 +111,17 @@ def tests_table(work: Work) -> Table:
 
     Returns
     -------
-    Table
-        One row for each metric and method.
+    str
+        The smallest p-value of that test, and whose it is.
     """
-    heads = [("metric", "Δ of", "text"), ("method", "method", "text"), ("mean", "mean", "signed"), ("sd", "sd", "loss"),
-             ("wins", "wins", "share"), ("wilcoxon", "Wilcoxon, Holm p", "pvalue"),
-             ("t", "corrected t, Holm p", "pvalue")]  # fmt: skip
-    rows: list[list[Cell]] = []
-    for metric, words in METRICS.items():
-        found = compared(german_main(work), metric)
-        for line in found.lines:
-            p = (line.wilcoxon_p_holm, line.t_p_holm)
-            rows.append([words, line.method, line.mean, line.sd, line.win_rate, *p])
-    note = (
-        "Δ = method − average; tests look for methods that are better. Wilcoxon's test takes splits for independent; "
-        "they share rows, for which the corrected t-test (Nadeau & Bengio 2003) allows."
+    lines = [(line.t_p_holm, words, line.method) for metric, words in METRICS.items()
+             for line in compared(german_main(work), metric).lines]  # fmt: skip
+    least, words, method = min(lines)
+    return (
+        "Δ = method − average; tests look for methods that are better. p-values are judged by the side of 0.05 on "
+        "which they lie. Wilcoxon's test takes splits for independent; they share rows, for which the "
+        f"corrected t-test (Nadeau & Bengio 2003) allows: its smallest Holm {pvalue(least)} ({words}, {method})."
     )
-    return table("german-paired", "Methods against the average, split by split", heads, rows, note)
 
 
 # ── two tables of the paper ─────────────────────────────────────────────────────────────────────────
@@ -210,13 +208,18 @@ def consistency(work: Work) -> tuple[Table, str]:
     """
     found = pairs(work)
     heads = [("metric", "Δ of", "text"), ("method", "method", "text"), ("means", "tab:robustness", "signed"),
-             ("mean", "tab:germancredit-tests", "signed"), ("apart", "apart", "loss"),
-             ("rounding", "rounding allows", "loss"), ("ours", "ours", "signed")]  # fmt: skip
+             ("mean", "tab:germancredit-tests", "signed"), ("apart", "apart", "short"),
+             ("rounding", "rounding allows", "short"), ("ours", "ours", "signed")]  # fmt: skip
     rows: list[list[Cell]] = [
-        [METRICS[p.metric], p.method, p.of_means, p.mean, p.apart, p.rounding, p.ours.mean] for p in found
+        [METRICS[p.metric], p.method, _printed(p.of_means, 3), _printed(p.mean, 4), p.apart, p.rounding, p.ours.mean]
+        for p in found
     ]
     title = "The same differences in two tables of the paper"
     return table("german-two-tables", title, heads, rows), _contradiction(found)
+
+
+def _printed(value: float, decimals: int) -> str:
+    return f"{value:+.{decimals}f}".replace("-", "−")
 
 
 def _contradiction(found: list[Pair]) -> str:
@@ -252,10 +255,14 @@ class Conclusions(NamedTuple):
         The method whose recalibrated log loss has the smallest p-value.
     cost : float
         What recalibration adds to the average's log loss.
+    worse, losses : int
+        How many mean losses recalibration makes worse, and of how many.
+    stack_off : float
+        The largest plug-in reliability of the stack in any split.
 
     Examples
     --------
-    >>> Conclusions("platt", None, None, 0.1).cost
+    >>> Conclusions("platt", None, None, 0.1, 3, 8, 0.0).cost
     0.1
     """
 
@@ -263,6 +270,9 @@ class Conclusions(NamedTuple):
     stacking: PairedLine
     best: PairedLine
     cost: float
+    worse: int
+    losses: int
+    stack_off: float
 
     @property
     def words(self) -> dict[str, bool]:
@@ -270,7 +280,7 @@ class Conclusions(NamedTuple):
         return {
             "stacking is significantly more reliable": self.stacking.mean < 0 and self.stacking.wilcoxon_p_holm < 0.05,
             "no method is significantly better in recalibrated log loss": self.best.wilcoxon_p_holm >= 0.05,
-            "recalibration makes the average's log loss worse": self.cost > 0,
+            "recalibration makes some mean loss worse": self.worse > 0,
         }
 
 
@@ -293,7 +303,11 @@ def conclusions(work: Work, name: str) -> Conclusions:
     frame = german_main(work) if name == "isotonic" else german_frame(work, calibrator=name)
     best = min(compared(frame, "recalibrated").lines, key=lambda line: (line.wilcoxon_p_holm, line.mean))
     cost = -float(over_splits(frame, "log", "average", "gain").mean())
-    return Conclusions(name, line_of(compared(frame, "reliability_plugin"), "stacking"), best, cost)
+    gains = [float(over_splits(frame, loss, m, "gain").mean()) for loss in ("log", "brier") for m in METHODS]
+    worse = sum(gain < -_UNCHANGED for gain in gains)
+    off = float(over_splits(frame, "log", "stacking", "reliability_plugin").max())
+    stacking = line_of(compared(frame, "reliability_plugin"), "stacking")
+    return Conclusions(name, stacking, best, cost, worse, len(gains), off)
 
 
 def maps_table(found: list[Conclusions]) -> Table:
@@ -311,11 +325,26 @@ def maps_table(found: list[Conclusions]) -> Table:
         One row for each.
     """
     heads = [("map", "calibrator", "text"), ("delta", "Δ reliability of stacking", "signed"), ("wins", "wins", "share"),
-             ("p", "Wilcoxon, Holm p", "pvalue"), ("best", "best in recalibrated log loss", "text"),
-             ("best_p", "Wilcoxon, Holm p", "pvalue"), ("cost", "recalibrated − raw, average", "signed")]  # fmt: skip
+             ("p", "its Holm p", "pvalue"), ("best", "best in recalibrated log loss", "text"),
+             ("best_p", "its Holm p", "pvalue"), ("cost", "recalibrated − raw, average", "signed"),
+             ("worse", "mean losses made worse", "text")]  # fmt: skip
     rows: list[list[Cell]] = [
         [one.name, one.stacking.mean, one.stacking.win_rate, one.stacking.wilcoxon_p_holm,
-         f"{one.best.method} ({one.best.mean:+.4f})".replace("-", "−"), one.best.wilcoxon_p_holm, one.cost]
+         f"{one.best.method} ({one.best.mean:+.4f})".replace("-", "−"), one.best.wilcoxon_p_holm, one.cost,
+         f"{one.worse} of {one.losses}"]
         for one in found
     ]  # fmt: skip
-    return table("german-other-maps", "The same conclusions with other calibrators (log loss)", heads, rows)
+    title = "The same conclusions with other calibrators (log loss)"
+    return table("german-other-maps", title, heads, rows, _identity(found))
+
+
+def _identity(found: list[Conclusions]) -> str:
+    """A logistic map of a logistic stack, both of the same rows, changes nothing: its reliability says nothing."""
+    empty = [one for one in found if one.stack_off < _EMPTY]
+    if not empty:
+        return ""
+    names = enumerated([one.name for one in empty])
+    return (
+        f"With {names} the plug-in reliability of the stack is 0 by construction (below {scientific(_EMPTY)} in every "
+        "split): the stack is itself a logistic regression, fitted to the same rows."
+    )

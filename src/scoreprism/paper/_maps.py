@@ -61,7 +61,6 @@ def maps(work: Work) -> Outcome:
         data_figure(example, three_maps(example)),
         *(distances_figure(found, reading) for reading in ("formula", "truth")),
         Notice("note", _readings(found)),
-        _best_table(found),
         claims_table("map-claims", "Properties of the maps", checks),
         _shapes_table(shapes),
     )
@@ -246,21 +245,6 @@ class Curves(NamedTuple):
 # ── what it shows ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _best_table(found: Curves) -> Table:
-    columns = [("metric", "metric", "text"), ("k", "k", "count"), ("exact", "exact, of the score", "number"),
-               ("first", f"formula, h = {BANDWIDTHS[0]:g}", "number"), ("least", "formula, smallest", "number"),
-               ("where", "at h =", "text"), ("last", f"formula, h = {BANDWIDTHS[-1]:g}", "number"),
-               ("best", "smallest distance from C", "number"), ("at", "at h =", "text")]  # fmt: skip
-    rows = []
-    for m, metric in enumerate(("ICI", "LCS")):
-        for i, k in enumerate(SIZES):
-            formula, truth = found.of("formula")[i, :, m], found.of("truth")[i, :, m]
-            where, at = (f"{BANDWIDTHS[int(line.argmin())]:g}" for line in (formula, truth))
-            low, high, least = float(formula[0]), float(formula[-1]), float(formula.min())
-            rows.append((metric, k, float(found.exact[m]), low, least, where, high, float(truth.min()), at))
-    return table("bandwidth-best", "ICI and LCS at the ends, and the best bandwidth", columns, rows)
-
-
 def _readings(found: Curves) -> str:
     """What both readings of the index show, as far as all k agree."""
     index, exact = found.of("formula")[..., 0], float(found.exact[0])
@@ -269,10 +253,10 @@ def _readings(found: Curves) -> str:
     return (
         "The paper's formula is the mean distance of the score from its own smoothed map. A small h leaves noise in "
         f"the map, which counts as miscalibration: at h = {BANDWIDTHS[0]:g} the index is {_span(index[:, 0] / exact)} "
-        f"times the exact one of the score. A large h makes the map flat: at h = {BANDWIDTHS[-1]:g} the index is the "
-        f"spread of the scores, {_span(index[:, -1] / exact)} times the exact one. Between, its smallest values lie "
-        f"{side} the exact one, at h = {places[0]}: there the score looks best, which need not be where the map is "
-        f"best. The recalibrated score is nearest to the exact C at h = {places[1]}"
+        f"times the exact one of the score. A large h flattens the map: at h = {BANDWIDTHS[-1]:g} the index is "
+        f"{_span(index[:, -1] / exact)} times the exact one, for the distance of scores from their mean enters it. "
+        f"Between, its smallest values lie {side} the exact one, at h = {places[0]}: there the score looks best, which "
+        f"need not be where the map is best. The recalibrated score is nearest to the exact C at h = {places[1]}"
         f"{', here the same' if places[0] == places[1] else ''}."
     )
 
@@ -351,7 +335,8 @@ def _monotone(shapes: list[dict[str, Any]]) -> Check:
     (free, most), (bound, least) = _falling(shapes).values()
     told = (
         f"The unconstrained spline falls somewhere in {free} of {len(shapes)} samples, by up to {most:.3f}; "
-        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}."
+        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}. Rule: the first in some, the "
+        "second in none."
     )
     return claimed("maps-monotone", bound == 0 and free > 0, told)
 
@@ -378,7 +363,7 @@ def _straight(shapes: list[dict[str, Any]]) -> Check:
 def _shapes_table(shapes: list[dict[str, Any]]) -> Table:
     columns = [("penalty", "λ", "text"), ("bend", "largest distance from a straight line", "number")]
     rows = [(scientific(penalty), float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
-    return table("penalty", "The monotone spline as its penalty grows", columns, rows, "Mean over samples.")
+    return table("penalty", "Monotone spline, penalty λ", columns, rows, "Mean over samples.")
 
 
 def _numbers(found: Curves, shapes: list[dict[str, Any]]) -> dict[str, float]:

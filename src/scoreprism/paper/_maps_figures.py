@@ -20,7 +20,7 @@ _METRICS = {"ICI": "Integrated calibration index", "LCS": "Local calibration sco
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
 #: What each reading measures, and what its horizontal line is.
 READINGS = {
-    "formula": ("distance of the score from its own map, as in the paper", "exact, of the score"),
+    "formula": ("distance of the score from its own map (fig:simulation:logistic, right)", "exact, of the score"),
     "truth": ("distance of the recalibrated score from the exact C", "the raw score's distance"),
 }
 
@@ -44,16 +44,16 @@ def data_figure(sample: Scored, maps: dict[str, tuple[FloatArray, FloatArray]]) 
         f"{sample.y.size} outcomes and the fitted score, which lies between {sample.s.min():.2f} and "
         f"{sample.s.max():.2f}. Mean distance of each map from the exact C over that range: {told}."
     )
-    title = "A plain logistic regression, and three recalibration maps of it"
-    return grid_figure("maps-three", title, description, draw, data, size=(8.2, 3.9), shape=(1, 2))
+    title = "A plain logistic regression, and three recalibration maps of it (fig:simulation:logistic, left)"
+    return grid_figure("maps-three", title, description, draw, data, size=(7.4, 3.7), shape=(1, 2))
 
 
 def draw_data(ax: Any, sample: Scored) -> None:
     """Outcomes over the square, and level lines of the fitted score."""
     inks = Inks.of(ax)
-    for outcome, mark in ((0, "o"), (1, "+")):
-        ax.plot(*sample.X[sample.y == outcome].T, mark, markersize=3.5, markerfacecolor="none", markeredgewidth=0.7,
-                color=inks.model(outcome)["color"], alpha=0.7, label=f"y = {outcome}")  # fmt: skip
+    for outcome, mark in ((0, "x"), (1, "o")):  # as in the scatterplots of the synthetic data
+        ax.scatter(*sample.X[sample.y == outcome].T, s=9, marker=mark, linewidths=0.8, alpha=0.5,
+                   color=inks.model(1 - outcome)["color"], label=f"y = {outcome}")  # fmt: skip
     x1, x2 = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
     values = sample.score(x1, x2)
     levels = np.arange(0.05, 1, 0.05)
@@ -62,7 +62,7 @@ def draw_data(ax: Any, sample: Scored) -> None:
     inside = levels[(levels > middle.min()) & (levels < middle.max())]
     places = [(float(x1[50, np.abs(middle - level).argmin()]), 0.5) for level in inside]
     for text in ax.clabel(lines, fontsize=8, manual=places):
-        text.set_bbox({"facecolor": inks.paper, "alpha": 0.8, "pad": 0.5, "linewidth": 0})
+        text.set_bbox({"facecolor": inks.paper, "alpha": 0.95, "pad": 0.8, "linewidth": 0})
     ax.set(xlabel="x₁", ylabel="x₂", title=f"Logistic regression, n = {sample.y.size}", aspect="equal")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     inks.dress(ax)
@@ -105,7 +105,7 @@ def distances_figure(found: Curves, reading: str) -> Figure:
         f"{_span(ends[:, -1])} at h = {BANDWIDTHS[-1]:g}; horizontal line: {exact}."
     )
     title = f"ICI and LCS against the bandwidth: {what}"
-    return grid_figure(f"bandwidth-{reading}", title, description, draw, data, size=(7.6, 3.2), shape=(1, 2))
+    return grid_figure(f"bandwidth-{reading}", title, description, draw, data, size=(7.4, 3.1), shape=(1, 2))
 
 
 def _span(values: FloatArray) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scoreprism.paper._checks import VERDICTS, Check, marked
 from scoreprism.paper._work import Outcome, Plan
-from scoreprism.report import Column, Notice, Origin, Report, Section, Table
+from scoreprism.report import Column, Figure, Notice, Origin, Report, Section, Table
 
 _PAPER = "Decomposing Probabilistic Scores: Reliability, Information Loss and Uncertainty"
 
@@ -34,9 +34,19 @@ def page(plan: Plan, outcomes: Mapping[str, Outcome]) -> Report:
     checks = [check for outcome in outcomes.values() for check in outcome.checks]
     sections = (_glance(plan, outcomes), *(outcome.section for outcome in outcomes.values()), _method(plan))
     origin = Origin("German credit, bundled", _data_hash())
+    _told_apart(sections)
     title = "The paper, number by number"
     settings = {"plan": asdict(plan), "experiments": list(outcomes)}
     return Report(title, _headline(checks), sections, {}, origin, settings, versions(), "reproduction")
+
+
+def _told_apart(sections: tuple[Section, ...]) -> None:
+    """Tables are files by their keys, and figures too: of two with one key, one would be lost."""
+    tables = [table.key for section in sections for table in section.tables]
+    figures = [block.key for section in sections for block in section.blocks if isinstance(block, Figure)]
+    twice = [key for keys in (tables, figures) for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    if twice:
+        raise RuntimeError(f"two tables or two figures of the page have the same key: {', '.join(twice)}")
 
 
 def _headline(checks: list[Check]) -> str:
@@ -64,8 +74,8 @@ def _glance(plan: Plan, outcomes: Mapping[str, Outcome]) -> Section:
         blocks.append(Notice("warning", text))
     blocks.append(counts)
     if missed:
-        columns = (Column("place", "place"), Column("what", "number or statement"), Column("why", "why"))
-        lines = tuple((check.place, check.what, check.why) for check in missed)
+        columns = (Column("what", "number or statement"), Column("why", "why"))
+        lines = tuple((f"{check.place}: {check.what}", check.why) for check in missed)
         blocks.append(Table("not-reproduced", "What is not reproduced", columns, lines))
     meaning = (
         f"Every number and statement of “{_PAPER}” (Charpentier & Fernandes Machado) that can be checked, beside ours."
@@ -78,7 +88,7 @@ def _counts(checks: tuple[Check, ...]) -> list[int]:
 
 
 def _meanings() -> str:
-    return "; ".join(f"{marked(verdict)}: {meaning}" for verdict, meaning in VERDICTS.items()) + "."
+    return " ".join(f"{marked(verdict)}: {meaning}." for verdict, meaning in VERDICTS.items())
 
 
 def _method(plan: Plan) -> Section:
@@ -88,16 +98,36 @@ def _method(plan: Plan) -> Section:
     from scoreprism.datasets import load_german_credit
     from scoreprism.report._versions import versions
 
-    amounts = tuple((name.replace("_", " "), str(value)) for name, value in asdict(plan).items())
-    columns = (Column("name", "name"), Column("value", "value"))
+    amounts = tuple((_AMOUNTS[name], _amount(value)) for name, value in asdict(plan).items())
+    columns = (Column("name", "what"), Column("value", "how much", "count"))
+    made_with = (Column("name", "package"), Column("value", "version"))
     blocks = (
         Table("plan", "How much was computed", columns, amounts),
-        Table("versions", "With what", columns, tuple(versions().items())),
+        Table("versions", "With what", made_with, tuple(versions().items())),
         Notice("note", f"Data: {load_german_credit().attribution}"),
         Notice("note", "Seeds are fixed. Other versions of these libraries grow other forests from the same seed."),
     )
-    meaning = "Nothing here was typed in but the paper's own numbers; `scoreprism reproduce` computes all of it again."
+    meaning = "Nothing here was typed in but the paper's own numbers: “scoreprism reproduce” computes all of it again."
     return Section("method", "Method", meaning, blocks)
+
+
+def _amount(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+#: What the numbers of a plan count.
+_AMOUNTS = {
+    "name": "plan",
+    "splits": "splits of the German credit data",
+    "trees": "trees of each forest",
+    "more": "further splits, for the forest's recalibrated log loss",
+    "redraws": "redraws of the labels of a split, for its noise floor",
+    "rows": "rows of each part of the synthetic data",
+    "runs": "repetitions of each synthetic experiment",
+    "step": "distance of the correlations ρ",
+    "samples": "samples of appendix E",
+    "resamples": "replicates of each bootstrap",
+}
 
 
 def _data_hash() -> str:

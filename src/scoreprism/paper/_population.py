@@ -10,9 +10,12 @@ from scoreprism.datasets import CopulaLaw
 from scoreprism.datasets._levelsets import ScoreLaw
 from scoreprism.paper._synthetic_scores import NAMES, Rounded, Score, generator, isotonic, population_scores, rounded
 from scoreprism.paper._work import Plan, Work
-from scoreprism.report import Table
-from scoreprism.report._pieces import table
+from scoreprism.report import Figure
+from scoreprism.report._pieces import enumerated, table
 from scoreprism.simplex import FloatArray
+
+#: A change of grouping below this counts as none.
+_SAME = 0.001
 
 
 def refined(law: ScoreLaw, by: int = 256) -> ScoreLaw:
@@ -197,7 +200,7 @@ def exceeds(row: dict[str, float], times: float = 1.0) -> bool:
     return row["lcs/average"] > times * max(row["lcs/x1"], row["lcs/x2"])
 
 
-def claims_by_rho(work: Work) -> tuple[Table, dict[str, float]]:
+def claims_by_rho(work: Work) -> tuple[Figure, dict[str, float]]:
     """
     Which statements of the paper hold at which correlation, in the population.
 
@@ -208,16 +211,41 @@ def claims_by_rho(work: Work) -> tuple[Table, dict[str, float]]:
 
     Returns
     -------
-    Table
-        One row for each correlation.
+    Figure
+        Grouping against ρ, and below it where each statement holds; its table has one row for each correlation.
     dict of str to float
         ``population/ρ/…``, as in `at_correlation`.
     """
-    found: tuple[Table, dict[str, float]] = work.once("claims-by-rho", lambda: _claims(work))
+    found: tuple[Figure, dict[str, float]] = work.once("claims-by-rho", lambda: _claims(work))
     return found
 
 
-def _claims(work: Work) -> tuple[Table, dict[str, float]]:
+def statements(row: dict[str, float]) -> dict[str, bool]:
+    """
+    Whether each statement holds at one correlation.
+
+    Parameters
+    ----------
+    row : dict
+        Of `population`.
+
+    Returns
+    -------
+    dict of str to bool
+        In the order of the figure.
+    """
+    rises = all(row[f"grouping/{key}-rounded"] > row[f"grouping/{key}"] for key in ("x1", "x12"))
+    return {
+        "LCS of the average\nabove both members'": exceeds(row),
+        "grouping of x₁₂\nbelow that of x₁": row["grouping/x12"] < row["grouping/x1"],
+        "rounding raises\ngrouping": rises,
+        f"recalibration moves\nit by less than {_SAME:g}": max(row["most/x1"], row["most/x12"]) < _SAME,
+    }
+
+
+def _claims(work: Work) -> tuple[Figure, dict[str, float]]:
+    from scoreprism.paper._synthetic_figures import claims_figure
+
     rows = population(work)
     numbers = {f"population/{row['rho']:+.2f}/{key}": row[key] for row in rows for key in row if key != "rho"}
     columns = [
@@ -225,7 +253,7 @@ def _claims(work: Work) -> tuple[Table, dict[str, float]]:
         ("exceeds", "average above both", "text"),
         *((f"grouping-{key}", f"grouping {NAMES[key]}", "short") for key in ("x1", "x12", "x12-rounded")),
         ("richer", "x₁₂ below x₁", "text"), ("quantised", "rounding raises", "text"),
-        ("change", "change by recalibration", "short"),
+        ("change", "change", "short"),
     ]  # fmt: skip
     note = (
         "Brier score; LCS and grouping by quadrature, with the logistic models of the population. Change: of the "
@@ -233,15 +261,27 @@ def _claims(work: Work) -> tuple[Table, dict[str, float]]:
         f"(mean of {work.plan.runs} runs)."
     )
     made = table("claims-by-rho", "What holds at which ρ in the population", columns, map(_claims_row, rows), note)
-    return made, numbers
+    return claims_figure(rows, [statements(row) for row in rows], _told(rows), made), numbers
+
+
+def _told(rows: list[dict[str, float]]) -> str:
+    """Where each statement holds, in words."""
+    held = [statements(row) for row in rows]
+    parts = []
+    for name in held[0]:
+        fails = [signed(row["rho"]) for row, holds in zip(rows, held, strict=True) if not holds[name]]
+        where = f"not at ρ = {enumerated(fails)}" if fails else "at every ρ"
+        parts.append(f"{' '.join(name.split())}: {where}")
+    most = max(row[f"most/{key}"] for row in rows for key in ("x1", "x12"))
+    return f"{'; '.join(parts)}. The largest change of grouping in any run is {most:.5f}."
 
 
 def _claims_row(row: dict[str, float]) -> list[str | float]:
-    grouping = {key: row[f"grouping/{key}"] for key in ("x1", "x12", "x1-rounded", "x12-rounded")}
-    rises = all(grouping[f"{key}-rounded"] > grouping[key] for key in ("x1", "x12"))
+    grouping = {key: row[f"grouping/{key}"] for key in ("x1", "x12", "x12-rounded")}
+    above, richer, rises, _ = statements(row).values()
     return [
-        signed(row["rho"]), row["lcs/x1"], row["lcs/x2"], row["lcs/average"], _yes(exceeds(row)),
-        grouping["x1"], grouping["x12"], grouping["x12-rounded"], _yes(grouping["x12"] < grouping["x1"]), _yes(rises),
+        signed(row["rho"]), row["lcs/x1"], row["lcs/x2"], row["lcs/average"], _yes(above),
+        grouping["x1"], grouping["x12"], grouping["x12-rounded"], _yes(richer), _yes(rises),
         max(row["change/x1"], row["change/x12"]),
     ]  # fmt: skip
 

@@ -137,11 +137,14 @@ def _numbers() -> Iterator[Printed]:
         for method, (value, sd) in zip(METHODS, cells, strict=True):
             what = f"{_LOSSES[loss]}, {_WORDS[column]}, {method}"
             key = f"robustness/{loss}/{column}/{method}"
-            yield Printed(key, "appendix D (tab:robustness)", what, value, 3, sd, 100)
+            place = "appendix D (tab:robustness)"
+            yield Printed(key, place, what, value, 3, sd, 100)
+            yield Printed(f"spread/{key}", place, f"{what}, sd", sd, 3)
     for (column, method), (value, sd, wins, p) in _TESTS.items():
         name = "recalibrated log loss" if column == "recalibrated" else "reliability (log)"
         key, place = f"tests/{column}/{method}", "appendix D (tab:germancredit-tests)"
         yield Printed(f"{key}/mean", place, f"Δ {name}, {method} − average", value, 4, sd, 100)
+        yield Printed(f"spread/{key}", place, f"Δ {name}, {method} − average, sd", sd, 4)
         yield Printed(f"{key}/wins", place, f"splits won, {name}, {method}", wins, 2, sqrt(wins * (1 - wins)), 100)
         yield Printed(f"{key}/p", place, f"Holm's p, {name}, {method}", p, 4 if p < 0.001 else 3, bound=p < 0.001)
     for method, line in _GAINS.items():
@@ -163,9 +166,11 @@ CLAIMS: dict[str, Claim] = {
         Claim("average-worse", "section 6.1 (fig:averaging)",
               "At ρ = 0 the average of two nearly calibrated models is far less calibrated than both"),
         Claim("average-worse-every-rho", "section 6.1 (fig:averaging)",
-              "So it is as ρ varies from −0.9 to 0.9"),
+              "The average of the two models is less calibrated than both as ρ varies, here from −0.9 to 0.9"),
         Claim("reliability-removed", "section 6.1 (fig:brier-reducible)",
               "Recalibration brings reliability close to zero, for all three scores"),
+        Claim("reliability-eliminated", "section 6.1 (caption of fig:brier-reducible)",
+              "Recalibration eliminates reliability"),
         Claim("grouping-unchanged", "section 6.1",
               "Recalibration leaves grouping as it was"),
         Claim("richer-score", "section 6.1 (fig:brier-reducible)",
@@ -173,19 +178,21 @@ CLAIMS: dict[str, Claim] = {
         Claim("quantising", "section 6.1 (fig:brier-reducible)",
               "Quantising a score increases its grouping"),
         Claim("glm-improves", "section 6.2 (fig:germancredit:reliability)",
-              "Recalibration brings the calibration curve of the logistic regression closer to the diagonal"),
+              "In the split shown, recalibration substantially improves the logistic regression's calibration curve"),
         Claim("losses-degrade", "section 6.2",
               "Monotone recalibration on 200 rows may make proper losses worse on the test rows"),
         Claim("stacking-reliable", "appendix D (tab:germancredit-tests)",
               "Stacking is significantly more reliable than averaging"),
         Claim("no-loss-difference", "appendix D (tab:germancredit-tests)",
-              "No method differs significantly from averaging in recalibrated log loss"),
+              "Differences from averaging in recalibrated log loss are not significant"),
         Claim("other-maps", "appendix D (app:D:synthetic)",
               "Platt scaling and monotone splines lead to the same conclusions as isotonic regression"),
         Claim("in-sample-optimistic", "appendix C",
-              "Reliability judged on the rows that the calibrator was fitted to is biased downward"),
+              "Reliability judged on the rows that the calibrator was fitted to can be biased downward"),
         Claim("end-to-end-wider", "appendix C",
-              "Refitting model and calibrator gives wider intervals than refitting the calibrator alone"),
+              "Refitting model and calibrator typically gives wider intervals than refitting the calibrator alone"),
+        Claim("parametric-errors", "appendix C",
+              "For smooth parametric maps, asymptotic normality gives standard errors of summaries"),
         Claim("maps-monotone", "appendix E.3 (app:C2:monotone)",
               "The constrained spline is nondecreasing; the unconstrained one need not be"),
         Claim("large-penalty", "appendix E.3 (app:C2:monotone)",

@@ -101,7 +101,7 @@ class Reproduction:
         """
         Write the page, tables (CSV, Markdown) and figures (SVG, PNG).
 
-        Every file appears whole or not at all; the page is the last.
+        Everything is made before anything is put in place; the page is the last.
 
         Parameters
         ----------
@@ -115,9 +115,11 @@ class Reproduction:
         Path
             The page.
         """
-        from scoreprism.paper._folder import prepared, write_all
+        from scoreprism.paper._folder import held, prepared, write_all
 
-        return write_all(self, prepared(folder, overwrite=overwrite))
+        path = prepared(folder, overwrite=overwrite)
+        with held(path):
+            return write_all(self, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
         from dataclasses import replace
@@ -172,19 +174,23 @@ def reproduce(
     ['key', 'place', 'what']
     """
     from scoreprism.estimation._parse import require_jobs
-    from scoreprism.paper._folder import JOURNAL, prepared
+    from scoreprism.paper._folder import JOURNAL, held, prepared, write_all
 
     keys = _chosen(experiments)
     require_jobs(n_jobs)
     if not isinstance(quick, bool):
         refuse("quick must be True or False", repr(quick), "Pass one of them.")
-    folder = None if out is None else prepared(out, overwrite=overwrite)
-    work = Work(PLANS["quick" if quick else "full"], None if folder is None else folder / JOURNAL, n_jobs)
-    found = finished(work, dict(_outcomes(work, keys, callback)))
-    if folder is not None:
-        from scoreprism.paper._folder import write_all
-
-        write_all(found, folder)
+    if callback is not None and not callable(callback):
+        refuse("callback must be a function of a line of text", repr(callback), "For example print.")
+    plan = PLANS["quick" if quick else "full"]
+    if out is None:
+        work = Work(plan, None, n_jobs)
+        return finished(work, dict(_outcomes(work, keys, callback)))
+    folder = prepared(out, overwrite=overwrite)
+    with held(folder):
+        work = Work(plan, folder / JOURNAL, n_jobs)
+        found = finished(work, dict(_outcomes(work, keys, callback)))
+        write_all(found, folder, overwrite=overwrite)
     return found
 
 

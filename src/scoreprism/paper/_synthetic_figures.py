@@ -95,7 +95,11 @@ def _contours(ax: Any) -> None:
     fills = [to_rgba(blue, 0.04 + 0.66 * i / _LEVELS.size) for i in range(_LEVELS.size + 1)]
     ax.contourf(grid, grid, q, [0.0, *_LEVELS, 1.0], colors=fills)
     lines = ax.contour(grid, grid, q, _LEVELS, colors=inks.ink, linewidths=0.7)
-    ax.clabel(lines, lines.levels[::2], fmt="%.1f", fontsize=7.5)
+    # Labels stand where lines cross x₂ = ½, away from the frame, which would cut them.
+    middle = q[grid.size // 2]
+    inside = [level for level in _LEVELS[::2] if middle[12] < level < middle[-12]]
+    places = [(float(grid[np.abs(middle - level).argmin()]), 0.5) for level in inside]
+    ax.clabel(lines, inside, fmt="%.1f", fontsize=8, manual=places)
     ax.set_title("Q(x₁, x₂)", pad=16)
 
 
@@ -220,4 +224,64 @@ def _bars(ax: Any, term: str, terms: dict[str, FloatArray]) -> None:
         ax.scatter(place + shift, exact, **marks, label="exact" if when == "after" else None)
     ax.set_xticks(place, [NAMES[key].replace(" ", "\n") for key in SCORES])
     ax.set_title(term.capitalize())
-    ax.set_ylabel("Brier")
+    ax.set_ylabel(f"{term} (Brier)")
+
+
+def claims_figure(
+    rows: Sequence[dict[str, float]], held: Sequence[dict[str, bool]], description: str, data: Table
+) -> Figure:
+    """
+    Grouping against ρ, and below it a mark for each statement and correlation: filled where it holds.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of `population`.
+    held : sequence of dict of str to bool
+        Whether each statement holds there.
+    description : str
+        In words.
+    data : Table
+        In numbers.
+
+    Returns
+    -------
+    Figure
+        Two panels on one axis.
+    """
+
+    def draw(axes: Any) -> None:
+        _grouping_lines(axes[0], rows)
+        _claims_grid(axes[1], [row["rho"] for row in rows], held)
+        ticks = np.linspace(-0.9, 0.9, 7).round(1) + 0.0
+        for ax in axes:
+            ax.set(xlim=(-0.95, 0.95), xticks=ticks, xticklabels=[signed(tick) for tick in ticks])
+        axes[1].set_xlabel("ρ")
+
+    words = ("What holds at which ρ in the population", description)
+    return panels("population-claims", words, draw, data, size=(7.0, 5.0), shape=(2, 1))
+
+
+def _grouping_lines(ax: Any, rows: Sequence[dict[str, float]]) -> None:
+    inks, rho = Inks.of(ax), [row["rho"] for row in rows]
+    lines = {"x1": "-", "x12": (0, (5, 1.5)), "x12-rounded": (0, (1, 1.2))}
+    for key, style in lines.items():
+        ax.plot(rho, [row[f"grouping/{key}"] for row in rows], color=inks.line("grouping"), linestyle=style,
+                label=NAMES[key])  # fmt: skip
+    ax.set(ylabel="grouping (Brier)", ylim=(0, None))
+    ax.legend(loc="upper left", bbox_to_anchor=(0.02, 1.0))
+
+
+def _claims_grid(ax: Any, rho: Sequence[float], held: Sequence[dict[str, bool]]) -> None:
+    inks, names = Inks.of(ax), list(held[0])
+    for i, name in enumerate(names):
+        yes = [r for r, holds in zip(rho, held, strict=True) if holds[name]]
+        no = [r for r, holds in zip(rho, held, strict=True) if not holds[name]]
+        ax.plot(yes, [i] * len(yes), "o", color=inks.ink, markersize=5, label="holds" if i == 0 else None)
+        ax.plot(no, [i] * len(no), "x", color=inks.model(1)["color"], markersize=6, markeredgewidth=1.6,
+                label="does not hold" if i == 0 else None)  # fmt: skip
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)

@@ -67,7 +67,7 @@ def _statements_table(found: list[tuple[Statement, int, float]]) -> Table:
                ("cases", "cases", "count"), ("error", "largest error", "text"),
                ("verdict", "verdict", "text")]  # fmt: skip
     rows = [
-        (one.place, one.what, one.computed_by, cases, scientific(error, 0), marked(_check(one, error).verdict))
+        (one.number, one.what, one.computed_by, cases, scientific(error, 0), marked(_check(one, error).verdict))
         for one, cases, error in found
     ]
     note = (
@@ -137,13 +137,16 @@ def _examples(values: dict[tuple[str, str], tuple[float, str]]) -> list[Check]:
 
 
 def _values_table(values: dict[tuple[str, str], tuple[float, str]]) -> Table:
-    rows = []
+    """One row for each score and loss."""
+    cells: dict[tuple[str, str, str], list[str]] = {}
     for (example, name), (value, formula) in values.items():
         if "/" in name:
-            score, loss, term = name.split("/")
-            rows.append((f"Example {example}", score, "log loss" if loss == "log" else "Brier", term, value, formula))
+            score, loss, _ = name.split("/")
+            row = cells.setdefault((example, score, "log loss" if loss == "log" else "Brier"), [])
+            row.append(f"{value:.5f} = {formula}" if value else "0")
     columns = [("example", "example", "text"), ("score", "score", "text"), ("loss", "loss", "text"),
-               ("term", "term", "text"), ("value", "value", "number"), ("exact", "exactly", "text")]  # fmt: skip
+               *((term, term, "text") for term in _TERMS)]  # fmt: skip
+    rows = [(*key, *row) for key, row in cells.items()]
     note = "The paper prints reliability and Brier grouping of Example 2.4 only. H is the entropy of a coin, in nats."
     return table("example-values", "What the two examples come to", columns, rows, note)
 

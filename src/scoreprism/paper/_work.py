@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._journal import Journal
+from scoreprism._validation import refuse
 from scoreprism.paper._checks import Check
 from scoreprism.report import Section
 
@@ -119,13 +120,7 @@ class Work:
         """
         if self.folder is None:
             return self._all(function, dict(enumerate(tasks)), what, lambda _, __: None, {})
-        identity = {"experiment": name, "tasks": plain(tasks), "versions": _versions()}
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
-        with Journal(self.folder / f"{name}-{digest}.jsonl", _MAGIC, "journal", "scoreprism reproduce") as journal:
-            if journal.header is None:
-                journal.begin(identity)
-            else:
-                journal.mend()
+        with _opened(self.folder, {"experiment": name, "tasks": plain(tasks), "versions": _versions()}) as journal:
             done = {int(entry["task"]): entry["result"] for entry in journal.entries}
             left = {i: task for i, task in enumerate(tasks) if i not in done}
             return self._all(
@@ -168,6 +163,28 @@ class Work:
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
+
+
+def _opened(folder: Path, identity: dict[str, Any]) -> Journal:
+    """The journal of these very tasks, done with these very versions."""
+    text = json.dumps(identity, sort_keys=True)
+    path = folder / f"{identity['experiment']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+    if path.exists() and not path.is_file():
+        refuse("a journal must be a plain file", repr(str(path)), "Remove what is there, or use another folder.")
+    journal = Journal(path, _MAGIC, "journal", "scoreprism reproduce")
+    try:
+        if journal.header is None:
+            journal.begin(identity)
+            return journal
+        stored = {name: journal.header.get(name) for name in identity}
+        if json.dumps(stored, sort_keys=True) != text:
+            rule = "a journal must belong to this very work"
+            refuse(rule, f"{str(path)!r} of another one", "Remove it, or use another folder; it is left as it is.")
+        journal.resume()
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 @dataclass(frozen=True)

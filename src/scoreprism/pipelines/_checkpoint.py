@@ -74,7 +74,7 @@ class Checkpoint(Store):
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity, scores: Scores, seed: int | None) -> None:
         super().__init__(seed)
-        self._journal = Journal(path, _MAGIC, "checkpoint", "pipeline_bootstrap")
+        self._journal = Journal(path, _MAGIC, "checkpoint", "pipeline_bootstrap", "replicates")
         try:
             self._open(dict(identity), scores, seed)
         except BaseException:
@@ -87,7 +87,7 @@ class Checkpoint(Store):
             self._journal.begin({"identity": identity | {"scores": scores(self.seed)}, "seed": self.seed})
             return
         self._compare(header, identity, scores, seed)
-        self._journal.mend()
+        self._journal.resume()
         self.seed = int(header["seed"])
         for content in self._journal.entries:
             values = np.array([float.fromhex(v) for v in content["values"]]).reshape(content["shape"])

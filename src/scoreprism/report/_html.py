@@ -26,6 +26,8 @@ WORDS = {"action": "Action", "warning": "Warning", "note": "Note"}
 MOST_ROWS = 200
 #: A table of more columns than this, or of more letters, may be wider than a phone.
 _COLUMNS, _LETTERS = 3, 32
+#: Signs of a verdict.
+_SIGNS = tuple("✓≈✗")
 #: The numbers behind a figure are scrolled where there are more rows than this.
 _TALL = 12
 #: A cell of more letters than this is a sentence, which needs room.
@@ -179,7 +181,7 @@ def _grid(table: Table, key: str) -> dict[str, Any]:
     looks = [_look(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
     heads = [{"text": column.title, "look": look} for column, look in zip(table.columns, looks, strict=True)]
     rows = [
-        [{"text": text, "look": look} for text, look in zip(row, looks, strict=True)]
+        [{"text": _bound(text), "look": look} for text, look in zip(row, looks, strict=True)]
         for row in table.shown()[:MOST_ROWS]
     ]
     left = len(table.rows) - len(rows)
@@ -194,6 +196,11 @@ def _grid(table: Table, key: str) -> dict[str, Any]:
         "named": bool(looks) and looks[0] != "number",
         "wide": len(heads) > _COLUMNS or letters > _LETTERS,
     }
+
+
+def _bound(text: str) -> str:
+    """A sign before a word stays on its line: on narrow paper a verdict would take two."""
+    return f"{text[0]}\N{NO-BREAK SPACE}{text[2:]}" if text[:1] in _SIGNS and text[1:2] == " " else text
 
 
 def _look(column: Column, cells: list[Cell]) -> str:

@@ -24,7 +24,9 @@ _LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=:)(?=[\w+-]+:
 _LIST = re.compile(r"^([-+]|\d+[.)])(?=\s)")
 
 
-def render_markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
+def render_markdown(
+    report: Report, pictures: Mapping[str, str] | None = None, numbers: Mapping[str, str] | None = None
+) -> str:
     """
     The report as Markdown.
 
@@ -34,34 +36,43 @@ def render_markdown(report: Report, pictures: Mapping[str, str] | None = None) -
         What was found out.
     pictures : mapping of str to str, optional
         Files of figures by their keys, relative to where the text will be.
+    numbers : mapping of str to str, optional
+        Files of the tables behind figures, by the keys of these tables.
 
     Returns
     -------
     str
-        Headings, sentences and tables; figures in words, with their first numbers, and as pictures where these are.
+        Headings, sentences and tables; figures in words, with their first numbers or a link to the file that has them
+        all, and as pictures where these are.
     """
     parts = [f"# {escaped(report.title)}", f"**{escaped(report.headline)}**"]
     for section in report.sections:
-        parts += _section(section, pictures or {})
+        parts += _section(section, pictures or {}, numbers or {})
     hashed = f", SHA-256 `{report.origin.sha256}`" if re.fullmatch(r"[0-9a-f]+", report.origin.sha256) else ""
     made = f"scoreprism {escaped(report.versions.get('scoreprism', ''))}".strip()
     return "\n\n".join([*parts, "---", f"{made}; data: {escaped(report.origin.name)}{hashed}"]) + "\n"
 
 
-def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
+def _section(section: Section, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
     meaning = [escaped(section.meaning)] if section.meaning else []
-    blocks = [part for block in section.blocks for part in _block(block, pictures)]
+    blocks = [part for block in section.blocks for part in _block(block, pictures, numbers)]
     return [f"## {escaped(section.title)}", *meaning, *blocks]
 
 
-def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
+def _block(block: Block, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
     if isinstance(block, Notice):
         return [f"> {WORDS[block.kind]} {escaped(block.text)}"]
     if isinstance(block, Table):
         return table_lines(block)
     shown = [f"![{escaped(block.title)}]({pictures[block.key]})"] if block.key in pictures else []
-    numbers = table_lines(block.data, FEW) if block.data is not None and block.data.rows else []
-    return [f"**{escaped(block.title)}**", *shown, escaped(block.description), *numbers]
+    return [f"**{escaped(block.title)}**", *shown, escaped(block.description), *_behind(block.data, numbers)]
+
+
+def _behind(data: Table | None, files: Mapping[str, str]) -> list[str]:
+    """The numbers behind a figure: the file that has them, or the first of them."""
+    if data is None or not data.rows:
+        return []
+    return [f"[The numbers]({files[data.key]})"] if data.key in files else table_lines(data, FEW)
 
 
 def table_lines(table: Table, most: int | None = None) -> list[str]:
