@@ -101,6 +101,8 @@ def test_claims_can_fail():
     fallen = [shapes[0] | {"falls": {"C² spline": 0.1, "monotone C² spline": 0.01}}]
     assert _maps._monotone(fallen).verdict == "not reproduced"
     assert "in 1, by up to 0.01." in _maps._monotone(fallen).why
+    never = [shapes[0] | {"falls": {"C² spline": 0.0, "monotone C² spline": 0.0}}]  # "need not be": it never falls
+    assert _maps._monotone(never).verdict == "not reproduced"
     for ends in ([0.02, 0.005, 0.002], [0.0012, 0.0011, 0.0005], [0.0003, 0.0002, 0.00015]):  # too far, or too slow
         bent = [shapes[0], shapes[0] | {"bends": [*straight[:-3], *ends]}]
         assert _maps._straight(bent).verdict == "not reproduced"

@@ -769,7 +769,7 @@ def test_german_credit_as_in_the_paper():
     assert stacking.mean < 0
     assert stacking.win_rate >= 0.55
     assert stacking.wilcoxon_p_holm < 0.01
-    apart = german_frame(work, halves=True)
+    apart = german_frame(work, protocol="independent halves")
     assert paired_comparison(apart, "average", "reliability_plugin", loss="log")["stacking, log"].mean > 0
 
 

@@ -14,10 +14,10 @@ from scoreprism.paper._beyond_reference import (
 )
 from scoreprism.paper._german_robustness import LOSSES
 from scoreprism.paper._german_tests import OTHERS, compared, line_of
-from scoreprism.paper._members import german_frame, german_main, over_splits
+from scoreprism.paper._members import APART, HALF, PROTOCOLS, SAME, german_frame, german_main, over_splits
 from scoreprism.paper._printed import METHODS
 from scoreprism.paper._work import Outcome, Work
-from scoreprism.pipelines import PairedComparison
+from scoreprism.pipelines import PairedComparison, PairedLine
 from scoreprism.pipelines._paired_tests import corrected_t
 from scoreprism.report import Notice, Section, Table
 from scoreprism.report._model import Block, Cell
@@ -25,8 +25,6 @@ from scoreprism.report._pieces import ends, enumerated, pvalue, table
 
 #: Numbers of one method under one loss: plug-in, floor, debiased, and the ends of its interval.
 Row = tuple[float, float, float, float, float]
-
-_SAME, _APART = "same rows", "independent halves"
 
 
 def beyond(work: Work) -> Outcome:
@@ -46,7 +44,7 @@ def beyond(work: Work) -> Outcome:
     from scoreprism.paper._population import claims_by_rho
 
     rows = reliabilities(work)
-    paired = {name: compared(_frame(work, name), "reliability_plugin") for name in (_SAME, _APART)}
+    paired = {name: compared(_frame(work, name), "reliability_plugin") for name in PROTOCOLS}
     by_rho, rho_numbers = claims_by_rho(work)
     blocks: tuple[Block, ...] = (
         _reliability_table(rows),
@@ -68,7 +66,7 @@ def beyond(work: Work) -> Outcome:
 
 def _frame(work: Work, protocol: str, calibrator: str = "isotonic") -> Any:
     redraws = work.plan.redraws if calibrator == "isotonic" else 0
-    return german_frame(work, calibrator=calibrator, halves=protocol == _APART, redraws=redraws)
+    return german_frame(work, calibrator=calibrator, protocol=protocol, redraws=redraws)
 
 
 def reliabilities(work: Work) -> dict[tuple[str, str], Row]:
@@ -85,7 +83,7 @@ def reliabilities(work: Work) -> dict[tuple[str, str], Row]:
     dict of (loss, method) to tuple of float
         Plug-in, floor, debiased, and the ends of its 95 % interval (corrected t).
     """
-    paper, ours = german_main(work), _frame(work, _SAME, "auto")
+    paper, ours = german_main(work), _frame(work, SAME, "auto")
     ratio = float((ours["n_test"] / (ours["n_train"] + ours["n_calibration"])).mean())
     found = {}
     for loss in LOSSES:
@@ -125,7 +123,7 @@ def _paired_table(work: Work) -> Table:
     cells: list[list[Cell]] = []
     metrics = (("plug-in, isotonic", "reliability_plugin", "isotonic"), ("debiased, mixture", "reliability", "auto"))
     for words, metric, calibrator in metrics:
-        for protocol in (_SAME, _APART):
+        for protocol in PROTOCOLS:
             found = compared(_frame(work, protocol, calibrator), metric)
             stack = line_of(found, "stacking")
             deltas = [line_of(found, method).mean for method in OTHERS]
@@ -198,13 +196,28 @@ def _both_sentence(paired: dict[str, PairedComparison]) -> str:
 
 
 def _flip_sentence(paired: dict[str, PairedComparison]) -> str:
-    same, apart = (line_of(paired[name], "stacking") for name in (_SAME, _APART))
-    turn = "the sign flips" if same.mean * apart.mean < 0 else "the sign stays"
-    return (
-        f"Where stack and calibrator learn from the same rows, stacking's reliability differs from the average's by "
-        f"{same.mean:+.4f} ({same.win_rate:.0%} wins, Wilcoxon {pvalue(same.wilcoxon_p_holm)}); on independent halves "
-        f"by {apart.mean:+.4f} ({apart.win_rate:.0%} wins, {pvalue(apart.wilcoxon_p_holm)}): {turn}."
-    ).replace("-0", "−0").replace("%", " %")  # fmt: skip
+    same, half, apart = (line_of(paired[name], "stacking") for name in (SAME, HALF, APART))
+    rows = PROTOCOLS[SAME][0]
+    told = (
+        f"Where stack and calibrator learn from the same {rows} rows, stacking's reliability differs from the "
+        f"average's by {same.mean:+.4f} ({_percent(same)} wins, Wilcoxon {pvalue(same.wilcoxon_p_holm)}); from the "
+        f"same {rows // 2} rows by {half.mean:+.4f} ({_percent(half)} wins); from {rows // 2} rows each, which are "
+        f"not the same, by {apart.mean:+.4f} ({_percent(apart)} wins, {pvalue(apart.wilcoxon_p_holm)})"
+    ).replace("-0", "−0")
+    return f"{told}: {_cause(same.mean, half.mean, apart.mean)}"
+
+
+def _percent(line: PairedLine) -> str:
+    return f"{100 * line.win_rate:.0f} %"
+
+
+def _cause(same: float, half: float, apart: float) -> str:
+    """What turns the sign: fewer rows alone, or rows that are not shared."""
+    if same * apart >= 0:
+        return "the sign stays."
+    if same * half > 0:
+        return "the sign flips, and not because there are fewer rows."
+    return "the sign flips, with fewer rows alone too."
 
 
 def _numbers(work: Work, rows: dict[tuple[str, str], Row], paired: dict[str, PairedComparison]) -> dict[str, float]:
@@ -213,7 +226,8 @@ def _numbers(work: Work, rows: dict[tuple[str, str], Row], paired: dict[str, Pai
         names = ("plugin", "floor", "debiased", "debiased-low", "debiased-high")
         found |= {f"beyond/{name}/{loss}/{method}": value for name, value in zip(names, row, strict=True)}
     for method in OTHERS:
-        found[f"beyond/halves/{method}"] = line_of(paired[_APART], method).mean
+        found[f"beyond/half/{method}"] = line_of(paired[HALF], method).mean
+        found[f"beyond/halves/{method}"] = line_of(paired[APART], method).mean
     for loss, methods in decompositions(work).items():
         for method, one in methods.items():
             reliability, grouping, irreducible = known(one)

@@ -170,7 +170,9 @@ def double_use_figure(found: Mapping[str, PairedComparison], description: str, d
         one_key(axes)
 
     title = "Reliability against the average's: stack and calibrator on the same rows, and on different ones"
-    return figure("beyond-double-use", title, description, draw, data, size=(6.8, 5.8), panels=(1.0,) * len(found))
+    return figure(
+        "beyond-double-use", title, description, draw, data, size=(6.8, 2.7 * len(found)), panels=(1.0,) * len(found)
+    )
 
 
 def terms_figure(found: Mapping[str, Mapping[str, Decomposition]], description: str) -> Figure:

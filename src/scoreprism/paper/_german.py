@@ -24,7 +24,7 @@ from scoreprism.paper._german_tests import (
     tests,
     tests_note,
 )
-from scoreprism.paper._members import german_frame, german_main, german_splits, over_splits
+from scoreprism.paper._members import APART, german_frame, german_main, german_splits, over_splits
 from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
@@ -207,7 +207,8 @@ def _losses_degrade(work: Work) -> Check:
 def _stacking(work: Work) -> Check:
     """Holds if Wilcoxon's test with Holm's correction says so, as in the paper."""
     line = line_of(compared(german_main(work), "reliability_plugin"), "stacking")
-    apart = line_of(compared(_halves(work), "reliability_plugin"), "stacking")
+    other = german_frame(work, protocol=APART, redraws=work.plan.redraws)
+    apart = line_of(compared(other, "reliability_plugin"), "stacking")
     evidence = (
         f"Under the paper's protocol Δ = {line.mean:+.4f}, {100 * line.win_rate:.0f} % wins, Wilcoxon with Holm "
         f"{pvalue(line.wilcoxon_p_holm)}; the corrected t-test has {pvalue(line.t_p_holm)}. With stack and calibrator "
@@ -253,10 +254,6 @@ def _other_maps(found: list[Conclusions]) -> Check:
 
 
 # ── sentences ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _halves(work: Work) -> object:
-    return german_frame(work, halves=True, redraws=work.plan.redraws)
 
 
 def _protocol(work: Work) -> str:

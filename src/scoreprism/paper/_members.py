@@ -24,6 +24,10 @@ CLIP = 1e-6
 #: A node of the forest is split if it has more than ten rows, as in R's ``ranger`` for probabilities.
 _SPLIT = 11
 
+SAME, HALF, APART = "same rows", "the same half", "independent halves"
+#: How many calibration rows there are for stack and calibrator, and whether each of them gets a half of its own.
+PROTOCOLS = {SAME: (_CALIBRATION, False), HALF: (_CALIBRATION // 2, False), APART: (_CALIBRATION, True)}
+
 #: Calibrators by name. The first is the paper's: isotonic regression with straight lines between its points.
 MAPS: dict[str, Callable[[], Any]] = {
     "isotonic": lambda: IsotonicCalibrator(interpolation="linear", shrink=False, clip=0),
@@ -176,7 +180,7 @@ def member_scores(work: Work) -> dict[str, FloatArray]:
     return kept
 
 
-def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = False, redraws: int = 0) -> Any:
+def german_frame(work: Work, *, calibrator: str = "isotonic", protocol: str = SAME, redraws: int = 0) -> Any:
     """
     The protocol of appendix D through `repeated_splits`.
 
@@ -186,8 +190,8 @@ def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = Fal
         Where it is computed, once.
     calibrator : str, default="isotonic"
         In `MAPS`.
-    halves : bool, default=False
-        Whether stack and calibrator learn from different rows.
+    protocol : str, default="same rows"
+        Which rows stack and calibrator learn from, in `PROTOCOLS`.
     redraws : int, default=0
         Behind the noise floor.
 
@@ -196,9 +200,10 @@ def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = Fal
     frame
         Of polars.
     """
+    rows, halves = PROTOCOLS[protocol]
 
     def made() -> Any:
-        splits = german_splits(work.plan.splits)
+        splits = [(train, calibration[:rows], test) for train, calibration, test in german_splits(work.plan.splits)]
         train = [parts[0] for parts in splits]
         models = {name: Recorded(Record.of(scores, train)) for name, scores in member_scores(work).items()}
         return repeated_splits(
@@ -206,7 +211,7 @@ def german_frame(work: Work, *, calibrator: str = "isotonic", halves: bool = Fal
             clip=CLIP, independent_halves=halves, noise_floor=redraws, random_state=0, n_jobs=work.n_jobs,
         )  # fmt: skip
 
-    return work.once(f"german-frame-{calibrator}-{halves}-{redraws}", made)
+    return work.once(f"german-frame-{calibrator}-{protocol}-{redraws}", made)
 
 
 def over_splits(frame: Any, loss: str, method: str, column: str) -> FloatArray:
