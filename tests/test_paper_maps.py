@@ -143,3 +143,24 @@ def test_the_bandwidth_figure_holds_its_numbers():
     assert row[0] == "0.1"
     assert row[1] == outcome().numbers["maps/truth/ici/k=10/h=0.1"]
     assert row[6] == outcome().numbers["maps/truth/lcs/k=40/h=0.1"]
+
+
+def test_the_table_of_bandwidths_holds_ends_and_minima():
+    numbers, row = outcome().numbers, next(t for t in outcome().section.tables if t.key == "bandwidth-best").rows[0]
+    cells = dict(zip(("metric", "k", "exact", "first", "least", "where", "last", "best", "at"), row, strict=True))
+    line = [numbers[f"maps/formula/ici/k=10/h={h:g}"] for h in BANDWIDTHS]
+    assert (cells["metric"], cells["k"], cells["exact"]) == ("ICI", 10, numbers["maps/exact/ici"])
+    assert (cells["first"], cells["least"], cells["last"]) == (line[0], min(line), line[-1])
+    assert cells["where"] == f"{BANDWIDTHS[int(np.argmin(line))]:g}"
+
+
+def test_bends_are_distances_from_a_straight_line():
+    """By least squares on the grid, for the smallest penalty."""
+    from scoreprism.calibrators import MonotoneSplineCalibrator
+
+    sample = scored(300, seed=4)
+    grid = np.linspace(sample.s.min(), sample.s.max(), 1001)
+    spline = MonotoneSplineCalibrator(link="identity", bandwidth=0.1, penalty=PENALTIES[0])
+    g, design = spline.fit(sample.s, sample.y).calibrate(grid), np.column_stack([np.ones(1001), grid])
+    line = design @ np.linalg.lstsq(design, g)[0]
+    assert _maps.shape_of_maps({"seed": 4, "rows": 300})["bends"][0] == pytest.approx(np.abs(g - line).max(), rel=1e-9)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,6 +83,28 @@ def test_a_wrong_conditional_law_is_seen(monkeypatch):
     monkeypatch.setattr(FiniteModel, "level", lambda self, cells: np.roll(self.law, 1, axis=0))
     for label in ("prop:pop-opt-recal", "prop:agg-preserve", "lem:vector-QA", "app:condlaw", "sec:boosting"):
         assert worst(label) > 1e-3, label
+
+
+@pytest.mark.parametrize("label", ["thm:onelevel", "thm:chain", "eq:clf-chain", "thm:four", "thm:boosting-telescope"])
+def test_terms_in_the_wrong_place_are_seen(label, monkeypatch):
+    """Their sum is as it was: each term is compared with its own sum over states."""
+    right = Case.split
+
+    def turned(self, p, partitions):
+        found = right(self, p, partitions)
+        names = list(found.terms)
+        values = [*reversed(list(found.terms.values())[:2]), *list(found.terms.values())[2:]]
+        return SimpleNamespace(terms=dict(zip(names, values, strict=True)), risk=found.risk, residual=found.residual)
+
+    monkeypatch.setattr(Case, "split", turned)
+    assert worst(label) > 1e-3
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_every_step_of_a_martingale_counts(step, monkeypatch):
+    cells, right = _identities._FILTRATION[f"Q{step + 1}"], FiniteModel.level
+    monkeypatch.setattr(FiniteModel, "level", lambda self, c: right(self, c) + 0.01 * (c is cells))
+    assert worst("sec:boosting") > 1e-3
 
 
 def test_a_map_that_is_not_monotone_breaks_the_roc_curve(monkeypatch):
