@@ -163,9 +163,9 @@ class Journal:
         return json.dumps({"format": self.magic})[:-1]
 
     def append(self, content: dict[str, Any]) -> None:
-        """Write a line."""
+        """Write a line; it comes back with its keys in this order."""
         with self._writing():
-            self._file.write(_line(json.dumps(content, sort_keys=True)))
+            self._file.write(_line(json.dumps(content)))
             self._file.flush()
         self.entries.append(content)
         if time.monotonic() - self._synced > _SYNC:

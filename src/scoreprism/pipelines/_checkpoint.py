@@ -111,7 +111,7 @@ class Checkpoint(Store):
     def add(self, replicate: int, values: FloatArray, redrawn: int) -> None:
         """Keep a replicate, and write it."""
         numbers = [float(v).hex() for v in values.ravel()]  # exact
-        content = {"replicate": replicate, "redrawn": redrawn, "shape": list(values.shape), "values": numbers}
+        content = {"redrawn": redrawn, "replicate": replicate, "shape": list(values.shape), "values": numbers}
         self._journal.append(content)
         super().add(replicate, values, redrawn)
 
