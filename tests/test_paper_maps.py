@@ -101,6 +101,8 @@ def test_claims_can_fail():
     fallen = [shapes[0] | {"falls": {"C² spline": 0.1, "monotone C² spline": 0.01}}]
     assert _maps._monotone(fallen).verdict == "not reproduced"
     assert "in 1, by up to 0.01." in _maps._monotone(fallen).why
+    never = [shapes[0] | {"falls": {"C² spline": 0.0, "monotone C² spline": 0.0}}]  # "need not be": it never falls
+    assert _maps._monotone(never).verdict == "not reproduced"
     for ends in ([0.02, 0.005, 0.002], [0.0012, 0.0011, 0.0005], [0.0003, 0.0002, 0.00015]):  # too far, or too slow
         bent = [shapes[0], shapes[0] | {"bends": [*straight[:-3], *ends]}]
         assert _maps._straight(bent).verdict == "not reproduced"
@@ -141,3 +143,24 @@ def test_the_bandwidth_figure_holds_its_numbers():
     assert row[0] == "0.1"
     assert row[1] == outcome().numbers["maps/truth/ici/k=10/h=0.1"]
     assert row[6] == outcome().numbers["maps/truth/lcs/k=40/h=0.1"]
+
+
+def test_the_table_of_bandwidths_holds_ends_and_minima():
+    numbers, row = outcome().numbers, next(t for t in outcome().section.tables if t.key == "bandwidth-best").rows[0]
+    cells = dict(zip(("metric", "k", "exact", "first", "least", "where", "last", "best", "at"), row, strict=True))
+    line = [numbers[f"maps/formula/ici/k=10/h={h:g}"] for h in BANDWIDTHS]
+    assert (cells["metric"], cells["k"], cells["exact"]) == ("ICI", 10, numbers["maps/exact/ici"])
+    assert (cells["first"], cells["least"], cells["last"]) == (line[0], min(line), line[-1])
+    assert cells["where"] == f"{BANDWIDTHS[int(np.argmin(line))]:g}"
+
+
+def test_bends_are_distances_from_a_straight_line():
+    """By least squares on the grid, for the smallest penalty."""
+    from scoreprism.calibrators import MonotoneSplineCalibrator
+
+    sample = scored(300, seed=4)
+    grid = np.linspace(sample.s.min(), sample.s.max(), 1001)
+    spline = MonotoneSplineCalibrator(link="identity", bandwidth=0.1, penalty=PENALTIES[0])
+    g, design = spline.fit(sample.s, sample.y).calibrate(grid), np.column_stack([np.ones(1001), grid])
+    line = design @ np.linalg.lstsq(design, g)[0]
+    assert _maps.shape_of_maps({"seed": 4, "rows": 300})["bends"][0] == pytest.approx(np.abs(g - line).max(), rel=1e-9)

@@ -10,6 +10,8 @@ from scipy.special import expit, ndtr, ndtri
 from scoreprism.datasets import CopulaLaw
 from scoreprism.paper import CLAIMS, PLANS, Work
 from scoreprism.paper._population import (
+    _claims_row,
+    at_correlation,
     at_zero,
     claims_by_rho,
     correlations,
@@ -18,13 +20,22 @@ from scoreprism.paper._population import (
     recalibrated,
     refined,
 )
-from scoreprism.paper._synthetic import _every_rho, _where, synthetic
+from scoreprism.paper._synthetic import (
+    _averaging_checks,
+    _by_construction,
+    _component_checks,
+    _every_rho,
+    _meaning,
+    _where,
+    synthetic,
+)
 from scoreprism.paper._synthetic_figures import mean_and_error
-from scoreprism.paper._synthetic_runs import POOLED, SCORES, lcs_run, map_curves, terms_run
+from scoreprism.paper._synthetic_runs import POOLED, SCORES, WAYS, lcs_run, lcs_runs, map_curves, terms_run
 from scoreprism.paper._synthetic_scores import (
     FEATURES,
     Logistic,
     fitted,
+    generator,
     isotonic,
     population_logistic,
     population_scores,
@@ -246,3 +257,127 @@ def test_mean_and_error_of_one_run():
     mean, error = mean_and_error(np.array([[2.0], [4.0]]))
     assert mean.tolist() == [2.0, 4.0]
     assert error.tolist() == [0.0, 0.0]
+
+
+# ── statements on invented numbers ──────────────────────────────────────────────────────────────────
+
+
+def invented(**changes):
+    """Terms of two runs: reliability 0.01 before and 0.0005 after, grouping 0.03 for x₁, 0.008 for x₁₂, more if rounded."""
+    found = {}
+    for key in SCORES:
+        grouping = (0.03 if key.startswith("x1-") or key == "x1" else 0.008) + 0.001 * key.endswith("rounded")
+        for when, reliability in (("before", 0.01), ("after", 0.0005)):
+            for way in WAYS:
+                found[f"{key}/{when}/{way}/reliability"] = np.array([0.9, 1.1]) * reliability
+                found[f"{key}/{when}/{way}/grouping"] = np.array([0.9, 1.1]) * grouping
+    return found | {name: np.full(2, value) for name, value in changes.items()}
+
+
+def verdicts(**changes):
+    return {check.key: check for check in _component_checks(invented(**changes))}
+
+
+def test_statements_on_recalibration_can_fail():
+    assert {check.verdict for check in verdicts().values()} == {"reproduced"}
+    for key, name, value in (
+        ("reliability-removed", "x12/after/exact/reliability", 0.0011),
+        ("grouping-unchanged", "x1-rounded/after/exact/grouping", 0.0321),
+        ("richer-score", "x12/before/exact/grouping", 0.0101),
+        ("quantising", "x1-rounded/before/exact/grouping", 0.0299),
+        ("quantising", "x12-rounded/before/exact/grouping", 0.0079),
+    ):
+        found = verdicts(**{name: value})[key]
+        assert found.verdict == "not reproduced", name
+        for way in ("paper", "fresh"):  # statements are about the exact terms
+            assert verdicts(**{name.replace("exact", way): value})[key].verdict == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "average", "expected"),
+    [
+        (3e-4, 3.9e-4, 0.0012, ["reproduced", "reproduced", "reproduced"]),
+        (3e-4, 4.1e-4, 0.0012, ["not reproduced", "not reproduced", "reproduced"]),  # √x₂ above 0.02, 2.9 times
+        (4.1e-4, 3e-4, 4e-4, ["not reproduced", "not reproduced", "not reproduced"]),
+    ],
+)
+def test_statements_on_averaging_can_fail(x1, x2, average, expected):
+    zero = {"rho": 0.0, "lcs/x1": x1, "lcs/x2": x2, "lcs/average": average}
+    fine = {"rho": 0.1, "lcs/x1": 0.1, "lcs/x2": 0.1, "lcs/average": 0.9}
+    runs = {key: np.full((2, 2), 0.1) for key in POOLED}
+    assert [check.verdict for check in _averaging_checks([zero, fine], zero, runs)] == expected
+
+
+def test_what_holds_by_construction_is_the_paper_s_estimate_after():
+    told = _by_construction(invented(**{f"{key}/after/paper/reliability": 0.0 for key in SCORES}))
+    assert "so reliability is 0 and the change of grouping 0 in every run" in told
+
+
+def test_sentences_say_which_way_reliability_goes():
+    row = {"rho": 0.0, "lcs/x1": 0.1, "lcs/x2": 0.2, "lcs/average": 0.8}
+    assert "4 times that of the worse" in _meaning([row], row, invented())
+    assert "lowers the exact reliability of x₁ from 0.01000 to 0.00050" in _meaning([row], row, invented())
+    assert "raises" in _meaning([row], row, invented(**{"x1/after/exact/reliability": 0.02}))
+
+
+def test_rows_of_the_claims_by_rho_can_say_no():
+    row = {
+        "rho": -0.5,
+        "lcs/x1": 0.1,
+        "lcs/x2": 0.2,
+        "lcs/average": 0.3,
+        "change/x1": 0.01,
+        "change/x12": 0.02,
+        "most/x1": 0.02,
+        "most/x12": 0.03,
+    }
+    row |= {"grouping/x1": 0.5, "grouping/x12": 0.4, "grouping/x1-rounded": 0.6, "grouping/x12-rounded": 0.45}
+    assert _claims_row(row) == ["−0.5", 0.1, 0.2, 0.3, "yes", 0.5, 0.4, 0.45, "yes", "yes", 0.02]
+    assert _claims_row(row | {"grouping/x1-rounded": 0.5})[9] == "no"
+    assert _claims_row(row | {"grouping/x12-rounded": 0.4})[9] == "no"
+    assert _claims_row(row | {"grouping/x12": 0.5})[8] == "no"
+    assert _claims_row(row | {"lcs/average": 0.2})[4] == "no"
+
+
+# ── runs by hand ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_judges_fresh_rows():
+    """scikit-learn's logistic regression on the first sample, the library's LCS on the second."""
+    from sklearn.linear_model import LogisticRegression
+
+    from scoreprism.metrics import lcs
+
+    rng, law = generator(0.5, 1), CopulaLaw(0.5)
+    train, test = law.sample(600, rng), law.sample(600, rng)
+    s = [
+        LogisticRegression(C=np.inf, tol=1e-10).fit(train.X[:, [i]], train.y).predict_proba(test.X[:, [i]])[:, 1]
+        for i in (0, 1)
+    ]
+    found = lcs_run({"rho": 0.5, "run": 1, "rows": 600})
+    for key, score in (("x1", s[0]), ("x2", s[1]), ("average", (s[0] + s[1]) / 2)):
+        assert found[key] == pytest.approx(lcs(test.y, score), rel=1e-4)
+
+
+def test_runs_stand_at_their_correlation():
+    plan = dataclasses.replace(TINY, rows=300)
+    found = lcs_runs(Work(plan))
+    for i, rho in enumerate(correlations(plan)):
+        for run in range(plan.runs):
+            assert found["x2"][i, run] == lcs_run({"rho": rho, "run": run, "rows": 300})["x2"]
+
+
+def test_maps_are_fitted_on_rows_that_the_models_have_not_seen():
+    from scoreprism.calibrators import MonotoneSplineCalibrator
+
+    rng, law = generator(0.0, 0, 2), CopulaLaw(0.0)
+    train, calibration = law.sample(300, rng), law.sample(300, rng)
+    score = fitted(train.X, train.y, (0,))
+    curve = map_curves(Work(dataclasses.replace(TINY, rows=300)))["x1"]
+    spline = MonotoneSplineCalibrator().fit(score(*calibration.X.T), calibration.y)
+    assert curve.fitted == pytest.approx(spline.calibrate(curve.score), abs=1e-12)
+
+
+def test_changes_of_grouping_are_of_several_maps():
+    found = at_correlation({"rho": 0.0, "rows": 300, "runs": 3})
+    assert found["most/x1"] > found["change/x1"] > 0

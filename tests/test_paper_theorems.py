@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,6 +83,28 @@ def test_a_wrong_conditional_law_is_seen(monkeypatch):
     monkeypatch.setattr(FiniteModel, "level", lambda self, cells: np.roll(self.law, 1, axis=0))
     for label in ("prop:pop-opt-recal", "prop:agg-preserve", "lem:vector-QA", "app:condlaw", "sec:boosting"):
         assert worst(label) > 1e-3, label
+
+
+@pytest.mark.parametrize("label", ["thm:onelevel", "thm:chain", "eq:clf-chain", "thm:four", "thm:boosting-telescope"])
+def test_terms_in_the_wrong_place_are_seen(label, monkeypatch):
+    """Their sum is as it was: each term is compared with its own sum over states."""
+    right = Case.split
+
+    def turned(self, p, partitions):
+        found = right(self, p, partitions)
+        names = list(found.terms)
+        values = [*reversed(list(found.terms.values())[:2]), *list(found.terms.values())[2:]]
+        return SimpleNamespace(terms=dict(zip(names, values, strict=True)), risk=found.risk, residual=found.residual)
+
+    monkeypatch.setattr(Case, "split", turned)
+    assert worst(label) > 1e-3
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_every_step_of_a_martingale_counts(step, monkeypatch):
+    cells, right = _identities._FILTRATION[f"Q{step + 1}"], FiniteModel.level
+    monkeypatch.setattr(FiniteModel, "level", lambda self, c: right(self, c) + 0.01 * (c is cells))
+    assert worst("sec:boosting") > 1e-3
 
 
 def test_a_map_that_is_not_monotone_breaks_the_roc_curve(monkeypatch):
@@ -166,6 +189,16 @@ def test_plugin_reliability_is_biased_up_and_the_recalibrated_loss_down_in_sampl
     assert "above the truth in" in found["in-sample-optimistic"].why
 
 
+def test_one_to_one_maps_of_a_score_have_the_same_recalibrated_loss():
+    """Both scores are increasing in X₁, so that E ℓ(E[Y | S], Y) is the same; the steep one loses reliability on top."""
+    numbers = simulated().numbers
+    for loss in ("brier", "log"):
+        calibrated, steep = (f"uncertainty/{score}/{loss}" for score in ("calibrated", "too steep"))
+        truth = numbers[f"{calibrated}/recalibrated loss/truth"]
+        assert numbers[f"{steep}/recalibrated loss/truth"] == pytest.approx(truth, abs=1e-6)
+        assert numbers[f"{steep}/reliability/truth"] > 0.005
+
+
 def test_in_sample_reliability_by_hand():
     """Brier: mean (S − Ĉ)² with scikit-learn's isotonic regression, for the same rows."""
     from sklearn.isotonic import IsotonicRegression
@@ -195,6 +228,19 @@ def test_both_bootstraps_share_what_is_not_refitted():
     for name in ("reliability", "grouping", "loss"):
         assert one[name][0] == both[name][0]
     assert both["loss"][1] > one["loss"][1]
+
+
+def test_the_bootstrapped_pipeline_is_a_logistic_regression_on_one_feature():
+    """By hand: its Brier score, and that reliability and grouping are what it has more than the true Q."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng([404, 1])
+    train, _, test = (_uncertainty_scores.LAW.sample(rows, rng) for rows in (200, 200, 500))
+    s = LogisticRegression(C=np.inf).fit(train.X[:, :1], train.y).predict_proba(test.X[:, :1])[:, 1]
+    found = bootstrapped({"sample": 1, "resamples": 2, "refit": "all", "rows": [200, 200, 500]})
+    assert found["loss"][0] == pytest.approx(np.mean((s - test.y) ** 2), abs=1e-12)
+    more = np.mean((s - test.y) ** 2 - (test.q - test.y) ** 2)
+    assert found["reliability"][0] + found["grouping"][0] == pytest.approx(more, abs=1e-12)
 
 
 def test_in_sample_a_recalibrated_score_looks_perfect():
