@@ -403,6 +403,7 @@ def test_temporal_splits():
 
 MESSAGES = {
     "jobs": ({"n_jobs": 0}, "n_jobs must be a number of processes, −1 for all cores, or None; got 0."),
+    "many jobs": ({"n_jobs": 10**6}, "n_jobs must be a number of processes, −1 for all cores, or None; got 1000000."),
     "reference alone": (
         {"reference": "logistic"},
         "reference must come with features to learn from; got no X and no levels. Pass X, or leave it out.",

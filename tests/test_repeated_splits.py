@@ -745,7 +745,7 @@ def test_the_helper_glm_is_a_logistic_regression_without_penalty(rows):
 
 
 def german_work(splits, trees, redraws):
-    return Work(replace(PLANS["full"], splits=splits, trees=trees, redraws=redraws))
+    return Work(replace(PLANS["full"], splits=splits, trees=trees, redraws=redraws, more=0))
 
 
 def test_german_credit_in_small():

@@ -35,6 +35,9 @@ from scoreprism.references import StackedReference
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
 
+#: More processes than this are a mistake; joblib fails on them in its own words.
+_MOST_JOBS = 10_000
+
 
 @dataclass(frozen=True)
 class Request:
@@ -118,9 +121,9 @@ def parse(request: Request) -> Problem:
 
 
 def require_jobs(n_jobs: object) -> None:
-    """Refuse what is no number of processes."""
-    whole = n_jobs is None or (isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs != 0)
-    if not whole:
+    """Refuse what is no number of processes, or one that no cluster has."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
         refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
 
 
