@@ -145,15 +145,6 @@ def test_the_bandwidth_figure_holds_its_numbers():
     assert row[6] == outcome().numbers["maps/truth/lcs/k=40/h=0.1"]
 
 
-def test_the_table_of_bandwidths_holds_ends_and_minima():
-    numbers, row = outcome().numbers, next(t for t in outcome().section.tables if t.key == "bandwidth-best").rows[0]
-    cells = dict(zip(("metric", "k", "exact", "first", "least", "where", "last", "best", "at"), row, strict=True))
-    line = [numbers[f"maps/formula/ici/k=10/h={h:g}"] for h in BANDWIDTHS]
-    assert (cells["metric"], cells["k"], cells["exact"]) == ("ICI", 10, numbers["maps/exact/ici"])
-    assert (cells["first"], cells["least"], cells["last"]) == (line[0], min(line), line[-1])
-    assert cells["where"] == f"{BANDWIDTHS[int(np.argmin(line))]:g}"
-
-
 def test_bends_are_distances_from_a_straight_line():
     """By least squares on the grid, for the smallest penalty."""
     from scoreprism.calibrators import MonotoneSplineCalibrator
