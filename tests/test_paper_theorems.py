@@ -272,6 +272,9 @@ def test_wider_is_judged_by_mean_widths():
     assert _uncertainty._wider(rows).verdict == "reproduced"
     assert "1.50 for reliability" in _uncertainty._wider(rows).why
     assert "1.50 for grouping" in _uncertainty._wider(rows).why
+    name, calibrator, everything, ratio, wider = _uncertainty._widths_table(rows, 9).rows[0]
+    assert (name, wider) == ("reliability", "in 1 of 1 samples")
+    assert (calibrator, everything, ratio) == pytest.approx((0.04, 0.06, 1.5))  # widths are of both halves
     rows[-1]["half"] = 0.01
     assert _uncertainty._wider(rows).verdict == "not reproduced"
 
