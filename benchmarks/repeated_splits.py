@@ -29,7 +29,7 @@ from scoreprism.paper import PLANS, Work
 from scoreprism.paper._german_robustness import robustness
 from scoreprism.paper._german_tests import compared
 from scoreprism.paper._glm import expit
-from scoreprism.paper._members import german_frame
+from scoreprism.paper._members import APART, SAME, german_frame
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 
 
@@ -44,20 +44,22 @@ def german(
 ):
     """The paper's protocol, through the public functions alone: the frame behind ``scoreprism reproduce``."""
     work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=n_jobs)
-    return german_frame(work, calibrator=calibrator, halves=independent_halves, redraws=noise_floor)
+    return german_frame(
+        work, calibrator=calibrator, protocol=APART if independent_halves else SAME, redraws=noise_floor
+    )
 
 
 def run_german(quick: bool, jobs: int, save: str | None) -> None:
     count, trees = (10, 50) if quick else (100, 500)
     work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=jobs)
-    for halves in (False, True):
+    for protocol in (SAME, APART):
         start = time.perf_counter()
-        frame = german_frame(work, halves=halves, redraws=work.plan.redraws)
-        print(f"\nindependent_halves={halves}: {count} splits, {trees} trees, {time.perf_counter() - start:.0f} s")
+        frame = german_frame(work, protocol=protocol, redraws=work.plan.redraws)
+        print(f"\n{protocol}: {count} splits, {trees} trees, {time.perf_counter() - start:.0f} s")
         print(splits_summary(frame))
         for metric in ("recalibrated", "reliability_plugin", "reliability"):
             print(compared(frame, metric))
-        if not halves:
+        if protocol == SAME:
             beside_paper(work)
             if save:
                 figures(frame, Path(save))

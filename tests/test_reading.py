@@ -607,10 +607,10 @@ def test_parquet_is_measured_before_it_is_read(read, tmp_path):
     assert (tmp_path / "big.parquet").stat().st_size < 1_000_000
     with (tmp_path / "big.parquet").open("rb") as file:
         assert read_footer(file, "big").rows == rows
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InputError, match="must take at most 0.1 GB in memory; got about 0.16 GB for 10000000 rows"):
         read_predictions(str(tmp_path / "big.parquet"), YS, Reading(max_gigabytes=0.1))
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_the_footer_is_that_of_pyarrow(tmp_path):
@@ -805,10 +805,10 @@ def test_a_name_of_a_file_that_is_no_text(tmp_path):
 def test_many_columns_are_found_quickly(read):
     names = [f"x{i}" for i in range(20_000)]
     content = ",".join(["y", "s", *names]) + "\n" + "\n".join(f"{i % 2},0.5" + ",1" * 20_000 for i in range(3))
-    started = time.perf_counter()
+    started = time.process_time()
     assert read(content).scores["s"].tolist() == [0.5, 0.5, 0.5]
     assert "Did you mean" in refused(read, content, Roles("y", ("x1_",)))
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
 
 
 # Any table that Python's csv module writes comes back as it was
@@ -869,7 +869,7 @@ def test_a_million_rows_are_read_quickly(tmp_path):
     s = rng.random(1_000_000)
     frame = pl.DataFrame({"y": (rng.random(s.size) < s).astype(int), "s": s, "t": s})
     frame.write_csv(tmp_path / "a.csv")
-    started = time.perf_counter()
+    started = time.process_time()
     found = read_predictions(str(tmp_path / "a.csv"), Roles("y", ("s", "t")), Reading())
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0
     np.testing.assert_array_equal(found.scores["t"], s)

@@ -12,10 +12,9 @@ from scoreprism.paper._beyond_reference import (
     reference_sentence,
     reference_table,
 )
-from scoreprism.paper._german_robustness import LOSSES
 from scoreprism.paper._german_tests import OTHERS, compared, line_of
 from scoreprism.paper._members import APART, HALF, PROTOCOLS, SAME, german_frame, german_main, over_splits
-from scoreprism.paper._printed import METHODS
+from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.pipelines import PairedComparison, PairedLine
 from scoreprism.pipelines._paired_tests import corrected_t

@@ -8,8 +8,7 @@ from typing import Any
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import DecompositionDisplay, house_style
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.paper._german_robustness import LOSSES
-from scoreprism.paper._printed import METHODS
+from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.pipelines import PairedComparison, splits_summary
 from scoreprism.report import Figure, Table
 from scoreprism.report._pieces import figure

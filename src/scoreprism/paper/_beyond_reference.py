@@ -11,9 +11,8 @@ from scoreprism import decompose
 from scoreprism.datasets import load_german_credit
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismWarning
-from scoreprism.paper._german_robustness import LOSSES
 from scoreprism.paper._members import CLIP, fitted_scores
-from scoreprism.paper._printed import METHODS
+from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.paper._work import Work
 from scoreprism.report import Range, Table
 from scoreprism.report._model import Cell

@@ -276,6 +276,29 @@ def claims_table(key: str, title: str, checks: Iterable[Check], note: str = "") 
     return Table(key, title, columns, tuple((c.what, marked(c.verdict), c.why) for c in checks), note)
 
 
+def counted(checks: Iterable[Check]) -> dict[str, int]:
+    """
+    How many checks have each verdict.
+
+    Parameters
+    ----------
+    checks : iterable of Check
+        Some.
+
+    Returns
+    -------
+    dict of str to int
+        By verdict, none left out.
+
+    Examples
+    --------
+    >>> counted([beside("calibrated-yet-grouping/brier", 0.16)])
+    {'reproduced': 1, 'within noise': 0, 'not reproduced': 0}
+    """
+    found = [check.verdict for check in checks]
+    return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+
 def marked(verdict: str) -> str:
     """
     A verdict with a sign, so that it is seen at a glance.

@@ -10,7 +10,7 @@ from scoreprism.datasets import load_german_credit
 from scoreprism.paper._checks import Check, among, checks_table, claimed, claims_table, marked
 from scoreprism.paper._german_figures import curves_figure, distances, summary_figure
 from scoreprism.paper._german_forest import clip_table, forest_clip, more_splits, more_table
-from scoreprism.paper._german_robustness import LOSSES, robustness
+from scoreprism.paper._german_robustness import robustness
 from scoreprism.paper._german_spread import spreads
 from scoreprism.paper._german_tests import (
     METRICS,
@@ -25,7 +25,7 @@ from scoreprism.paper._german_tests import (
     tests_note,
 )
 from scoreprism.paper._members import APART, german_frame, german_main, german_splits, over_splits
-from scoreprism.paper._printed import METHODS, PRINTED
+from scoreprism.paper._printed import LOSSES, METHODS, PRINTED
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
 from scoreprism.report._model import Block, Cell

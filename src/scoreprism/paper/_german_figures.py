@@ -8,9 +8,9 @@ import numpy as np
 
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.displays._style import Canvas, Inks, house_style
-from scoreprism.paper._german_robustness import LOSSES, layout
+from scoreprism.paper._german_robustness import layout
 from scoreprism.paper._members import german_laws, german_main, over_splits
-from scoreprism.paper._printed import METHODS, PRINTED
+from scoreprism.paper._printed import LOSSES, METHODS, PRINTED
 from scoreprism.paper._work import Work
 from scoreprism.report import Figure
 from scoreprism.report._model import Cell

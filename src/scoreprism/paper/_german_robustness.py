@@ -5,13 +5,12 @@ from __future__ import annotations
 from scoreprism.paper._checks import Check, beside
 from scoreprism.paper._german_forest import FOREST, forest_sentence
 from scoreprism.paper._members import german_main, over_splits, std_error
-from scoreprism.paper._printed import METHODS
+from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.paper._work import Work
 from scoreprism.report import Table
 from scoreprism.report._pieces import table
 from scoreprism.simplex import FloatArray
 
-LOSSES = {"log": "log loss", "brier": "Brier"}
 COLUMNS = {"raw": "raw", "recalibrated": "recalibrated", "reliability_plugin": "reliability"}
 
 

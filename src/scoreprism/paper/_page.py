@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoreprism.paper._checks import VERDICTS, Check, marked
+from scoreprism.paper._checks import VERDICTS, Check, counted, marked
 from scoreprism.paper._work import Outcome, Plan
 from scoreprism.report import Column, Figure, Notice, Origin, Report, Section, Table
 
@@ -50,7 +50,7 @@ def _told_apart(sections: tuple[Section, ...]) -> None:
 
 
 def _headline(checks: list[Check]) -> str:
-    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in VERDICTS}
+    counts = counted(checks)
     return (
         f"Of {len(checks)} numbers and statements of the paper, {counts['reproduced']} are reproduced, "
         f"{counts['within noise']} agree within noise, and {counts['not reproduced']} are not reproduced."
@@ -60,7 +60,7 @@ def _headline(checks: list[Check]) -> str:
 def _glance(plan: Plan, outcomes: Mapping[str, Outcome]) -> Section:
     """Counts by experiment, and everything that did not come out."""
     rows: list[tuple[str | int, ...]] = [
-        (outcome.section.title, *_counts(outcome.checks)) for outcome in outcomes.values() if outcome.checks
+        (outcome.section.title, *counted(outcome.checks).values()) for outcome in outcomes.values() if outcome.checks
     ]
     heads = tuple(Column(verdict.replace(" ", "_"), marked(verdict), "count") for verdict in VERDICTS)
     counts = Table("verdicts", "Verdicts", (Column("experiment", "experiment"), *heads), tuple(rows), _meanings())
@@ -81,10 +81,6 @@ def _glance(plan: Plan, outcomes: Mapping[str, Outcome]) -> Section:
         f"Every number and statement of “{_PAPER}” (Charpentier & Fernandes Machado) that can be checked, beside ours."
     )
     return Section("glance", "At a glance", meaning, tuple(blocks))
-
-
-def _counts(checks: tuple[Check, ...]) -> list[int]:
-    return [sum(check.verdict == verdict for check in checks) for verdict in VERDICTS]
 
 
 def _meanings() -> str:

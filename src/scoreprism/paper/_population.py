@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.datasets import CopulaLaw
-from scoreprism.datasets._levelsets import ScoreLaw
+from scoreprism.datasets import CopulaLaw, ScoreLaw
 from scoreprism.paper._synthetic_scores import NAMES, Rounded, Score, generator, isotonic, population_scores, rounded
 from scoreprism.paper._work import Plan, Work
 from scoreprism.report import Figure

@@ -95,7 +95,8 @@ _WORDS = {
     "lcs": "LCS",
     "gain": "gain of recalibration",
 }
-_LOSSES = {"log": "log loss", "brier": "Brier"}
+#: Losses of the paper in words.
+LOSSES = {"log": "log loss", "brier": "Brier"}
 
 #: tab:robustness: mean and sd over 100 splits, by loss and column, in the order of METHODS.
 _ROBUSTNESS = {
@@ -135,7 +136,7 @@ def _numbers() -> Iterator[Printed]:
     yield Printed("avg-breaks-calibration/calibrated", example, "P(Y=1 | average = 0.25)", 0.0, 2)
     for (loss, column), cells in _ROBUSTNESS.items():
         for method, (value, sd) in zip(METHODS, cells, strict=True):
-            what = f"{_LOSSES[loss]}, {_WORDS[column]}, {method}"
+            what = f"{LOSSES[loss]}, {_WORDS[column]}, {method}"
             key = f"robustness/{loss}/{column}/{method}"
             place = "appendix D (tab:robustness)"
             yield Printed(key, place, what, value, 3, sd, 100)
@@ -149,7 +150,7 @@ def _numbers() -> Iterator[Printed]:
         yield Printed(f"{key}/p", place, f"Holm's p, {name}, {method}", p, 4 if p < 0.001 else 3, bound=p < 0.001)
     for method, line in _GAINS.items():
         for (loss, column), number in zip(_GAIN_COLUMNS, line, strict=True):
-            what = f"{'' if column == 'lcs' else _LOSSES[loss] + ', '}{_WORDS[column]}, {method}"
+            what = f"{'' if column == 'lcs' else LOSSES[loss] + ', '}{_WORDS[column]}, {method}"
             place = "section 6.2 (tab:germancredit-gains)"
             yield Printed(f"gains/{loss}/{column}/{method}", place, what, number, 3 if column == "lcs" else 2)
 

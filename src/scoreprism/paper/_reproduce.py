@@ -12,7 +12,7 @@ from typing import Any
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice, refuse
-from scoreprism.paper._checks import VERDICTS, Check
+from scoreprism.paper._checks import Check, counted
 from scoreprism.paper._work import PLANS, Outcome, Plan, Work
 from scoreprism.report import Report
 
@@ -61,7 +61,7 @@ class Reproduction:
     @property
     def counts(self) -> dict[str, int]:
         """How many checks have each verdict."""
-        return {verdict: sum(check.verdict == verdict for check in self.checks) for verdict in VERDICTS}
+        return counted(self.checks)
 
     def to_frame(self, backend: str = "polars") -> Any:
         """
@@ -263,5 +263,4 @@ def _outcomes(
 
 def _told(checks: Sequence[Check]) -> str:
     """How many of an experiment's checks have each verdict."""
-    counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in VERDICTS}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "done"
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted(checks).items() if count) or "done"

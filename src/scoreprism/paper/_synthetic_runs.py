@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism.datasets import CopulaLaw
-from scoreprism.datasets._laws import Sample
+from scoreprism.datasets import CopulaLaw, Sample
 from scoreprism.datasets._levelsets import ScoreLaw
 from scoreprism.paper._population import correlations, recalibrated, refined
 from scoreprism.paper._synthetic_scores import FEATURES, Score, fitted, generator, isotonic, rounded, scores_of

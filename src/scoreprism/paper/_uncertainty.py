@@ -12,7 +12,9 @@ from scoreprism.exceptions import OverfitWarning
 from scoreprism.intervals import quantile
 from scoreprism.losses import get_loss
 from scoreprism.paper._checks import Check, claimed, claims_table
+from scoreprism.paper._members import CLIP
 from scoreprism.paper._population import recalibrated
+from scoreprism.paper._printed import LOSSES
 from scoreprism.paper._uncertainty_figures import bias_figure, widths_figure
 from scoreprism.paper._uncertainty_platt import errors_table, parametric, standard_errors
 from scoreprism.paper._uncertainty_scores import LAW, SAMPLES_PER_RUN, SCORES, nodes_of
@@ -23,10 +25,7 @@ from scoreprism.simplex import FloatArray
 
 #: Rows of the calibration split, as in the paper's study of German credit, and of the test split.
 _ROWS, _TEST = 200, 1000
-#: As in the paper: both arguments of a loss stay this far from 0 and 1.
-_CLIP = 1e-6
 _AFTER = "reliability, recalibrated"
-_LOSSES = {"brier": "Brier", "log": "log loss"}
 
 
 def uncertainty(work: Work) -> Outcome:
@@ -86,13 +85,13 @@ def one_sample(task: dict[str, Any]) -> dict[str, float]:
         fitted = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(s, known.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfitWarning)  # that so few rows are too few is what this shows
-            debiased = decompose(known.y, s, calibrator="isotonic", loss=list(_LOSSES), random_state=task["run"])
+            debiased = decompose(known.y, s, calibrator="isotonic", loss=list(LOSSES), random_state=task["run"])
         found |= {f"{name}/brier/after/{way}": value for way, value in _recalibrated(name, fitted, s, known.y).items()}
-        for loss in _LOSSES:
+        for loss in LOSSES:
             found[f"{name}/{loss}/reliability/debiased"] = debiased[loss].terms["reliability"]
             for way, rows in (("in sample", known), ("split", fresh)):
                 raw = score(*rows.X.T)
-                terms = _plugin(loss, raw, np.clip(fitted.calibrate(raw), _CLIP, 1 - _CLIP), rows.y)
+                terms = _plugin(loss, raw, np.clip(fitted.calibrate(raw), CLIP, 1 - CLIP), rows.y)
                 found |= {f"{name}/{loss}/{quantity}/{way}": value for quantity, value in terms.items()}
     return found
 
@@ -121,7 +120,7 @@ def _optimism(work: Work) -> list[dict[str, Any]]:
     drawn = work.run("optimism", one_sample, tasks, "samples of appendix C")
     rows = []
     for name, score in SCORES.items():
-        for loss in _LOSSES:
+        for loss in LOSSES:
             exact = LAW.population(score, loss)
             true = {"reliability": exact.reliability, "recalibrated loss": exact.risk - exact.reliability}
             if name == "calibrated":  # up to the interpolation of E[Q | X₁]
@@ -148,14 +147,14 @@ def _optimism_table(rows: list[dict[str, Any]], samples: int) -> Table:
                ("truth", "truth", "loss"), ("in_sample", "same rows", "loss"), ("split", "fresh rows", "loss"),
                ("debiased", "debiased", "loss")]  # fmt: skip
     cells = [
-        (row["score"], _LOSSES[row["loss"]], row["quantity"], row["truth"],
+        (row["score"], LOSSES[row["loss"]], row["quantity"], row["truth"],
          *(row["means"].get(way, (None, None))[0] for way in ("in sample", "split", "debiased")))
         for row in rows
     ]  # fmt: skip
     error = max(one for row in rows for _, one in row["means"].values())
     note = (
         f"Means over {samples} samples; standard errors are at most {error:.4f}. The isotonic map is fitted to {_ROWS} "
-        f"rows and judged on the same rows or on {_TEST:,} fresh ones, with Ĉ kept {_CLIP:.6f} away from 0 and 1 as "
+        f"rows and judged on the same rows or on {_TEST:,} fresh ones, with Ĉ kept {CLIP:.6f} away from 0 and 1 as "
         "in the paper; “debiased” is decompose() on the calibration rows alone. The score “calibrated” is E[Q | X₁], "
         "“too steep” is σ(6 X₁ − 3); the truth is by quadrature."
     )

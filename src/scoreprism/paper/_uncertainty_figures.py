@@ -9,11 +9,11 @@ import numpy as np
 
 from scoreprism.displays._style import MARKERS, Inks
 from scoreprism.paper._drawing import grid_figure, shared_legend
+from scoreprism.paper._printed import LOSSES
 from scoreprism.report import Figure
 from scoreprism.report._pieces import table
 
 _WAYS = {"in sample": "the calibrator's own rows", "split": "fresh rows", "debiased": "debiased"}
-_LOSSES = {"brier": "Brier", "log": "log loss"}
 
 
 def bias_figure(rows: list[dict[str, Any]]) -> Figure:
@@ -22,13 +22,13 @@ def bias_figure(rows: list[dict[str, Any]]) -> Figure:
     shifts = [(row, way, row["means"][way][0] - row["truth"], row["means"][way][1]) for row in shown for way in _WAYS]
 
     def draw(axes: Any) -> None:
-        for ax, loss in zip(axes[0], _LOSSES, strict=True):
-            _draw_bias(ax, [shift for shift in shifts if shift[0]["loss"] == loss], _LOSSES[loss])
+        for ax, loss in zip(axes[0], LOSSES, strict=True):
+            _draw_bias(ax, [shift for shift in shifts if shift[0]["loss"] == loss], LOSSES[loss])
         shared_legend(axes)
 
     columns = [("score", "score", "text"), ("loss", "loss", "text"), ("way", "judged on", "text"),
                ("bias", "estimate − truth", "signed"), ("error", "standard error", "loss")]  # fmt: skip
-    cells = [(row["score"], _LOSSES[row["loss"]], _WAYS[way], bias, error) for row, way, bias, error in shifts]
+    cells = [(row["score"], LOSSES[row["loss"]], _WAYS[way], bias, error) for row, way, bias, error in shifts]
     data = table("reliability-bias-data", "Bias of estimates of reliability", columns, cells)
     means = {way: [bias for _, which, bias, _ in shifts if which == way] for way in _WAYS}
     told = "; ".join(f"{_WAYS[way]}: {min(values):+.4f} to {max(values):+.4f}" for way, values in means.items())

@@ -95,7 +95,7 @@ class Work:
     plan: Plan
     folder: Path | None = None
     n_jobs: int | None = None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def run(self, name: str, function: Callable[[Any], Any], tasks: Sequence[Any], what: str) -> list[Any]:
         """
@@ -139,7 +139,8 @@ class Work:
 
         found = dict(done)
         items = list(left.items())
-        for i, result in as_finished(_Numbered(function), items, self.n_jobs, what, lambda: "what is finished is kept"):
+        told = "what is finished is kept" if self.folder is not None else "what is finished is lost: there is no folder"
+        for i, result in as_finished(_Numbered(function), items, self.n_jobs, what, lambda: told):
             keep(i, result)
             found[i] = result
         return [found[i] for i in sorted(found)]
