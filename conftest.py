@@ -11,6 +11,7 @@ import pytest
 os.environ.setdefault("MPLBACKEND", "agg")
 # Before numpy is loaded: the processes of a run fill the cores, and threads of theirs would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # 80 in the processes of a run; commands obey it
 
 
 @pytest.fixture(autouse=True)

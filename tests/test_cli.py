@@ -68,12 +68,6 @@ def frame(n=400, seed=0):
     })  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _no_width_is_told(monkeypatch):
-    """The processes of pytest-xdist, and some shells, set COLUMNS, which commands obey."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture(scope="module")
 def data():
     return frame()
@@ -263,7 +257,8 @@ def test_json_of_every_command_fits_the_schema(file):
         "losses": ("losses",),
         "calibrators": ("calibrators",),
     }
-    assert {"report", *commands} == set(KINDS) == set(schema["properties"]["kind"]["enum"])
+    elsewhere = {"report", "reproduction"}  # tests/test_report_rendering.py, tests/test_paper.py
+    assert {*elsewhere, *commands} == set(KINDS) == set(schema["properties"]["kind"]["enum"])
     for kind, command in commands.items():
         found = json.loads(call(*command, "--format", "json").stdout, parse_constant=pytest.fail)
         validator.validate(found)
