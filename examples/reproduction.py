@@ -91,19 +91,27 @@ def _paired(checks, numbers) -> str:
 
 
 def _beyond(numbers) -> str:
-    heads = ("reliability (log)", "plug-in", "noise floor", "debiased (95 %)", "Δ, same rows", "Δ, independent halves")
-    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|---|"]
+    heads = (
+        "reliability (log)",
+        "plug-in",
+        "noise floor",
+        "debiased (95 %)",
+        "Δ, same 200 rows",
+        "same 100",
+        "100 each",
+    )
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for method in METHODS:
         plugin, floor, debiased, low, high = (
             numbers[f"beyond/{part}/log/{method}"]
             for part in ("plugin", "floor", "debiased", "debiased-low", "debiased-high")
         )
         same = numbers.get(f"german/tests/reliability_plugin/{method}/mean")
-        apart = numbers.get(f"beyond/halves/{method}")
-        ends = [" " if value is None else f"{value:+.4f}" for value in (same, apart)]
+        fewer, apart = (numbers.get(f"beyond/{name}/{method}") for name in ("half", "halves"))
+        ends = [" " if value is None else f"{value:+.4f}" for value in (same, fewer, apart)]
         lines.append(
             f"| {method} | {plugin:.4f} | {floor:.4f} | {debiased:+.3f} ({low:+.3f} to {high:+.3f}) | "
-            f"{ends[0]} | {ends[1]} |"
+            f"{' | '.join(ends)} |"
         )
     return re.sub(r"(?<=[ (|])-(?=\d)", "−", "\n".join(lines))
 

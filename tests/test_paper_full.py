@@ -95,3 +95,6 @@ def test_the_page_of_documentation_has_these_numbers():
     example = runpy.run_path(str(ROOT / "examples" / "reproduction.py"))
     text = (ROOT / "docs" / "reproduce.md").read_text()
     assert example["filled"](text, STORED) == text
+    missed = sum(check["verdict"] == "not reproduced" for check in STORED["checks"])
+    words = f"{len(STORED['checks'])} numbers and statements, of which {missed} are not reproduced"
+    assert words in (ROOT / "README.md").read_text()

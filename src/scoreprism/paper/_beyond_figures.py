@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import DecompositionDisplay, house_style
 from scoreprism.displays._style import Canvas, Inks
@@ -67,7 +69,7 @@ def one_key(axes: Any) -> None:
 
 def one_scale(axes: Any) -> None:
     """
-    The same limits for all panels, unless splits beyond the edges of one are drawn there.
+    The same limits for all panels, unless splits beyond an edge that would move are drawn there.
 
     Parameters
     ----------
@@ -76,9 +78,16 @@ def one_scale(axes: Any) -> None:
     """
     lows, highs = zip(*(ax.get_xlim() for ax in axes), strict=True)
     whole = (min(lows), max(highs))
-    if all(_EDGES not in ax.get_xlabel() or ax.get_xlim() == whole for ax in axes):
+    if not any(_at_edge(ax, end, whole[end]) for ax in axes for end in (0, 1)):
         for ax in axes:
             ax.set_xlim(whole)
+
+
+def _at_edge(ax: Any, end: int, new: float) -> bool:
+    """Whether something is drawn at an end of the axis that a new limit would move."""
+    old = ax.get_xlim()[end]
+    drawn = np.concatenate([np.asarray(line.get_xdata(), dtype=np.float64) for line in ax.lines])
+    return bool(old != new and ((drawn <= old) if end == 0 else (drawn >= old)).any())
 
 
 def debiased_figure(
