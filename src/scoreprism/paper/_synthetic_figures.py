@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays import house_style
 from scoreprism.displays._style import MARKERS, Inks
+from scoreprism.paper._drawing import grid_figure
 from scoreprism.paper._population import exceeds, signed
 from scoreprism.paper._synthetic_runs import POOLED, SCORES, MapCurve
 from scoreprism.paper._synthetic_scores import NAMES, generator
@@ -54,18 +54,12 @@ def panels(
         In the house style.
     """
 
-    def drawn() -> Any:
-        from matplotlib.figure import Figure as Canvas
+    def dressed(axes: Any) -> None:
+        for ax in axes.flat:
+            Inks.of(ax).dress(ax)
+        draw(axes.ravel())
 
-        with house_style():
-            canvas = Canvas(figsize=size, layout="constrained")
-            axes = canvas.subplots(*shape, squeeze=False)
-            for ax in axes.ravel():
-                Inks.of(ax).dress(ax)
-            draw(axes.ravel())
-        return canvas
-
-    return Figure(key, *words, drawn, data)
+    return grid_figure(key, *words, dressed, data, size=size, shape=shape)
 
 
 def surface(axes: Any) -> None:

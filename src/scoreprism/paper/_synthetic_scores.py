@@ -199,9 +199,9 @@ def isotonic(score: FloatArray, y: Any) -> Any:
     IsotonicCalibrator
         Fitted.
     """
-    from scoreprism.calibrators import IsotonicCalibrator
+    from scoreprism.paper._members import MAPS
 
-    return IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(score, y)
+    return MAPS["isotonic"]().fit(score, y)
 
 
 def generator(rho: float, run: int, purpose: int = 0) -> np.random.Generator:

@@ -15,6 +15,7 @@ from scoreprism.paper._checks import Check, claimed, claims_table
 from scoreprism.paper._members import CLIP
 from scoreprism.paper._population import recalibrated
 from scoreprism.paper._printed import LOSSES
+from scoreprism.paper._synthetic_scores import isotonic
 from scoreprism.paper._uncertainty_figures import bias_figure, widths_figure
 from scoreprism.paper._uncertainty_platt import errors_table, parametric, standard_errors
 from scoreprism.paper._uncertainty_scores import LAW, SAMPLES_PER_RUN, SCORES, nodes_of
@@ -74,7 +75,6 @@ def one_sample(task: dict[str, Any]) -> dict[str, float]:
     dict of str to float
         By score, loss, quantity and way.
     """
-    from scoreprism.calibrators import IsotonicCalibrator
     from scoreprism.estimation import decompose
 
     rng = np.random.default_rng([303, task["run"]])
@@ -82,7 +82,7 @@ def one_sample(task: dict[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, score in SCORES.items():
         s = score(*known.X.T)
-        fitted = IsotonicCalibrator(interpolation="linear", shrink=False, clip=0).fit(s, known.y)
+        fitted = isotonic(s, known.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfitWarning)  # that so few rows are too few is what this shows
             debiased = decompose(known.y, s, calibrator="isotonic", loss=list(LOSSES), random_state=task["run"])
