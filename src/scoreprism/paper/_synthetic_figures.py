@@ -93,7 +93,7 @@ def _contours(ax: Any) -> None:
     middle = q[grid.size // 2]
     inside = [level for level in _LEVELS[::2] if middle[12] < level < middle[-12]]
     places = [(float(grid[np.abs(middle - level).argmin()]), 0.5) for level in inside]
-    ax.clabel(lines, inside, fmt="%.1f", fontsize=8, manual=places)
+    ax.clabel(lines, fmt="%.1f", fontsize=8, manual=places)  # some levels alone confuse matplotlib 3.8
     ax.set_title("Q(x₁, x₂)", pad=16)
 
 
