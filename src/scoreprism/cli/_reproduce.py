@@ -13,7 +13,7 @@ from scoreprism.cli._types import FILE, Jobs
 @click.command(cls=Command, example="scoreprism reproduce --quick")
 @options(
     click.option("--quick", is_flag=True,
-                 help="Fewer splits, trees and repetitions: a look in two minutes, with wider tolerances."),
+                 help="Fewer splits, trees and repetitions: a look in a minute, with wider tolerances."),
     click.option("--out", type=FILE, metavar="DIR", default="scoreprism-paper", show_default=True,
                  help="A folder for the page, tables and figures. An interrupted run goes on where it was."),
     click.option("--jobs", cls=Option, section="Numbers", type=Jobs(), metavar="N", default=-1,

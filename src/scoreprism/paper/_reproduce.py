@@ -151,7 +151,7 @@ def reproduce(
         A folder for the page, tables and figures. Finished tasks are kept there as well: a run that was interrupted
         goes on where it was. Nothing is written by default.
     quick : bool, default=False
-        Fewer splits, trees and repetitions: about two minutes instead of ten, with wider tolerances.
+        Fewer splits, trees and repetitions: about a minute instead of seven on two cores, with wider tolerances.
     experiments : sequence of str, optional
         Some of `EXPERIMENTS`; all by default.
     n_jobs : int, optional
