@@ -580,3 +580,22 @@ def test_nothing_heavy_is_loaded_for_the_paper_s_numbers():
 
 def test_verdicts_are_told():
     assert list(VERDICTS) == ["reproduced", "within noise", "not reproduced"]
+
+
+def threads(_):
+    """A task that says how many threads linear algebra has."""
+    from threadpoolctl import threadpool_info
+
+    return max((pool["num_threads"] for pool in threadpool_info()), default=1)
+
+
+def test_a_task_has_one_thread_wherever_it_runs(monkeypatch):
+    """With --jobs 1 on two cores, sums of two threads differed from those of a worker in the last bit."""
+    from threadpoolctl import threadpool_limits
+
+    monkeypatch.setattr(running, "experiment", lambda _: threads)
+    with threadpool_limits(2):
+        if threads(None) < 2:
+            pytest.skip("a build whose linear algebra has one thread")
+        assert Work(PLANS["quick"]).run("threads", threads, [0], "tasks") == [1]
+        assert running._run("german", Work(PLANS["quick"])) == 1

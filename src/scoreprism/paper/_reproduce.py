@@ -254,11 +254,18 @@ def _outcomes(
     work: Work, keys: Sequence[str], callback: Callable[[str], object] | None
 ) -> Iterator[tuple[str, Outcome]]:
     start = monotonic()
-    for key, outcome in tracked(((key, experiment(key)(work)) for key in keys), len(keys), "experiments"):
+    for key, outcome in tracked(((key, _run(key, work)) for key in keys), len(keys), "experiments"):
         if callback is not None:
             callback(f"{EXPERIMENTS[key][1]}: {_told(outcome.checks)} ({monotonic() - start:.0f} s)")
         yield key, outcome
         start = monotonic()
+
+
+def _run(key: str, work: Work) -> Outcome:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # the same last bits, whatever n_jobs is
+        return experiment(key)(work)
 
 
 def _told(checks: Sequence[Check]) -> str:

@@ -195,8 +195,11 @@ class _Numbered:
     function: Callable[[Any], Any]
 
     def __call__(self, item: tuple[int, Any]) -> tuple[int, Any]:
+        from threadpoolctl import threadpool_limits
+
         number, task = item
-        return number, plain(self.function(task))
+        with threadpool_limits(1):  # how threads share a sum changes its last bit, here and in a process of joblib
+            return number, plain(self.function(task))
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 @cache
 def _threads() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # scikit-learn depends on it
+    from threadpoolctl import ThreadpoolController  # scikit-learn depends on it
 
     return ThreadpoolController()
 
