@@ -106,6 +106,20 @@ def test_a_cluster_gives_the_same_bits_as_this_process_and_its_children(task, cl
     assert spread
 
 
+@pytest.mark.parametrize("kind", ["array", "pandas"])
+def test_views_with_gaps_give_the_same_bits(kind):
+    """Pickling closes the gaps, and a product of matrices then sums in another order."""
+    X, y = rows(n=720)
+    X, y = X[::2], y[::2]
+    table = pytest.importorskip("pandas").DataFrame(X, copy=False).iloc if kind == "pandas" else X
+    parts = [(table[i : i + 120], y[i : i + 120]) for i in (0, 120, 240)]
+    options = {"refit": "all", "n_resamples": 6, "random_state": 0}
+    here, there = (
+        pipeline_bootstrap(LogisticRegression(), "platt", *parts, **options, n_jobs=n_jobs)._values for n_jobs in (1, 2)
+    )
+    assert np.array_equal(here, there)
+
+
 # ── who works ───────────────────────────────────────────────────────────────────────────────────────
 
 

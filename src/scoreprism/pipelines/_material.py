@@ -133,8 +133,9 @@ def settled(X: Any) -> Any:
     """
     if hasattr(X, "tocsr"):
         return X.tocsr()
-    gaps = type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous)
-    return np.ascontiguousarray(X) if gaps else X
+    if type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X.copy() if backend_of(X) == "pandas" else X  # its blocks may have gaps too, and do not tell
 
 
 def _count(X: Any, name: str) -> int:
