@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism import _workers, decompose
-from scoreprism._workers import one_thread, run_all, worker_count
+from scoreprism._workers import run_all, worker_count
 from scoreprism.exceptions import InputError, LostWorkerError
 from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test
 from scoreprism.pipelines import pipeline_bootstrap, repeated_splits
@@ -241,18 +241,20 @@ def test_work_that_kills_every_worker_is_an_error_and_the_checkpoint_goes_on(das
 # ── threads of linear algebra ───────────────────────────────────────────────────────────────────────
 
 
-def test_calls_that_overlap_give_the_threads_back():
-    def threads():
-        return {library["num_threads"] for library in _workers._controller().info() if library["user_api"] == "blas"}
+def threads(_=None):
+    time.sleep(0.01)
+    return {library["num_threads"] for library in _workers._controller().info() if library["user_api"] == "blas"}
 
-    with _workers._controller().limit(limits=2, user_api="blas"):
+
+@pytest.mark.parametrize("options", [{"n_jobs": 1}, {"backend": "threading", "n_jobs": 2}], ids=["here", "threads"])
+def test_linear_algebra_has_one_thread_and_gets_its_own_back(options):
+    with _workers._controller().limit(limits=2, user_api="blas"), parallel_config(**options):
         before = threads()
-        first, second = one_thread(), one_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert threads() == {1}  # the second one still wants it
-        second.__exit__(None, None, None)
+        assert list(run_all(threads, range(6), None, "")) == [{1}] * 6
+        assert threads() == before
+        results = run_all(threads, range(6), None, "")
+        next(results)
+        results.close()
         assert threads() == before
 
 

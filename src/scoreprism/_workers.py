@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -129,12 +129,14 @@ def _spread(
     are ended here.
     """
     if len(items) < 2 or worker_count(n_jobs) == 1:
-        yield from tracked(map(_Single(function), items), len(items), what)
+        with one_thread():
+            yield from tracked(map(function, items), len(items), what)
         return
     whole, own = False, _backend() == "LokyBackend" and "prefer" not in options
     results = _results(function, items, n_jobs, options)
     try:
-        yield from tracked(map(_same, results), len(items), what)  # a map cannot be closed: that is done below
+        with one_thread():
+            yield from tracked(map(_same, results), len(items), what)  # a map cannot be closed: that is done below
         whole = True
     except _lost_errors() as error:
         raise LostWorkerError(
@@ -176,18 +178,7 @@ def _deliver(parcel: Parcel, item: Any) -> Any:
     return parcel(item)
 
 
-class _Single:
-    """A function with one thread for linear algebra: how threads share a sum changes its last bit."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
-
-    def __call__(self, item: Any) -> Any:
-        with one_thread():
-            return self._function(item)
-
-
-class Parcel(_Single):
+class Parcel:
     """
     A function with its data on the way to workers.
 
@@ -210,8 +201,7 @@ class Parcel(_Single):
     """
 
     def __init__(self, function: Callable[[Any], Any], starter: int, *, cluster: bool = False) -> None:
-        super().__init__(function)
-        self._starter = starter
+        self._function, self._starter = function, starter
         # Measured here: what cannot be pickled is an error here, and a silence for ever in Dask's thread.
         self._weight = _weight(function) if cluster else 0
 
@@ -220,8 +210,9 @@ class Parcel(_Single):
 
         if os.getppid() == self._starter:  # a child: no cluster's worker elsewhere, no thread
             _watch(self._starter)
-        with hidden(), parallel_config(backend="threading", n_jobs=1):
-            return super().__call__(item)
+        thread = nullcontext() if os.getpid() == self._starter else one_thread()
+        with thread, hidden(), parallel_config(backend="threading", n_jobs=1):
+            return self._function(item)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self._weight
@@ -248,18 +239,13 @@ def _watch(parent: int) -> None:
     threading.Thread(target=look, name="scoreprism-watch", daemon=True).start()
 
 
-class _Limit:
-    """How many calls of this process want one thread now: the first one in sets it, the last one out restores it."""
-
-    lock = threading.Lock()
-    depth = 0
-    limiter: Any = None
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """
-    One thread for linear algebra within it, whatever other threads of this process do with it at the same time.
+    One thread for linear algebra within it: how threads share a sum changes its last bit.
+
+    Where several threads of a process work, the one that waits for them asks for this: the number belongs to the
+    process, and whoever is done first would give it back for all.
 
     Yields
     ------
@@ -271,17 +257,8 @@ def one_thread() -> Iterator[None]:
     >>> with one_thread():
     ...     pass
     """
-    with _Limit.lock:
-        if _Limit.depth == 0:
-            _Limit.limiter = _controller().limit(limits=1, user_api="blas")
-        _Limit.depth += 1
-    try:
+    with _controller().limit(limits=1, user_api="blas"):
         yield
-    finally:
-        with _Limit.lock:
-            _Limit.depth -= 1
-            if _Limit.depth == 0:
-                _Limit.limiter.restore_original_limits()
 
 
 @cache
