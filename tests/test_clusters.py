@@ -25,7 +25,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="module")
 def client():
     """Two processes with one thread each."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
         yield connected
 
@@ -238,6 +238,16 @@ def test_work_that_kills_every_worker_is_an_error_and_the_checkpoint_goes_on(das
     assert np.array_equal(whole, boot())
 
 
+def test_rows_that_die_with_their_workers_are_an_error(dask):
+    workers = list(dask.run(os.getpid).values())
+    results = run_all(slow, range(20), None, "")
+    next(results)
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(LostWorkerError, match="nothing of what was finished is kept"):
+        list(results)
+
+
 # ── threads of linear algebra ───────────────────────────────────────────────────────────────────────
 
 
@@ -261,6 +271,12 @@ def test_linear_algebra_has_one_thread_and_gets_its_own_back(options):
 # ── Ray ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def dying(item):
+    if item == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own, of many kinds
 def test_ray_gives_the_same_bits():
@@ -275,5 +291,7 @@ def test_ray_gives_the_same_bits():
             assert worker_count(None) == 2
             assert np.array_equal(boot(), here[0])
             assert np.array_equal(split(), here[1])
+            with pytest.raises(LostWorkerError, match="a worker process died"):
+                list(run_all(dying, range(6), None, ""))
     finally:
         ray.shutdown()
