@@ -240,7 +240,7 @@ def test_work_that_kills_every_worker_is_an_error_and_the_checkpoint_goes_on(das
 
 def test_rows_that_die_with_their_workers_are_an_error(dask):
     workers = list(dask.run(os.getpid).values())
-    results = run_all(slow, range(20), None, "")
+    results = run_all(Heavy(), range(40), None, "")
     next(results)
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
