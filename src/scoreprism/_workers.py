@@ -162,6 +162,7 @@ def _results(
     from joblib import Parallel, delayed
 
     parcel = Parcel(function, os.getpid(), cluster=_backend() == "DaskDistributedBackend")
+    held = _broadcast(parcel)
     try:
         parallel = Parallel(n_jobs=n_jobs, **options)
     except ValueError:  # the backend in use has no generators
@@ -170,7 +171,21 @@ def _results(
             for first in range(0, len(items), size):
                 yield from parallel(delayed(_deliver)(parcel, item) for item in items[first : first + size])
         return
-    yield from parallel(delayed(_deliver)(parcel, item) for item in items)
+    try:
+        yield from parallel(delayed(_deliver)(parcel, item) for item in items)
+    finally:
+        held.pop(id(parcel), None)
+
+
+def _broadcast(parcel: Parcel) -> dict[int, Any]:
+    """To all of Dask's workers at once: with the one copy that joblib would make, the data die with its worker."""
+    from joblib.parallel import get_active_backend
+
+    backend = get_active_backend()[0]
+    held: dict[int, Any] = getattr(backend, "data_futures", {})
+    if _backend() == "DaskDistributedBackend":
+        held[id(parcel)] = backend.client.scatter(parcel, broadcast=True, hash=False)
+    return held
 
 
 def _deliver(parcel: Parcel, item: Any) -> Any:
