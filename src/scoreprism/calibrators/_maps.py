@@ -1,14 +1,15 @@
-"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as SQL."""
+"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as a formula."""
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_number
+from scoreprism.calibrators._formula import Term, sigmoid, tree
 from scoreprism.calibrators._numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import locate
@@ -16,26 +17,8 @@ from scoreprism.simplex import FloatArray
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
 _BLOCK = 1 << 14
-_LARGEST = "1.7976931348623157e+308"
-
-# ── SQL ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def literal(value: float) -> str:
-    """A double in a form that no dialect reads as a decimal, exact to the last bit."""
-    text = f"{float(value):.16e}"
-    return f"({text})" if text.startswith("-") else text
-
-
-def case_tree(x: str, cuts: Sequence[float], leaves: Sequence[str]) -> str:
-    """A balanced CASE expression: leaf i where ``cuts[i−1] ≤ x < cuts[i]``."""
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = len(leaves) // 2
-    left = case_tree(x, cuts[: middle - 1], leaves[:middle])
-    right = case_tree(x, cuts[middle:], leaves[middle:])
-    return f"CASE WHEN {x} < {literal(cuts[middle - 1])} THEN {left} ELSE {right} END"
-
+#: The range of the scores of each kind; a calibrator refuses others, a formula has no value for them.
+RANGES = {"probability": (0.0, 1.0), "logit": (-sys.float_info.max, sys.float_info.max)}
 
 # ── charts: in which coordinate a curve sees the score ──────────────────────────────────────────────
 
@@ -79,27 +62,23 @@ class Chart(Part):
                 logit[bent] = sign * (np.log(distance) - np.log1p(-distance))
         return logit
 
-    def sql(self, column: str) -> str:
+    def formula(self, score: Term) -> Term:
+        """The coordinate as a formula."""
         if self.space in ("score", self.kind):
-            return column
+            return score
         if self.space == "probability":
-            return sigmoid_sql(column)
-        inner = f"(ln({column}) - ln(1 - {column}))"
-        low, high = (_raised_sql(near, floor) for near, floor in ((column, self.low), (f"(1 - {column})", self.high)))
-        ends = f"WHEN {column} < {literal(self.low)} THEN {low} WHEN 1 - {column} < {literal(self.high)} THEN -{high}"
-        return f"CASE {ends} ELSE {inner} END"
+            return sigmoid(score)
+        rest = 1 - score
+        inner = score.cut(low=self.low).ln() - rest.cut(low=self.high).ln()
+        upper = rest.below(self.high, 0 - _raised_logit(rest, self.high), inner)
+        return score.below(self.low, _raised_logit(score, self.low), upper)
 
 
-def _raised_sql(near: str, floor: float) -> str:
+def _raised_logit(near: Term, floor: float) -> Term:
     """The logit of a distance from an end that is bent up (`raised`)."""
-    t = f"({near} / {literal(floor)})"
-    distance = f"({literal(floor / 4)} * (1 + {t} * (1 + {t} * (3 - {t}))))"
-    return f"(ln({distance}) - ln(1 - {distance}))"
-
-
-def sigmoid_sql(x: str) -> str:
-    """σ(x) without overflow."""
-    return f"(1 / (1 + exp(-least(greatest({x}, {literal(-FAR)}), {literal(FAR)}))))"
+    t = near.cut(high=floor) / floor
+    distance = floor / 4 * (1 + t * (1 + t * (3 - t)))
+    return distance.ln() - (1 - distance).ln()
 
 
 def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
@@ -130,7 +109,8 @@ class Curve(Part):
     def __call__(self, x: FloatArray) -> FloatArray: ...
 
     @abstractmethod
-    def sql(self, x: str) -> str: ...
+    def formula(self, x: Term) -> Term:
+        """The same function as a formula."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +123,8 @@ class Affine(Curve):
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.slope * x + self.intercept
 
-    def sql(self, x: str) -> str:
-        return f"({literal(self.slope)} * {x} + {literal(self.intercept)})"
+    def formula(self, x: Term) -> Term:
+        return self.slope * x + self.intercept
 
 
 def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -166,10 +146,10 @@ class BetaCurve(Curve):
         log_s, minus_log_rest = log_pair(x)
         return self.a * log_s + self.b * minus_log_rest + self.c
 
-    def sql(self, x: str) -> str:
-        tail = f"ln(1 + exp(-abs({x})))"
-        up, down = f"(greatest({x}, 0) + {tail})", f"(greatest(-{x}, 0) + {tail})"
-        return f"({literal(self.b)} * {up} - {literal(self.a)} * {down} + {literal(self.c)})"
+    def formula(self, x: Term) -> Term:
+        tail = (1 + (0 - x.abs()).exp()).ln()
+        up, down = x.cut(low=0) + tail, (0 - x).cut(low=0) + tail
+        return self.b * up - self.a * down + self.c
 
 
 @dataclass(frozen=True)
@@ -185,10 +165,9 @@ class LogLine(Curve):
         inside = np.clip(x, self.low, 1.0 - self.low), np.clip(1.0 - x, self.low, 1.0 - self.low)
         return self.a * np.log(inside[0]) + self.b * np.log(inside[1]) + self.c
 
-    def sql(self, x: str) -> str:
-        low, high = literal(self.low), literal(1.0 - self.low)
-        s, rest = (f"ln(least(greatest({value}, {low}), {high}))" for value in (x, f"1 - {x}"))
-        return f"({literal(self.a)} * {s} + {literal(self.b)} * {rest} + {literal(self.c)})"
+    def formula(self, x: Term) -> Term:
+        s, rest = (value.cut(self.low, 1.0 - self.low).ln() for value in (x, 1 - x))
+        return self.a * s + self.b * rest + self.c
 
 
 @dataclass(frozen=True)
@@ -206,8 +185,8 @@ class Steps(Curve):
         steps: FloatArray = self.values[locate(self.starts[1:], x)]
         return steps
 
-    def sql(self, x: str) -> str:
-        return case_tree(x, self.starts[1:].tolist(), [literal(v) for v in self.values])
+    def formula(self, x: Term) -> Term:
+        return tree(x, self.starts[1:].tolist(), [x.constant(v) for v in self.values.tolist()])
 
 
 @dataclass(frozen=True)
@@ -231,13 +210,15 @@ class BrokenLine(Curve):
         # rounding may carry a line past its right end, where the next one starts
         return np.clip(line, np.minimum(left, right), np.maximum(left, right))
 
-    def sql(self, x: str) -> str:
-        if self.knots.size == 1:
-            return literal(self.values[0])
-        rows = zip(self.knots[:-1], self.knots[1:], self.values[:-1], self.values[1:], strict=True)
-        lines = [f"({literal(u)} + ({x} - {literal(a)}) * {literal((v - u) / (b - a))})" for a, b, u, v in rows]
-        leaves = [literal(self.values[0]), *lines, literal(self.values[-1])]
-        return case_tree(x, self.knots.tolist(), leaves)
+    def formula(self, x: Term) -> Term:
+        knots, values = self.knots.tolist(), self.values.tolist()
+        ends = [x.constant(values[0]), x.constant(values[-1])]
+        if len(knots) == 1:
+            return ends[0]
+        rows = zip(knots[:-1], knots[1:], values[:-1], values[1:], strict=True)
+        # a share of the rise, not a slope, which is infinite between neighbouring floats
+        lines = [u + (x - a) / (b - a) * (v - u) for a, b, u, v in rows]
+        return tree(x, knots, [ends[0], *lines, ends[1]])
 
 
 @dataclass(frozen=True)
@@ -276,17 +257,17 @@ class Cubics(Curve):
         b, widths = self.coefficients, np.diff(self.breaks)
         return 3.0 * float(b[0, 1] - b[0, 0]) / float(widths[0]), 3.0 * float(b[-1, 3] - b[-1, 2]) / float(widths[-1])
 
-    def sql(self, x: str) -> str:
+    def formula(self, x: Term) -> Term:
+        breaks = self.breaks.tolist()
         leaves = []
-        for start, stop, (b0, b1, b2, b3) in zip(self.breaks[:-1], self.breaks[1:], self.coefficients, strict=True):
-            t = f"(({x} - {literal(start)}) / {literal(stop - start)})"
-            power = 3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0
-            first, second, third = map(literal, power)
-            leaves.append(f"({literal(b0)} + {t} * ({first} + {t} * ({second} + {t} * {third})))")
+        for start, stop, (b0, b1, b2, b3) in zip(breaks[:-1], breaks[1:], self.coefficients.tolist(), strict=True):
+            t = (x - start) / (stop - start)
+            first, second, third = 3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0
+            leaves.append(b0 + t * (first + t * (second + t * third)))
         low, high = self._slopes() if self.tails == "linear" else (0.0, 0.0)
-        ends = [(self.breaks[0], self.coefficients[0, 0], low), (self.breaks[-1], self.coefficients[-1, 3], high)]
-        before, after = (f"({literal(v)} + ({x} - {literal(at)}) * {literal(slope)})" for at, v, slope in ends)
-        return case_tree(x, self.breaks.tolist(), [before, *leaves, after])
+        before = float(self.coefficients[0, 0]) + (x - breaks[0]) * low
+        after = float(self.coefficients[-1, 3]) + (x - breaks[-1]) * high
+        return tree(x, breaks, [before, *leaves, after])
 
 
 @dataclass(frozen=True)
@@ -302,8 +283,8 @@ class Sum(Curve):
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.first(x) + self.second(x)
 
-    def sql(self, x: str) -> str:
-        return f"({self.first.sql(x)} + {self.second.sql(x)})"
+    def formula(self, x: Term) -> Term:
+        return self.first.formula(x) + self.second.formula(x)
 
 
 # ── the map ─────────────────────────────────────────────────────────────────────────────────────────
@@ -351,18 +332,18 @@ class BinaryMap(Part):
         nearest = float(np.minimum(p, 1.0 - p).min())
         return replace(self, floor=min(most, max(nearest, most**2 if least is None else least)))
 
-    def sql(self, column: str, *, coordinate: str | None = None) -> str:
-        """An expression that is NULL where the score is missing or not of its kind."""
-        value = self.curve.sql(self.chart.sql(column) if coordinate is None else coordinate)
+    def formula(self, score: Term, *, coordinate: Term | None = None) -> Term:
+        """The map as a formula, without a value where the score is missing or not of its kind."""
+        value = self.curve.formula((self.chart.formula(score) if coordinate is None else coordinate).kept())
         if self.link == "logit":
-            value = f"least({sigmoid_sql(value)}, {literal(BELOW_ONE)})"
+            value = sigmoid(value).cut(high=BELOW_ONE)
         if self.floor > 0.0:
-            low, high = (f"power(greatest(1 - {p} / {literal(self.floor)}, 0), 3)" for p in (value, f"(1 - {value})"))
-            value = f"({value} + {literal(self.floor / 4)} * ({low} - {high}))"
+            value = value.kept()
+            low, high = ((1 - p / self.floor).cut(low=0).cube() for p in (value, 1 - value))
+            value = value + self.floor / 4 * (low - high)
         if self.clip > 0.0:
-            value = f"least(greatest({value}, {literal(self.clip)}), {literal(1.0 - self.clip)})"
-        ends = ("0", "1") if self.chart.kind == "probability" else (f"-{_LARGEST}", _LARGEST)
-        return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {value} END"
+            value = value.cut(self.clip, 1.0 - self.clip)
+        return score.only_within(*RANGES[self.chart.kind], value)
 
 
 def parse_distance(clip: object, total: float) -> float:
