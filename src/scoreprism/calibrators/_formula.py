@@ -13,6 +13,8 @@ from scoreprism.calibrators._numerics import FAR
 if TYPE_CHECKING:
     import narwhals as nw
 
+#: A piece of a curve: from the coordinate and the numbers of the piece to its value.
+Form = Callable[..., "Term | float"]
 Infix = Callable[[Any, Any], Any]
 #: The operators of a formula, and their signs in SQL.
 _SIGNS: dict[Infix, str] = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/"}
@@ -61,6 +63,11 @@ class Term(ABC):
     @abstractmethod
     def kept(self) -> Term:
         """The same, computed once although it is used several times, where the engine can be told so."""
+
+    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> Term:
+        """``form(self, *rows[i])`` where ``cuts[i−1] ≤ self < cuts[i]``: a piece by its numbers."""
+        made = [form(self, *row) for row in rows]
+        return tree(self, cuts, [one if isinstance(one, Term) else self.constant(one) for one in made])
 
     def __add__(self, other: Term | float) -> Term:
         return self.infix(operator.add, self, other)
@@ -196,7 +203,11 @@ class ExprTerm(Term):
         return self._with(self.expr**3)
 
     def cut(self, low: float | None = None, high: float | None = None) -> ExprTerm:
-        return self._with(self.expr.clip(low, high))
+        import narwhals as nw
+
+        # not `clip`, which writes its argument twice in SQL: nested, the text would double each time
+        made = self.expr if low is None else nw.max_horizontal(self.expr, nw.lit(float(low)))
+        return self._with(made if high is None else nw.min_horizontal(made, nw.lit(float(high))))
 
     def below(self, cut: float, yes: Term, no: Term) -> ExprTerm:
         import narwhals as nw

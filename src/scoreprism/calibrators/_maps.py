@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_number
-from scoreprism.calibrators._formula import Term, sigmoid, tree
+from scoreprism.calibrators._formula import Term, sigmoid
 from scoreprism.calibrators._numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import locate
@@ -186,7 +186,7 @@ class Steps(Curve):
         return steps
 
     def formula(self, x: Term) -> Term:
-        return tree(x, self.starts[1:].tolist(), [x.constant(v) for v in self.values.tolist()])
+        return x.pieces(self.starts[1:].tolist(), self.values[:, None].tolist(), lambda _, value: value)
 
 
 @dataclass(frozen=True)
@@ -211,14 +211,15 @@ class BrokenLine(Curve):
         return np.clip(line, np.minimum(left, right), np.maximum(left, right))
 
     def formula(self, x: Term) -> Term:
-        knots, values = self.knots.tolist(), self.values.tolist()
-        ends = [x.constant(values[0]), x.constant(values[-1])]
-        if len(knots) == 1:
-            return ends[0]
-        rows = zip(knots[:-1], knots[1:], values[:-1], values[1:], strict=True)
-        # a share of the rise, not a slope, which is infinite between neighbouring floats
-        lines = [u + (x - a) / (b - a) * (v - u) for a, b, u, v in rows]
-        return tree(x, knots, [ends[0], *lines, ends[1]])
+        left, right = self.values[:-1], self.values[1:]
+        lines = np.column_stack([self.knots[:-1], np.diff(self.knots), left, right - left])
+        before, after = ((float(self.knots[i]), 1.0, float(self.values[i]), 0.0) for i in (0, -1))
+        return x.pieces(self.knots.tolist(), [before, *lines.tolist(), after], _line)
+
+
+def _line(x: Term, start: float, width: float, value: float, rise: float) -> Term | float:
+    """A line by a share of its rise; its slope is infinite between neighbouring floats."""
+    return value if isinstance(rise, float) and rise == 0.0 else value + (x - start) / width * rise
 
 
 @dataclass(frozen=True)
@@ -258,16 +259,19 @@ class Cubics(Curve):
         return 3.0 * float(b[0, 1] - b[0, 0]) / float(widths[0]), 3.0 * float(b[-1, 3] - b[-1, 2]) / float(widths[-1])
 
     def formula(self, x: Term) -> Term:
-        breaks = self.breaks.tolist()
-        leaves = []
-        for start, stop, (b0, b1, b2, b3) in zip(breaks[:-1], breaks[1:], self.coefficients.tolist(), strict=True):
-            t = (x - start) / (stop - start)
-            first, second, third = 3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0
-            leaves.append(b0 + t * (first + t * (second + t * third)))
+        b0, b1, b2, b3 = self.coefficients.T
+        powers = [3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0]
+        inner = np.column_stack([self.breaks[:-1], np.diff(self.breaks), b0, *powers])
         low, high = self._slopes() if self.tails == "linear" else (0.0, 0.0)
-        before = float(self.coefficients[0, 0]) + (x - breaks[0]) * low
-        after = float(self.coefficients[-1, 3]) + (x - breaks[-1]) * high
-        return tree(x, breaks, [before, *leaves, after])
+        before = [float(self.breaks[0]), 1.0, float(b0[0]), low, 0.0, 0.0]
+        after = [float(self.breaks[-1]), 1.0, float(b3[-1]), high, 0.0, 0.0]
+        return x.pieces(self.breaks.tolist(), [before, *inner.tolist(), after], _cubic)
+
+
+def _cubic(x: Term, start: float, width: float, b0: float, first: float, second: float, third: float) -> Term | float:
+    """A cubic piece by its powers; numbers or terms."""
+    t = (x - start) / width
+    return b0 + t * (first + t * (second + t * third))
 
 
 @dataclass(frozen=True)
