@@ -60,6 +60,10 @@ class Term(ABC):
     def only_within(self, low: float, high: float, value: Term) -> Term:
         """`value` where this term is from `low` to `high`, elsewhere (missing and NaN too) nothing."""
 
+    def guarded(self, low: float, high: float) -> Term:
+        """This term, from `low` to `high` even in rows that get no value, where the engine computes those too."""
+        return self
+
     @abstractmethod
     def kept(self) -> Term:
         """The same, computed once although it is used several times, where the engine can be told so."""
@@ -218,6 +222,9 @@ class ExprTerm(Term):
         import narwhals as nw
 
         return self._with(nw.when((self.expr >= low) & (self.expr <= high)).then(_expr(value)))
+
+    def guarded(self, low: float, high: float) -> ExprTerm:
+        return self.cut(low, high)  # all branches are computed, also for rows that get no value
 
     def kept(self) -> ExprTerm:
         return self if self.keep is None else self._with(self.keep(self.expr))

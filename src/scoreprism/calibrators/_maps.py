@@ -69,16 +69,10 @@ class Chart(Part):
         if self.space == "probability":
             return sigmoid(score)
         rest = 1 - score
-        inner = score.cut(low=self.low).ln() - rest.cut(low=self.high).ln()
-        upper = rest.below(self.high, 0 - _raised_logit(rest, self.high), inner)
-        return score.below(self.low, _raised_logit(score, self.low), upper)
-
-
-def _raised_logit(near: Term, floor: float) -> Term:
-    """The logit of a distance from an end that is bent up (`raised`)."""
-    t = near.cut(high=floor) / floor
-    distance = floor / 4 * (1 + t * (1 + t * (3 - t)))
-    return distance.ln() - (1 - distance).ln()
+        # what `raised` adds: nothing from the floor on, so one line holds in the middle and at both ends
+        low = (self.low / 4 * (1 - score / self.low).cut(low=0).cube()).kept()
+        high = (self.high / 4 * (1 - rest / self.high).cut(low=0).cube()).kept()
+        return (score + low - high).ln() - (rest - low + high).ln()
 
 
 def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
@@ -338,7 +332,9 @@ class BinaryMap(Part):
 
     def formula(self, score: Term, *, coordinate: Term | None = None) -> Term:
         """The map as a formula, without a value where the score is missing or not of its kind."""
-        value = self.curve.formula((self.chart.formula(score) if coordinate is None else coordinate).kept())
+        limits = RANGES[self.chart.kind]
+        x = self.chart.formula(score.guarded(*limits)) if coordinate is None else coordinate
+        value = self.curve.formula(x.kept())
         if self.link == "logit":
             value = sigmoid(value).cut(high=BELOW_ONE)
         if self.floor > 0.0:
@@ -347,7 +343,7 @@ class BinaryMap(Part):
             value = value + self.floor / 4 * (low - high)
         if self.clip > 0.0:
             value = value.cut(self.clip, 1.0 - self.clip)
-        return score.only_within(*RANGES[self.chart.kind], value)
+        return score.only_within(*limits, value)
 
 
 def parse_distance(clip: object, total: float) -> float:

@@ -121,10 +121,10 @@ def _mapped(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
     low, high = RANGES[calibrator.kind]
     good = (scores >= low) & (scores <= high)
     if good.all() and good.size:
-        return calibrator.calibrate(scores)
+        return calibrator.map_(scores)
     values = np.full(scores.shape, np.nan)
     if good.any():
-        values[good] = calibrator.calibrate(scores[good])
+        values[good] = calibrator.map_(scores[good])
     return values
 
 
