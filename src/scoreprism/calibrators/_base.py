@@ -276,9 +276,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        Polars, pandas, pyarrow and Dask compute all pieces of a map for all rows, which is slow for a map of many
-        pieces, such as an isotonic one; `scoreprism.scale.apply` knows a faster way for each engine. On Spark a name
-        with a dot or a backtick is not a name for narwhals: use ``apply`` there, too.
+        An expression cannot name what it uses several times, and Polars, pandas and pyarrow compute all pieces of a
+        map for all rows: maps of many pieces, such as isotonic ones, are slow. `scoreprism.scale.apply` knows a faster
+        way for each engine, runs on Dask, too, where this does not, and takes names that narwhals does not: with a dot
+        or a backtick on Spark, and ``*`` on DuckDB.
         """
         check_is_fitted(self)
         if not isinstance(column, str) or not column:
