@@ -61,7 +61,7 @@ class Term(ABC):
         """`value` where this term is from `low` to `high`, elsewhere (missing and NaN too) nothing."""
 
     def guarded(self, low: float, high: float) -> Term:
-        """This term, from `low` to `high` even in rows that get no value, where the engine computes those too."""
+        """The term itself, from `low` to `high` even in rows that get no value, where the engine computes those too."""
         return self
 
     @abstractmethod

@@ -143,7 +143,8 @@ def _polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     import polars.selectors as cs
 
     def batch(scores: pl.Series) -> pl.Series:
-        return pl.Series(scores.name, _mapped(scores.to_numpy(), calibrator)).fill_nan(None)
+        # without a name: methods of a series select it by its name, again as a pattern
+        return pl.Series(_mapped(scores.to_numpy(), calibrator)).fill_nan(None)
 
     # by_name, because pl.col reads "*" and "^…$" as patterns; elementwise, so that it streams
     column = cs.by_name(score).as_expr().cast(pl.Float64)
