@@ -69,10 +69,13 @@ class Chart(Part):
         if self.space == "probability":
             return sigmoid(score)
         rest = 1 - score
-        # what `raised` adds: nothing from the floor on, so one line holds in the middle and at both ends
-        low = (self.low / 4 * (1 - score / self.low).cut(low=0).cube()).kept()
-        high = (self.high / 4 * (1 - rest / self.high).cut(low=0).cube()).kept()
+        low, high = _lift(score, self.low).kept(), _lift(rest, self.high).kept()
         return (score + low - high).ln() - (rest - low + high).ln()
+
+
+def _lift(near: Term, floor: float) -> Term:
+    """What `raised` adds to a distance from an end: nothing from the floor on, where SQL need not compute it."""
+    return near.below(floor, floor / 4 * (1 - near / floor).cut(low=0).cube(), near.constant(0.0))
 
 
 def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
