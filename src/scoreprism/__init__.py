@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         pipelines,
         references,
         report,
+        scale,
         simplex,
     )
     from scoreprism.decomposition import (
@@ -108,6 +109,7 @@ __all__ = [
     "report",
     "required_sample_size",
     "resolution_decomposition",
+    "scale",
     "simplex",
 ]
 
@@ -146,7 +148,7 @@ _HOME = {
 _MODULES = frozenset(
     {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
     | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "paper", "pipelines"}
-    | {"references", "report", "simplex"}
+    | {"references", "report", "scale", "simplex"}
 )
 
 

@@ -189,7 +189,7 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     rng = parse_random_state(random_state)
     if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
         fold = _random_folds(data, parse_count(cv, "cv", 2), groups, held, rng)
-        return _from_folds(fold, held)
+        return from_folds(fold, held)
     from sklearn.model_selection import check_cv
 
     try:
@@ -210,7 +210,7 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     for number, (train, _) in enumerate(splits):
         _require_classes(data, held, train, f"split {number}")
     if _is_partition(splits, held):
-        return _from_folds(home, held)
+        return from_folds(home, held)
     return _from_splits(splits, home, data, groups, rng)
 
 
@@ -236,7 +236,7 @@ def no_crossfit(data: Data) -> CrossFit:
     return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
 
 
-def _from_folds(fold: IntArray, held: IntArray) -> CrossFit:
+def from_folds(fold: IntArray, held: IntArray) -> CrossFit:
     """K models, each fitted without its fold; stacks are mixed by the other folds' out-of-fold laws."""
     k = int(fold.max()) + 1
     trains = tuple(held[fold[held] != f] for f in range(k))

@@ -148,8 +148,15 @@ class Decomposition(Drawable, TermTable):
     @property
     def n_units(self) -> int:
         """Number of independent rows, or of clusters, that have weight; all rows of a summary without rows."""
+        if self.sample_weight is None and self._groups is None:
+            return self.n
         held = np.ones(self.n, dtype=bool) if self.sample_weight is None else self.sample_weight > 0
         return int(np.count_nonzero(held) if self._groups is None else np.unique(self._groups[held]).size)
+
+    @property
+    def _mass(self) -> float:
+        """Sum of the weights, or the number of rows."""
+        return float(self.n if self.sample_weight is None else self.sample_weight.sum())
 
     @property
     def _levels(self) -> int:
@@ -211,7 +218,8 @@ class Decomposition(Drawable, TermTable):
         """What is known of every row."""
         if self._evaluate is None:
             raise UnavailableError(
-                "this decomposition was loaded from a summary, which holds no rows. Decompose the data again."
+                "this decomposition is a summary (loaded from a file, or made by scoreprism.scale), which holds "
+                "no rows. Decompose the rows themselves."
             )
         return self._evaluate()
 

@@ -129,8 +129,95 @@ class Sheet:
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of lines."""
         return int(self.y.shape[0])
+
+    @property
+    def cases(self) -> int:
+        """Number of rows of data: as many as lines, unless lines are sums (`scoreprism.scale`)."""
+        return self.n
+
+    @property
+    def units(self) -> int:
+        """Number of independent rows or clusters that have weight."""
+        held = slice(None) if self.weight is None else self.weight > 0
+        return int(self.y[held].size if self.groups is None else np.unique(self.groups[held]).size)
+
+    @property
+    def summed(self) -> bool:
+        """Whether a line stands for many rows, whose losses are known by their sums."""
+        return False
+
+    def total(self, values: FloatArray) -> float:
+        """
+        Sum over the rows of data that have weight.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A number for each line.
+
+        Returns
+        -------
+        float
+            Every row counts once, whatever its weight.
+        """
+        return float(values.sum() if self.weight is None else values[self.weight > 0].sum())
+
+    def counted(self, lines: NDArray[np.bool_]) -> str:
+        """
+        How many rows of data some lines are, and which.
+
+        Parameters
+        ----------
+        lines : boolean array of shape (n,)
+            Lines.
+
+        Returns
+        -------
+        str
+            For a message.
+        """
+        rows = np.flatnonzero(lines)
+        return f"{rows.size} of {self.n} rows ({listed(rows)})"
+
+    def evaluated(self, loss: ProperLoss, names: Sequence[str]) -> Kept:
+        """
+        The loss and the spread of every level in every line.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+        names : sequence of str
+            Names of the levels; lines that are sums know some of them by name.
+
+        Returns
+        -------
+        Kept
+            Losses and spreads, a line per level.
+        """
+        return evaluate(self, loss)
+
+    def moments(self, kept: Kept, loss: ProperLoss, names: Sequence[str]) -> Moments:
+        """
+        Mean and covariance of the components.
+
+        Parameters
+        ----------
+        kept : Kept
+            Losses, spreads and divergences.
+        loss : ProperLoss
+            The loss.
+        names : sequence of str
+            Names of the levels.
+
+        Returns
+        -------
+        Moments
+            Of the steps and all that follows them.
+        """
+        return Moments.of(*kept, self.weight, self.groups, population=self.population)
 
     def clipped(self, distance: float | None) -> Sheet:
         """
@@ -324,14 +411,15 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     """
     asked = Question.of(loss, form, clip, n_classes(sheet.laws[0]))
     used = sheet.clipped(asked.clip)
-    losses, extras = evaluate(used, asked.loss)
+    losses, extras = used.evaluated(asked.loss, plan.levels)
     notes = infinite_rows(losses, used, plan, asked)
     if asked.form == "plugin":
         signs = plan.signs or (1,) * len(plan.names)
         extras = np.concatenate([extras, _divergences(asked.loss, used.laws, signs)])
-    moments = Moments.of(losses, extras, used.weight, used.groups, population=used.population)
     kept = Kept(frozen(losses), frozen(extras))
-    return conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), partial(Kept, *kept), notes)
+    moments = used.moments(kept, asked.loss, plan.levels)
+    rows = None if used.summed else partial(Kept, *kept)
+    return conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), rows, notes)
 
 
 def conclude(
@@ -340,7 +428,7 @@ def conclude(
     asked: Question,
     moments: Moments,
     risk: float,
-    rows: Callable[[], Kept],
+    rows: Callable[[], Kept] | None,
     notes: Sequence[str],
 ) -> Decomposition:
     """
@@ -358,8 +446,8 @@ def conclude(
         Of the components.
     risk : float
         Mean loss of the prediction.
-    rows : callable
-        Gives the losses and spreads of the rows; kept, so it must be one that pickle knows.
+    rows : callable or None
+        Gives the losses and spreads of the rows; kept, so it must be one that pickle knows. None where lines are sums.
     notes : sequence of str
         What the losses themselves gave reason to say.
 
@@ -379,16 +467,16 @@ def conclude(
         form=asked.form,
         risk=risk,
         level_names=plan.levels,
-        n=sheet.n,
+        n=sheet.cases,
         n_classes=n_classes(sheet.laws[0]),
         _roles=roles,
         _signs=signs,
         _moments=moments,
         clip=asked.clip,
         notes=tuple(said),
-        sample_weight=None if sheet.weight is None else frozen(sheet.weight),
+        sample_weight=None if sheet.weight is None or rows is None else frozen(sheet.weight),
         _evaluate=rows,
-        _y=sheet.y,
+        _y=None if rows is None else sheet.y,
         _groups=sheet.groups,
         _population=sheet.population,
     )
@@ -403,12 +491,10 @@ def _cautions(sheet: Sheet, form: str) -> list[str]:
     if sheet.population:
         return []
     cautions = []
-    held = slice(None) if sheet.weight is None else sheet.weight > 0
-    units = sheet.y[held].size if sheet.groups is None else np.unique(sheet.groups[held]).size
-    if units < FEW:
+    if sheet.units < FEW:
         what = "rows" if sheet.groups is None else "clusters"
         cautions.append(
-            f"only {units} independent {what}: standard errors and intervals are too small below about {FEW}"
+            f"only {sheet.units} independent {what}: standard errors and intervals are too small below about {FEW}"
         )
     if form == "plugin":
         cautions.append(
@@ -534,15 +620,13 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
     loss = asked.loss
     for t in range(1, len(plan.levels)):
         if counted[t] and asked.form != "plugin":
-            rows = np.flatnonzero(infinite[t])
             raise InfiniteLossError(
                 f"level {plan.levels[t]!r} must have a finite {loss!s} loss in every row; "
-                f"it is infinite in {rows.size} of {sheet.n} rows ({listed(rows)}), where the law gives probability 0 "
+                f"it is infinite in {sheet.counted(infinite[t])}, where the law gives probability 0 "
                 "to what happened. Pass clip=1e-6 (or another distance from 0), or form='plugin'."
             )
-    rows = np.flatnonzero(infinite.any(axis=0))
     note = (
-        f"the {loss!s} loss is infinite in {rows.size} of {sheet.n} rows ({listed(rows)}), where probability 0 "
+        f"the {loss!s} loss is infinite in {sheet.counted(np.logical_or.reduce(infinite))}, where probability 0 "
         "was given to what happened; intervals are undefined. Pass clip=1e-6 (or another distance from 0) for "
         "finite numbers."
     )

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, run_all, split_blocks
+from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Sheet, spread
 from scoreprism.estimation._learners import CELL_ROWS, Cells, MapLearner, OwnMap, fit_foreign
 from scoreprism.estimation._tables import Table
-from scoreprism.intervals import Alternative, Moments
+from scoreprism.intervals import Alternative
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, mixing_weights
@@ -56,6 +57,7 @@ class Problem:
     n_jobs: int | None
     notes: tuple[str, ...] = ()
     calibration_groups: IntArray | None = None  # clusters of the calibration split, which share a block
+    pooling: Cells | None = None  # where lines are sums: the cells they belong to
 
     @property
     def blocks(self) -> list[IntArray]:
@@ -66,6 +68,8 @@ class Problem:
     @cached_property
     def cells(self) -> Cells | None:
         """Cells of the score, where rows are many."""
+        if self.pooling is not None:
+            return self.pooling
         many = self.data.k == 2 and self.data.codes.shape[0] > CELL_ROWS
         return Cells.of(self.data.score) if many else None
 
@@ -87,9 +91,10 @@ def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss, clip: float | 
     some = _sample(sheet)
     folds = candidate.fitted.folds[:, some]
     if clip is not None:
-        score, law, folds = clip_law(score, clip), clip_law(law, clip), np.stack([clip_law(f, clip) for f in folds])
-    lines = np.stack([loss.loss(score, sheet.y), loss.loss(law, sheet.y)])
-    moments = Moments.of(lines, np.empty((0, sheet.n)), sheet.weight, sheet.groups)
+        folds = np.stack([clip_law(f, clip) for f in folds])
+    pair = replace(sheet, laws=[score, law], folds=[None, None], factors=()).clipped(clip)
+    names = ("S", "C")
+    moments = pair.moments(Kept(pair.evaluated(loss, names).losses, np.empty((0, sheet.n))), loss, names)
     v = spread(loss, folds, candidate.fitted.factor)
     return Alternative(
         candidate.name,
@@ -102,7 +107,7 @@ def judged(sheet: Sheet, candidate: Calibrated, loss: ProperLoss, clip: float | 
 
 def _sample(sheet: Sheet) -> IntArray | slice:
     """Rows that the mean of a spread is taken over: it does not need a million of them."""
-    if sheet.n <= 2 * CELL_ROWS:
+    if sheet.n <= 2 * CELL_ROWS or sheet.summed:
         return slice(None)
     held = np.arange(sheet.n) if sheet.weight is None else np.flatnonzero(sheet.weight)
     return np.random.default_rng(0).choice(held, min(CELL_ROWS, held.size), replace=False)

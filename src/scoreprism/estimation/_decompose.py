@@ -233,7 +233,7 @@ def decomposed_by(
 ) -> dict[str, Decomposition]:
     """Decompose each loss by laws that are fitted."""
     notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
-    split = problem.calibration is not None
+    lasting = problem.calibration is not None or problem.sheet.summed  # nothing that resampled rows would change
     results = {}
     for name, loss in losses.items():
         found = decomposed(problem, choice.winner, lines, loss, form, clip, notes)
@@ -241,7 +241,7 @@ def decomposed_by(
             _guarded(found, problem),
             _alternatives=choice.alternatives[name],
             _resolution=_resolution(problem.sheet, choice.winner, loss, form, clip),
-            _resampler=None if split else Resampler(problem, choice.shares, loss, form, clip),
+            _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, clip),
         )
     return results
 
@@ -353,9 +353,8 @@ def _notes(problem: Problem, choice: Choice) -> list[str]:
 
 def _surprises(problem: Problem, choice: Choice) -> list[str]:
     """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
-    law, weight = choice.winner.fitted.law, problem.sheet.weight
-    rest = np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1)
-    expected = float(rest.sum() if weight is None else rest[weight > 0].sum())
+    law = choice.winner.fitted.law
+    expected = problem.sheet.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1))
     if expected >= FEW_SURPRISES:
         return []
     what = "outcomes are expected to be other than what C calls likeliest"

@@ -180,7 +180,8 @@ class Cells:
     @staticmethod
     def of(score: FloatArray) -> Cells:
         ranked = np.sort(score)
-        edges = np.unique(ranked[:: max(1, score.size // _CELLS)])
+        first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
+        edges = ranked[first] if first.size <= _CELLS else np.unique(ranked[:: max(1, score.size // _CELLS)])
         cell = np.searchsorted(edges, score, side="right") - 1
         count = np.bincount(cell, minlength=edges.size)
         return Cells(cell, np.bincount(cell, score, edges.size) / count)

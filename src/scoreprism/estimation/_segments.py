@@ -70,7 +70,7 @@ class SegmentDecompositions(Drawable, TermTable):
     @property
     def terms(self) -> dict[str, float]:
         """Means of the terms over the segments that were decomposed, weighted by their weight."""
-        mass = [d.n if d.sample_weight is None else float(d.sample_weight.sum()) for d in self.decompositions.values()]
+        mass = [d._mass for d in self.decompositions.values()]
         lines = [list(d.terms.values()) for d in self.decompositions.values()]
         return dict(zip(self.names, np.average(lines, axis=0, weights=mass).tolist(), strict=True))
 

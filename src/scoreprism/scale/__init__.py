@@ -1,7 +1,20 @@
-"""The same decomposition where the data lives: one implementation for Polars, DuckDB, Dask, Spark and ibis."""
+"""The same decomposition where the data lives: one pass in the engine that holds it, sums back, laws fitted to sums."""
 
 from __future__ import annotations
 
 from scoreprism.scale._apply import apply
+from scoreprism.scale._decompose import decompose, summarize
+from scoreprism.scale._engines import ENGINES, scan
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._result import Drift, ScaledDecomposition
 
-__all__ = ["apply"]
+__all__ = [
+    "ENGINES",
+    "Drift",
+    "Partial",
+    "ScaledDecomposition",
+    "apply",
+    "decompose",
+    "scan",
+    "summarize",
+]

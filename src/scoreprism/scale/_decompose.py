@@ -1,0 +1,285 @@
+"""summarize() and decompose(): the public doors of scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scoreprism._progress import tracked
+from scoreprism._validation import parse_clip, parse_count, refuse
+from scoreprism.estimation._decompose import parse_losses
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._engines import ENGINES, find_files, opened, plainly_named, scan, wrap
+from scoreprism.scale._grid import CELLS, parse_cells
+from scoreprism.scale._partial import Partial, Settings, known_loss
+from scoreprism.scale._pass import Reading, summed
+from scoreprism.scale._result import ScaledDecomposition
+from scoreprism.scale._roles import Roles, check_columns, parse_by
+
+Loss = str | ProperLoss | Sequence[str | ProperLoss]
+
+
+def summarize(
+    data: Any,
+    *,
+    target: str,
+    score: str,
+    q: str | None = None,
+    latent: str | None = None,
+    loss: Loss = ("log", "brier"),
+    by: str | Sequence[str] | None = None,
+    time: str | None = None,
+    every: str | None = None,
+    sample_weight: str | None = None,
+    cells: int = CELLS,
+    cv: int = 5,
+    cv_column: str | None = None,
+    key: str | None = None,
+    clip: float | None = None,
+    pos_label: Any = None,
+    engine: str | None = None,
+) -> Partial:
+    """
+    The sums that a decomposition needs, in one pass where the data lives.
+
+    Parameters
+    ----------
+    data : path, glob, list of paths, or frame
+        What `scan` takes.
+    target : str
+        Column of outcomes: 0 and 1, −1 and 1, booleans; other labels with `pos_label`.
+    score : str
+        Column of predicted probabilities of rows the model was not trained on.
+    q, latent : str, optional
+        Columns of given laws P(Y = 1 | X) and P(Y = 1 | Z), out of sample.
+    loss : str, ProperLoss or sequence of these, default=("log", "brier")
+        Losses whose moments are summed.
+    by : str or sequence of str, optional
+        Columns of segments.
+    time : str, optional
+        Column of periods, or of dates.
+    every : {"day", "week", "month", "quarter", "year"}, optional
+        Length of a period, for dates; a month if not given.
+    sample_weight : str, optional
+        Column of weights.
+    cells : int, default=1024
+        Cells of the score, where there are more distinct scores than that.
+    cv : int, default=5
+        Number of folds that `key` is hashed to.
+    cv_column : str, optional
+        Column of folds.
+    key : str, optional
+        Column of whole numbers that is hashed to folds: rows of the same key stay together.
+    clip : float, optional
+        Keep laws at least this far from 0 and 1 in the losses.
+    pos_label : label, optional
+        The label that the score speaks of.
+    engine : str, optional
+        What opens files; see `scan`.
+
+    Returns
+    -------
+    Partial
+        Sums that can be added to those of other rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rows = pl.DataFrame({"y": [0, 1, 0, 1], "p": [0.1, 0.8, 0.3, 0.6]})
+    >>> scale.summarize(rows, target="y", score="p")
+    Partial(4 rows, 4 distinct scores)
+    """
+    losses = tuple(parse_losses(list(loss) if _several(loss) else [loss]).values())  # type: ignore[arg-type, list-item]
+    for one in losses:
+        if not known_loss(one):
+            refuse("loss must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
+    roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
+    count, distance = parse_cells(cells), parse_clip(clip, 2)
+    total: Partial | None = None
+    for frame in _parts(data, engine):
+        partial = _summed(frame, roles, losses, count, distance)
+        total = partial if total is None else total + partial
+    assert total is not None  # noqa: S101 - there is at least one part
+    return total
+
+
+def decompose(
+    data: Any,
+    *,
+    target: str,
+    score: str,
+    q: str | None = None,
+    latent: str | None = None,
+    loss: Loss = ("log", "brier"),
+    by: str | Sequence[str] | None = None,
+    time: str | None = None,
+    every: str | None = None,
+    sample_weight: str | None = None,
+    cells: int = CELLS,
+    calibrator: object = "auto",
+    cv: int = 5,
+    cv_column: str | None = None,
+    key: str | None = None,
+    form: str = "debiased",
+    clip: float | None = None,
+    pos_label: Any = None,
+    random_state: object = 0,
+    engine: str | None = None,
+) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+    """
+    Split the loss of predicted probabilities where the data lives, from sums.
+
+    The terms, intervals, bounds and advice of `scoreprism.decompose`, without the rows: one pass over the data sums
+    them by score (or by cell of the score), outcome, fold, segment and period; laws are fitted to the sums.
+
+    Parameters
+    ----------
+    data : path, glob, list of paths, or frame
+        Parquet or CSV files; or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow.
+    target, score : str
+        Columns of outcomes and of predicted probabilities; see `summarize`.
+    q, latent : str, optional
+        Columns of given laws; see `summarize`.
+    loss : str, ProperLoss or sequence of these, default=("log", "brier")
+        Losses. Several give a mapping.
+    by : str or sequence of str, optional
+        Columns of segments, each decomposed by laws of its own.
+    time, every : str, optional
+        Column of periods or dates, and the length of a period.
+    sample_weight : str, optional
+        Column of weights.
+    cells : int, default=1024
+        Cells of the score, where there are more distinct scores than that.
+    calibrator : str or Calibrator, default="auto"
+        How C is fitted.
+    cv : int, default=5
+        Number of folds that are drawn, or that `key` is hashed to.
+    cv_column, key : str, optional
+        Column of folds; or column of whole numbers whose hash gives folds. By default folds are drawn within cells.
+    form : {"debiased", "difference", "plugin"}, default="debiased"
+        How terms are made; see `Chain.decompose`.
+    clip : float, optional
+        Keep laws at least this far from 0 and 1.
+    pos_label : label, optional
+        The label that the score speaks of.
+    random_state : int, Generator or None, default=0
+        Seed of drawn folds.
+    engine : str, optional
+        What opens files; see `scan`.
+
+    Returns
+    -------
+    ScaledDecomposition, or dict of str to ScaledDecomposition
+        With ``segments``, ``periods`` and ``quantisation_error``. A mapping unless `loss` is one loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = (rng.random(20_000) < p).astype(int)
+    >>> rows = pl.LazyFrame({"default": y, "score": 1 / (1 + (1 / p - 1) ** 2)})
+    >>> d = scale.decompose(rows, target="default", score="score", loss="brier")
+    >>> bool(d.interval("reliability").low > 0), bool(d.quantisation_error < 1e-6)
+    (True, True)
+    """
+    partial = summarize(
+        data,
+        target=target,
+        score=score,
+        q=q,
+        latent=latent,
+        loss=_summable(loss),
+        by=by,
+        time=time,
+        every=every,
+        sample_weight=sample_weight,
+        cells=cells,
+        cv=cv,
+        cv_column=cv_column,
+        key=key,
+        clip=clip,
+        pos_label=pos_label,
+        engine=engine,
+    )
+    return partial.decompose(loss=loss, calibrator=calibrator, cv=cv, form=form, random_state=random_state)
+
+
+def _several(loss: object) -> bool:
+    return isinstance(loss, Sequence) and not isinstance(loss, str)
+
+
+def _summable(loss: Loss) -> list[str | ProperLoss]:
+    """Losses in the table; others are evaluated on the cells."""
+    several: Any = loss if _several(loss) else [loss]
+    return [one for one in several if not isinstance(one, ProperLoss) or known_loss(one)] or ["log"]
+
+
+def _roles(
+    target: str,
+    score: str,
+    q: str | None,
+    latent: str | None,
+    sample_weight: str | None,
+    by: object,
+    time: str | None,
+    every: str | None,
+    cv: object,
+    cv_column: str | None,
+    key: str | None,
+    pos_label: Any,
+) -> Roles:
+    if cv_column is not None and key is not None:
+        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
+    if latent is not None and q is None:
+        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
+    folds = parse_count(cv, "cv", 2)
+    return Roles(
+        target=target,
+        score=score,
+        q=q,
+        latent=latent,
+        weight=sample_weight,
+        by=parse_by(by),
+        time=time,
+        every=every,
+        fold=cv_column if key is None else key,
+        fold_hash=None if key is None else folds,
+        pos_label=pos_label,
+    )
+
+
+def _parts(data: Any, engine: str | None) -> Any:
+    """Frames to be summed one after the other: files of the embedded engine, with a bar; else all at once."""
+    files = isinstance(data, (str, Path, list, tuple))
+    if files and engine in (None, "polars"):
+        paths, kind = find_files(data)
+        frames = (opened(ENGINES["polars"], [path], kind) for path in paths)
+        return tracked(frames, len(paths), "sums of files")
+    return tracked(iter([scan(data, engine=engine)]), 1, "sums")
+
+
+def _summed(frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None) -> Partial:
+    checked = check_columns(dict(wrap(frame).collect_schema()), roles)
+    settings = Settings(
+        target=checked.target,
+        score=checked.score,
+        levels=tuple(checked.laws),
+        laws=tuple(checked.laws.values()),
+        losses=losses,
+        cells=cells,
+        clip=clip,
+        sample_weight=checked.weight,
+        by=checked.by,
+        time=checked.time,
+        every=checked.every,
+        fold=checked.fold,
+        fold_hash=checked.fold_hash,
+        pos_label=checked.pos_label,
+    )
+    lazy, names = plainly_named(frame)
+    return summed(Reading(lazy, dict(lazy.collect_schema()), checked.renamed(names), settings))

@@ -1,0 +1,292 @@
+"""From sums to laws and terms: folds drawn or given, calibrators fitted to cells, moments put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scoreprism._progress import tracked
+from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import from_folds
+from scoreprism.estimation import SegmentDecompositions
+from scoreprism.estimation._chain import Given, Problem
+from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
+from scoreprism.estimation._learners import Cells, ForeignMap, parse_calibrator
+from scoreprism.exceptions import InputError, ScoreprismError
+from scoreprism.intervals import FORMS
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._losses import by_row
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._result import Drift, ScaledDecomposition, drift_between, scaled
+from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
+from scoreprism.simplex import FloatArray, IntArray, clip_law
+
+Losses = dict[str, ProperLoss]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How laws are fitted to a partial, parsed."""
+
+    losses: Losses
+    calibrator: object
+    cv: int
+    form: str
+    seed: int
+
+
+def decompose_partial(
+    partial: Partial,
+    *,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
+    calibrator: object = "auto",
+    cv: int = 5,
+    form: str = "debiased",
+    random_state: object = 0,
+) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+    """Decompose the whole, each segment and each period."""
+    single = isinstance(loss, (str, ProperLoss))
+    chosen: Any = list(partial.settings.losses) if loss is None else [loss] if single else loss
+    options = _parse(partial, parse_losses(chosen), calibrator, cv, form, random_state)
+    whole = _decomposed(partial.pooled(), options)
+    segments = _by_key(partial, options, range(len(partial.settings.by)))
+    last = len(partial.settings.keys) - 1
+    periods = _by_key(partial, options, range(last, last + 1)) if partial.settings.time is not None else {}
+    results = {
+        name: replace(found, segments=segments.get(name), periods=periods.get(name), partial=partial)
+        for name, found in whole.items()
+    }
+    return next(iter(results.values())) if single else results
+
+
+def _parse(
+    partial: Partial, losses: Losses, calibrator: object, cv: object, form: str, random_state: object
+) -> Options:
+    settings = partial.settings
+    parse_choice(form, FORMS, "form")
+    if len(settings.levels) > 1:
+        if form == "plugin":
+            refuse(
+                "form='plugin' must have the laws of all rows, which sums do not hold",
+                f"the levels {', '.join(settings.levels)}",
+                "Use form='debiased' or 'difference'.",
+            )
+        known = {str(loss) for loss in settings.losses if by_row(loss)}
+        if not set(losses) <= known:
+            found = ", ".join(sorted(set(losses) - known))
+            refuse("with q or latent, a loss must be one that was summed", found, f"Summed were {', '.join(known)}.")
+    learners = parse_calibrator(calibrator, 2)
+    if any(isinstance(learner, ForeignMap) for learner in learners):
+        refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
+    count = parse_count(cv, "cv", 2)
+    seed = int(parse_random_state(random_state).integers(2**62))
+    return Options(losses, calibrator, count, form, seed)
+
+
+# ── one decomposition ───────────────────────────────────────────────────────────────────────────────
+
+
+def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposition]:
+    """Each loss of the rows of one partial, without segments."""
+    settings = partial.settings
+    folded = _folded(partial, options)
+    lines = lines_of(folded)
+    problem = _problem(partial, folded, lines, options)
+    laws = fit_laws(problem, options.losses, settings.clip)
+    results = laws.decomposed(options.losses, options.form, settings.clip)
+    errors = {name: _quantisation(folded, lines, laws, loss) for name, loss in options.losses.items()}
+    mass, held = float(partial.table["w"].sum()), int(partial.table["n"].sum())
+    return {name: scaled(found, partial, errors[name], mass, held) for name, found in results.items()}
+
+
+def _folded(partial: Partial, options: Options) -> Partial:
+    """The partial with folds: those of its column, or drawn."""
+    if partial.settings.fold is not None:
+        if len(partial.folds) < 2:
+            refuse("folds must be at least two", f"{len(partial.folds)}", "Use another column, or none.")
+        return partial
+    return _drawn(partial, options.cv, options.seed)
+
+
+def _drawn(partial: Partial, cv: int, seed: int) -> Partial:
+    """
+    Folds dealt to the rows of each group, as if every row drew its fold.
+
+    Rows of a group have the same outcome and (nearly) the same score, so which of them is in which fold does not
+    matter, only how many: a multinomial draw. With weights, a group counts as many rows as its weights are worth.
+    """
+    table = partial.table
+    rng = np.random.default_rng(seed)
+    worth = table["n"] if not partial.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
+    counts = rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv))
+    lines, fold = np.nonzero(counts)
+    share = counts[lines, fold] / worth[lines]
+    keys = {"key", "y", "segment", "lo", "hi"}
+    dealt = {name: column[lines] if name in keys else column[lines] * share for name, column in table.items()}
+    dealt["fold"] = fold.astype(np.float64)
+    return replace(partial, folds=tuple(range(cv)), table=dealt)
+
+
+def _problem(partial: Partial, folded: Partial, lines: Lines, options: Options) -> Problem:
+    """The lines as `decompose` sees rows."""
+    settings, table, group = folded.settings, folded.table, lines.group
+    codes, fold = table["y"].astype(np.intp)[group], table["fold"].astype(np.intp)[group]
+    _require_classes(codes, fold, settings.fold)
+    weight = table["w"][group] * lines.share
+    worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
+    center, cell = _centers(folded)
+    data = Data(lines.score, codes, weight * worth, 2, "probability")
+    sheet = SummedSheet(
+        codes,
+        [lines.score],
+        [None],
+        weight,
+        classes=np.array([0, 1]),
+        counts=table["n"][group] * lines.share,
+        squares=table["w2"][group] * lines.share,
+        rows_in_all=partial.n,
+        sums=_loss_sums(folded, lines, options.losses),
+    )
+    held = np.flatnonzero(weight > 0.0)
+    levels = [Given(name, np.full(codes.size, 0.5)) for name in settings.levels[1:]]  # known by their sums
+    return Problem(
+        sheet=sheet,
+        data=data,
+        plan=from_folds(fold, held),
+        maps=parse_calibrator(options.calibrator, 2),
+        reference=None,
+        levels=levels,
+        calibration=None,
+        seed=options.seed,
+        n_jobs=None,
+        notes=_notes(partial, options),
+        pooling=Cells(cell[group], center),
+    )
+
+
+def _require_classes(codes: IntArray, fold: IntArray, column: str | None) -> None:
+    present = np.unique(codes)
+    if present.size < 2:
+        refuse("the target must hold both outcomes", f"only {present[0]}", "Pass more rows.")
+    for f in range(int(fold.max()) + 1):
+        if np.unique(codes[fold != f]).size < 2:
+            refuse(
+                "both outcomes must be outside of every fold",
+                f"only one outside of fold number {f}",
+                "Pass more rows." if column is None else f"Use other folds than those of {column!r}.",
+            )
+
+
+def _centers(folded: Partial) -> tuple[FloatArray, IntArray]:
+    """Mean score of each cell, over outcomes and folds; and the cell of each group."""
+    table = folded.table
+    keys, cell = np.unique(table["key"], return_inverse=True)
+    if folded.exact:
+        return keys, cell
+    sums = np.bincount(cell, table["s"], keys.size), np.bincount(cell, table["w"], keys.size)
+    low, high = np.full(keys.size, np.inf), np.zeros(keys.size)
+    np.minimum.at(low, cell, table["lo"])
+    np.maximum.at(high, cell, table["hi"])
+    return np.clip(sums[0] / sums[1], low, high), cell
+
+
+def _loss_sums(folded: Partial, lines: Lines, losses: Losses) -> dict[str, LossSums]:
+    """What the engine summed of each loss, for each line."""
+    settings, table = folded.settings, folded.table
+    known = {str(loss): i for i, loss in enumerate(settings.losses)}
+    found = {}
+    for name, loss in losses.items():
+        i = known.get(name)
+        if i is not None and f"a{i}0" in table:
+            found[name] = _sums_of(folded, lines, loss, i)
+    return found
+
+
+def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSums:
+    levels, table, group = folded.settings.levels, folded.table, lines.group
+    w, w2 = table["w"], table["w2"]
+    mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
+    mean2 = {level: table[f"b{i}{t}"] / w2 for t, level in enumerate(levels)}
+    within = {}
+    for t, first in enumerate(levels):
+        for u in range(t, len(levels)):
+            inside = table[f"d{i}{t}{u}"] - table[f"b{i}{t}"] * mean2[levels[u]]
+            within[first, levels[u]] = np.maximum(inside, 0.0) if t == u else inside
+    never = np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0]
+    if never:
+        for t, level in enumerate(levels[1:], start=1):
+            mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
+    spread = {level: values[group] for level, values in mean.items()}
+    clip = folded.settings.clip
+    law = lines.score if clip is None else clip_law(lines.score, clip)
+    alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
+    spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
+    return LossSums(
+        spread,
+        {level: values[group] for level, values in mean2.items()},
+        {pair: values[group] * lines.share for pair, values in within.items()},
+    )
+
+
+def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss) -> float:
+    """Half of what the two pairs of scores of each cell differ by, in the mean loss of C."""
+    weight, clip = laws.problem.sheet.weight, folded.settings.clip
+    assert weight is not None  # noqa: S101 - lines always have one
+    wide = lines.side != 0.0
+    if not wide.any():
+        return 0.0
+    law = laws.choice.winner.fitted.law[wide]
+    value = loss.evaluate(law if clip is None else clip_law(law, clip), laws.problem.sheet.y[wide])
+    parts = np.bincount(lines.group[wide], lines.side[wide] * weight[wide] * value)
+    return float(np.abs(parts).sum() / weight.sum())
+
+
+def _notes(partial: Partial, options: Options) -> tuple[str, ...]:
+    what = "distinct scores" if partial.exact else f"cells of {partial.settings.cells} from 0 to 1"
+    notes = [f"from sums over {partial.n_keys} {what}"]
+    if partial.settings.fold is None:
+        notes.append(f"{options.cv} folds drawn within cells: rows are taken to be independent")
+    if partial.absent:
+        notes.append(f"{partial.absent:,} rows of weight 0 are absent")
+    return tuple(notes)
+
+
+# ── segments and periods ────────────────────────────────────────────────────────────────────────────
+
+
+def _by_key(partial: Partial, options: Options, places: range) -> dict[str, SegmentDecompositions]:
+    """Each segment (or period) by laws of its own, for every loss."""
+    if not len(places):
+        return {}
+    labels = list(dict.fromkeys(tuple(key[j] for j in places) for key in partial.segments))
+    found: dict[str, dict[Any, ScaledDecomposition]] = {name: {} for name in options.losses}
+    skipped: dict[Any, str] = {}
+    names = [partial.settings.keys[j] for j in places]
+    for label in tracked(iter(labels), len(labels), f"laws by {', '.join(names)}"):
+        short = label[0] if len(label) == 1 else label
+        part = partial.only(**dict(zip(names, label, strict=True))).pooled()
+        try:
+            for name, result in _decomposed(part, options).items():
+                found[name][short] = result
+        except ScoreprismError as error:
+            skipped[short] = str(error)
+    if not any(found.values()):
+        raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
+    return {
+        name: SegmentDecompositions(next(iter(results.values())).names, None, dict(results), skipped)
+        for name, results in found.items()
+    }
+
+
+def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: str = "previous", **options: Any) -> Drift:
+    """Changes of the terms from period to period."""
+    if partial.settings.time is None:
+        refuse("drift must have periods", "a partial without a time column", "Pass time= to summarize or decompose.")
+    if not isinstance(loss, (str, ProperLoss)):
+        refuse("drift takes one loss", f"{loss!r}"[:80], "Call it once for each.")
+    found: Any = decompose_partial(partial, loss=loss, **options)
+    return drift_between(found.periods, against)

@@ -1,0 +1,464 @@
+"""Partial: the sums of some rows, which can be added to the sums of others and kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scoreprism._validation import listed, parse_choice, plain, refuse
+from scoreprism.exceptions import InputError
+from scoreprism.losses import LOSSES, ProperLoss, get_loss
+from scoreprism.scale._grid import cell_of
+from scoreprism.scale._losses import by_row
+from scoreprism.simplex import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scoreprism.scale._result import Drift, ScaledDecomposition
+
+#: Version of the JSON of a partial.
+PARTIAL_VERSION = 1
+#: Columns that are not sums.
+_ENDS = {"lo": np.minimum, "hi": np.maximum}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What partials must have in common to be added: the columns that were read, the cells, the losses."""
+
+    target: str
+    score: str
+    levels: tuple[str, ...]
+    laws: tuple[str, ...]
+    losses: tuple[ProperLoss, ...]
+    cells: int
+    clip: float | None = None
+    sample_weight: str | None = None
+    by: tuple[str, ...] = ()
+    time: str | None = None
+    every: str | None = None
+    fold: str | None = None
+    fold_hash: int | None = None
+    pos_label: Any = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.sample_weight is not None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that tell segments and periods apart."""
+        return (*self.by, *([self.time] if self.time is not None else []))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain objects."""
+        known = asdict(replace(self, losses=()))
+        known["losses"] = [{"name": loss.name, "parameters": loss.parameters} for loss in self.losses]
+        return known
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Settings:
+        """What `to_dict` gave."""
+        losses = tuple(get_loss(loss["name"], **loss["parameters"]) for loss in data["losses"])
+        given = {field.name: data[field.name] for field in fields(cls) if field.name != "losses"}
+        lists = {name: tuple(given[name]) for name in ("levels", "laws", "by")}
+        return cls(**{**given, **lists, "losses": losses})
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """
+    The sums of some rows, by score, outcome, fold, segment and period.
+
+    Made by `summarize`. Partials of different rows are added with ``+`` (or ``sum``), in any order: nightly jobs keep
+    one per day. With at most as many distinct scores as cells nothing is lost; else rows are summed by cell.
+
+    Attributes
+    ----------
+    settings : Settings
+        What was read and how.
+    exact : bool
+        Whether lines are distinct scores; else they are cells.
+    segments : tuple of tuple
+        Values of ``settings.keys`` for each segment and period.
+    folds : tuple
+        Labels of folds; ``(None,)`` where they are drawn when laws are fitted.
+    table : dict of str to array
+        The sums, a line for each combination that occurs.
+    absent : int
+        Rows of weight zero, which are in no sum.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> monday = pl.DataFrame({"default": [0, 1, 0], "score": [0.1, 0.8, 0.3]})
+    >>> tuesday = pl.DataFrame({"default": [1, 1], "score": [0.8, 0.6]})
+    >>> total = sum(scale.summarize(day, target="default", score="score") for day in (monday, tuesday))
+    >>> total
+    Partial(5 rows, 4 distinct scores)
+    >>> scale.Partial.from_json(total.to_json()).n
+    5
+    """
+
+    settings: Settings
+    exact: bool
+    segments: tuple[tuple[Any, ...], ...]
+    folds: tuple[Any, ...]
+    table: dict[str, FloatArray]
+    absent: int = 0
+
+    @classmethod
+    def from_groups(
+        cls,
+        settings: Settings,
+        *,
+        exact: bool,
+        segments: Sequence[tuple[Any, ...]],
+        folds: Sequence[Any],
+        columns: Mapping[str, FloatArray],
+        absent: int = 0,
+    ) -> Partial:
+        """
+        Sums of groups in canonical order, groups of the same key added up.
+
+        Parameters
+        ----------
+        settings : Settings
+            What was read.
+        exact : bool
+            Whether keys are scores or cells.
+        segments, folds : sequence
+            Segment and fold of each group.
+        columns : mapping of str to array
+            Key, outcome and sums.
+        absent : int, default=0
+            Rows without weight.
+
+        Returns
+        -------
+        Partial
+            With one line for each key that occurs.
+        """
+        names, codes = _coded(segments)
+        labels, folded = _coded(folds)
+        table = _merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
+        partial = cls(settings, exact, tuple(names), tuple(labels), table, absent)
+        return partial.coarser() if exact and partial.n_keys > settings.cells else partial
+
+    # ── what it holds ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def n(self) -> int:
+        """Number of rows, those of weight zero included."""
+        return int(self.table["n"].sum()) + self.absent
+
+    @property
+    def n_keys(self) -> int:
+        """Number of distinct scores, or of cells that are not empty."""
+        return int(np.unique(self.table["key"]).size)
+
+    @property
+    def periods(self) -> tuple[Any, ...]:
+        """Periods in order; empty without a time column."""
+        if self.settings.time is None:
+            return ()
+        return tuple(sorted({key[-1] for key in self.segments}, key=_order))
+
+    def __repr__(self) -> str:
+        what = "distinct scores" if self.exact else "cells"
+        keys = f", {len(self.segments)} segments" if self.settings.keys else ""
+        return f"Partial({self.n} rows, {self.n_keys} {what}{keys})"
+
+    # ── addition ────────────────────────────────────────────────────────────────────────────────────
+
+    def __add__(self, other: object) -> Partial:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        _require_alike(self.settings, other.settings)
+        first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
+        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in _sums(first.table)}
+        return Partial.from_groups(
+            self.settings,
+            exact=first.exact,
+            segments=[*first._labelled("segment"), *second._labelled("segment")],
+            folds=[*first._labelled("fold"), *second._labelled("fold")],
+            columns=columns,
+            absent=self.absent + other.absent,
+        )
+
+    def __radd__(self, other: object) -> Partial:
+        if other == 0:  # what sum() starts from
+            return self
+        return NotImplemented
+
+    def _labelled(self, column: str) -> list[Any]:
+        names = self.segments if column == "segment" else self.folds
+        return [names[int(code)] for code in self.table[column]]
+
+    def coarser(self) -> Partial:
+        """
+        The same rows by cell.
+
+        Returns
+        -------
+        Partial
+            Itself, if it has cells already.
+        """
+        if not self.exact:
+            return self
+        s, w, w2 = self.table["key"], self.table["w"], self.table["w2"]
+        table = {**self.table, "key": cell_of(s, self.settings.cells).astype(float)}
+        table |= {"s": w * s, "s2": w * s * s, "lo": s, "hi": s}
+        if len(self.settings.levels) == 1:
+            table |= _constant_losses(self.settings, s, self.table["y"], w, w2)
+        return replace(self, exact=False, table=_merged(table))
+
+    # ── parts ───────────────────────────────────────────────────────────────────────────────────────
+
+    def only(self, **labels: Any) -> Partial:
+        """
+        The sums of some segments or periods.
+
+        Parameters
+        ----------
+        **labels : object
+            Value of a segment or time column, by its name.
+
+        Returns
+        -------
+        Partial
+            With these rows only.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from scoreprism import scale
+        >>> rows = pl.DataFrame({"y": [0, 1, 0], "p": [0.1, 0.8, 0.3], "region": ["north", "north", "south"]})
+        >>> scale.summarize(rows, target="y", score="p", by="region").only(region="north").n
+        2
+        """
+        keys = self.settings.keys
+        places = {keys.index(parse_choice(name, keys, "a segment column")): value for name, value in labels.items()}
+        codes = [i for i, key in enumerate(self.segments) if all(key[j] == value for j, value in places.items())]
+        if not codes:
+            known = {keys[j]: listed(dict.fromkeys(plain(key[j]) for key in self.segments)) for j in places}
+            found = ", ".join(f"{name}={plain(value)}" for name, value in labels.items())
+            has = "; ".join(f"{name}: {values}" for name, values in known.items())
+            refuse("labels must be those of some rows", found, f"There are {has}.")
+        held = np.isin(self.table["segment"], codes)
+        table = {name: column[held] for name, column in self.table.items()}
+        return replace(self, table=table, absent=0)
+
+    def pooled(self) -> Partial:
+        """
+        The same rows without segments and periods.
+
+        Returns
+        -------
+        Partial
+            With one segment.
+        """
+        settings = replace(self.settings, by=(), time=None, every=None)
+        table = _merged({**self.table, "segment": np.zeros(self.table["n"].size)})
+        return replace(self, settings=settings, segments=((),), table=table)
+
+    # ── what follows ────────────────────────────────────────────────────────────────────────────────
+
+    def decompose(self, **options: Any) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+        """
+        Fit the laws to the sums, and decompose.
+
+        Parameters
+        ----------
+        **options : object
+            ``loss``, ``calibrator``, ``cv``, ``form``, ``random_state`` as for `scoreprism.scale.decompose`.
+
+        Returns
+        -------
+        ScaledDecomposition, or dict of str to ScaledDecomposition
+            A mapping unless `loss` is one loss.
+        """
+        from scoreprism.scale._fit import decompose_partial
+
+        return decompose_partial(self, **options)
+
+    def drift(self, **options: Any) -> Drift:
+        """
+        How the terms changed from period to period.
+
+        Parameters
+        ----------
+        **options : object
+            ``loss``, ``against`` and what `decompose` takes.
+
+        Returns
+        -------
+        Drift
+            Changes with intervals.
+        """
+        from scoreprism.scale._fit import drift_of
+
+        return drift_of(self, **options)
+
+    # ── files ───────────────────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain objects.
+
+        Returns
+        -------
+        dict
+            What `to_json` writes.
+        """
+        whole = {"n", "y", "segment", "fold"} | {name for name in self.table if name.startswith("zero")}
+        whole |= set() if self.exact else {"key"}
+        table = {n: c.astype(np.int64).tolist() if n in whole else c.tolist() for n, c in self.table.items()}
+        repeated = [name for name in ("w", "w2") if np.array_equal(self.table[name], self.table["n"])]
+        repeated += [f"b{n[1:]}" for n in self.table if n[0] == "a" and not self.settings.weighted]
+        for name in repeated:  # they follow from the others
+            table.pop(name, None)
+        return {
+            "partial_version": PARTIAL_VERSION,
+            "settings": self.settings.to_dict(),
+            "exact": self.exact,
+            "segments": [list(key) for key in self.segments],
+            "folds": list(self.folds),
+            "absent": self.absent,
+            "table": table,
+        }
+
+    def to_json(self) -> str:
+        """
+        The sums as strict JSON.
+
+        Returns
+        -------
+        str
+            Text that `from_json` reads, to the last bit.
+        """
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Partial:
+        """
+        Read a partial back.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote.
+
+        Returns
+        -------
+        Partial
+            The same sums.
+        """
+        remedy = "Pass the text that Partial.to_json wrote, unchanged."
+        try:
+            data = json.loads(text)
+            version = data["partial_version"]
+        except (ValueError, TypeError, KeyError) as error:
+            refuse("a partial must be JSON that Partial.to_json wrote", f"{type(error).__name__}: {error}", remedy)
+        if version != PARTIAL_VERSION:
+            refuse(f"partial_version must be {PARTIAL_VERSION}", repr(version), "Use the scoreprism that wrote it.")
+        try:
+            return _read(cls, data)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, InputError):
+                raise
+            refuse("the parts of a partial must fit together", f"{type(error).__name__}: {error}", remedy)
+
+
+def _read(cls: type[Partial], data: Mapping[str, Any]) -> Partial:
+    settings = Settings.from_dict(data["settings"])
+    table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
+    for name in ("w", "w2"):
+        table.setdefault(name, table["n"])
+    if not settings.weighted:
+        table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
+    sizes = {column.size for column in table.values()}
+    segments = tuple(tuple(key) for key in data["segments"])
+    folds = tuple(data["folds"])
+    fit = len(sizes) == 1 and all(np.isfinite(column).all() for column in table.values())
+    fit = fit and bool((table["n"] > 0).all() and (table["w"] > 0).all() and np.isin(table["y"], (0.0, 1.0)).all())
+    fit = fit and np.isin(table["segment"], np.arange(len(segments))).all() == 1
+    fit = fit and np.isin(table["fold"], np.arange(len(folds))).all() == 1
+    most = 1.0 if data["exact"] else settings.cells + 1.0
+    if not fit or table["key"].min() < 0.0 or table["key"].max() > most:
+        raise ValueError("columns of different lengths, or numbers that cannot be sums")
+    return cls(settings, bool(data["exact"]), segments, folds, table, int(data["absent"]))
+
+
+def _require_alike(first: Settings, second: Settings) -> None:
+    for field in fields(Settings):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if a != b:
+            refuse(f"partials must have the same {field.name} to be added", f"{a!s} and {b!s}", "Add like to like.")
+
+
+def _order(label: Any) -> tuple[bool, str, Any]:
+    """Labels of one type in their own order, those of several types by type, missing ones last."""
+    numeric = isinstance(label, (int, float))
+    return (label is None, "" if numeric else type(label).__name__, 0 if label is None else label)
+
+
+def _key_order(label: Any) -> Any:
+    return tuple(_order(part) for part in label) if isinstance(label, tuple) else _order(label)
+
+
+def _coded(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
+    """Distinct labels in order, and the number of each."""
+    names = sorted(set(labels), key=_key_order)
+    place = {name: i for i, name in enumerate(names)}
+    return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
+
+
+_KEYS = ("segment", "fold", "key", "y")
+
+
+def _sums(table: Mapping[str, Any]) -> list[str]:
+    """Columns that `from_groups` takes."""
+    return [name for name in table if name not in ("segment", "fold")]
+
+
+def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Lines in order of their keys, those of the same keys added up."""
+    keys = [table[name] for name in _KEYS]
+    order = np.lexsort(keys[::-1])
+    ordered = {name: column[order] for name, column in table.items()}
+    changed = np.any([np.diff(ordered[name], prepend=-np.inf) != 0.0 for name in _KEYS], axis=0)
+    starts = np.flatnonzero(changed)
+    merged = {}
+    for name, column in ordered.items():
+        if name in _KEYS:
+            merged[name] = column[starts]
+        else:
+            merged[name] = _ENDS.get(name, np.add).reduceat(column, starts)
+    return merged
+
+
+def _constant_losses(
+    settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
+) -> dict[str, FloatArray]:
+    """Moments of the losses of distinct scores; infinite ones are not summed, as in the engines."""
+    from scoreprism.simplex import clip_law
+
+    columns: dict[str, FloatArray] = {}
+    law = s if settings.clip is None else clip_law(s, settings.clip)
+    for i, loss in enumerate(settings.losses):
+        if by_row(loss):
+            value = loss.evaluate(law, y.astype(np.intp))
+            value = np.where(np.isinf(value), 0.0, value)
+            columns |= {f"a{i}0": w * value, f"b{i}0": w2 * value, f"d{i}00": w2 * value * value}
+    return columns
+
+
+def known_loss(loss: ProperLoss) -> bool:
+    """Whether a loss can be written to JSON by its name."""
+    return LOSSES.get(loss.name) is type(loss)

@@ -1,0 +1,232 @@
+"""What the columns of a frame are: names parsed, and the expressions that read them in any engine."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+
+from scoreprism._validation import listed, parse_choice, plain, refuse
+from scoreprism.exceptions import InputError
+
+#: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
+PERIODS = ("day", "week", "month", "quarter", "year")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """
+    Which column is what.
+
+    Attributes
+    ----------
+    target, score : str
+        The outcome, and P(Y = 1).
+    q, latent, weight, time, fold : str or None
+        The law Q, the law Π, weights, periods, folds.
+    by : tuple of str
+        Segments.
+    every : str or None
+        One of `PERIODS`, where `time` holds dates.
+    pos_label : object
+        The label that the score speaks of.
+    fold_hash : int or None
+        Number of folds that a hash of the column `fold` is brought to; None if it holds folds.
+    """
+
+    target: str
+    score: str
+    q: str | None = None
+    latent: str | None = None
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+    time: str | None = None
+    every: str | None = None
+    fold: str | None = None
+    fold_hash: int | None = None
+    pos_label: Any = None
+
+    @property
+    def laws(self) -> dict[str, str]:
+        """Columns of given laws by the name of their level."""
+        named = {"S": self.score, "Q": self.q, "Π": self.latent}
+        return {level: column for level, column in named.items() if column is not None}
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Every column that is read, by what it is."""
+        named: dict[str, str | None] = {"target": self.target, "score": self.score, "q": self.q}
+        named["latent"] = self.latent
+        named |= {"sample_weight": self.weight, "time": self.time, "cv_column or key": self.fold}
+        segments = {f"by[{i}]" if len(self.by) > 1 else "by": name for i, name in enumerate(self.by)}
+        return {role: name for role, name in {**named, **segments}.items() if name is not None}
+
+    def renamed(self, names: Mapping[str, str]) -> Roles:
+        """The same roles where columns have other names."""
+        single = {"target", "score", "q", "latent", "weight", "time", "fold"}
+        changed = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
+        return replace(self, **changed, by=tuple(names[name] for name in self.by))
+
+
+def parse_by(by: object) -> tuple[str, ...]:
+    """Names of segment columns."""
+    if by is None:
+        return ()
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        refuse("by must name one or more columns", plain(by), "For example 'region'.")
+    if len(set(names)) < len(names):
+        refuse("by must name each column once", listed(names), "Leave the repeated one out.")
+    return tuple(names)
+
+
+def check_columns(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
+    """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
+    for role, name in roles.columns.items():
+        if not isinstance(name, str):
+            refuse(f"{role} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
+        if name not in schema:
+            near = difflib.get_close_matches(name, schema, 3, 0.6)
+            hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
+            refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
+    numbers = {"score": roles.score, "q": roles.q, "latent": roles.latent, "sample_weight": roles.weight}
+    for role, column in numbers.items():
+        if column is not None and not schema[column].is_numeric():
+            remedy = "Cast it to a number first." if schema[column] != nw.Boolean else "A probability is meant."
+            refuse(f"{role} must hold numbers", f"column {column!r} of type {schema[column]}", remedy)
+    shared = [name for name in roles.columns.values() if list(roles.columns.values()).count(name) > 1]
+    if shared:
+        refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
+    _check_target(schema[roles.target], roles)
+    return _with_period(schema, roles)
+
+
+def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
+    if kind == nw.Boolean or (kind.is_numeric() and roles.pos_label is None):
+        return
+    if roles.pos_label is None:
+        refuse(
+            "pos_label must name the label that the score speaks of, unless labels are 0 and 1, −1 and 1, or booleans",
+            f"a target of type {kind}",
+            "For example pos_label='yes'.",
+        )
+    word = isinstance(roles.pos_label, str)
+    if word == kind.is_numeric():
+        refuse(
+            f"pos_label must be a label of column {roles.target!r}",
+            f"{roles.pos_label!r} for a column of type {kind}",
+            "Write it as in the data.",
+        )
+
+
+def _with_period(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
+    """The length of a period: a month for dates unless said otherwise, none for other columns."""
+    if roles.time is None:
+        if roles.every is not None:
+            refuse("every must come with time", f"every={roles.every!r} alone", "Pass time= as well.")
+        return roles
+    kind = schema[roles.time]
+    if isinstance(kind, (nw.Date, nw.Datetime)) or kind in (nw.Date, nw.Datetime):
+        return replace(roles, every=parse_choice(roles.every or "month", PERIODS, "every"))
+    if roles.every is not None:
+        refuse("every must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave every out.")
+    if kind.is_float():
+        refuse("time must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
+    return roles
+
+
+# ── expressions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def number(name: str) -> nw.Expr:
+    """A column of numbers, in double precision; −0 becomes 0."""
+    return nw.col(name).cast(nw.Float64) + 0.0
+
+
+def outcome(roles: Roles, kind: nw.dtypes.DType) -> nw.Expr:
+    """1 for the event, 0 for the other label, −1 for a 0 written as −1, −2 for what is no outcome."""
+    target = nw.col(roles.target)
+    if kind == nw.Boolean:
+        event, other = target, ~target
+        if roles.pos_label is not None and not roles.pos_label:
+            event, other = other, event
+        return nw.when(event).then(nw.lit(1)).otherwise(nw.when(other).then(nw.lit(0)).otherwise(nw.lit(-2)))
+    if roles.pos_label is not None:
+        rest = nw.when(~target.is_null()).then(nw.lit(0)).otherwise(nw.lit(-2))
+        return nw.when(target == roles.pos_label).then(nw.lit(1)).otherwise(rest)
+    value = target.cast(nw.Float64)
+    minus = nw.when(value == -1.0).then(nw.lit(-1)).otherwise(nw.lit(-2))
+    return nw.when(value == 1.0).then(nw.lit(1)).otherwise(nw.when(value == 0.0).then(nw.lit(0)).otherwise(minus))
+
+
+def period(roles: Roles) -> nw.Expr:
+    """The period of a row as one whole number, or the column as it is where it holds periods."""
+    column = nw.col(roles.time or "")
+    if roles.every is None:
+        return column
+    year, month = column.dt.year().cast(nw.Int64), column.dt.month().cast(nw.Int64)
+    if roles.every == "year":
+        return year
+    if roles.every == "quarter":
+        return year * 10 + _parts(month + 2, 3)
+    if roles.every == "month":
+        return year * 100 + month
+    if roles.every == "day":
+        return year * 10000 + month * 100 + column.dt.day().cast(nw.Int64)
+    return _week(year, month, column.dt.day().cast(nw.Int64))
+
+
+def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
+    """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
+    early = (month < 3).cast(nw.Int64)
+    shifted, months = year - early, month - 3 + 12 * early
+    leaps = _parts(shifted, 4) - _parts(shifted, 100) + _parts(shifted, 400)
+    return _parts(365 * shifted + leaps + _parts(153 * months + 2, 5) + day - 719466, 7)
+
+
+def _parts(whole: nw.Expr, size: int) -> nw.Expr:
+    """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
+    return (whole * (1.0 / size) + 1e-6).floor().cast(nw.Int64)
+
+
+def period_label(code: Any, every: str | None) -> Any:
+    """
+    A period as people write it.
+
+    Examples
+    --------
+    >>> period_label(202603, "month"), period_label(20261, "quarter"), period_label(2951, "week")
+    ('2026-03', '2026-Q1', '2026-07-20')
+    """
+    if every is None or code is None:
+        return code
+    whole = int(code)
+    if every == "week":
+        from datetime import date, timedelta
+
+        return (date(1969, 12, 29) + timedelta(weeks=whole)).isoformat()
+    if every == "quarter":
+        return f"{whole // 10}-Q{whole % 10}"
+    if every == "month":
+        return f"{whole // 100}-{whole % 100:02d}"
+    return str(whole) if every == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
+
+
+#: A prime below 2³¹ and a primitive root of it: products stay below 2⁶³ in every engine.
+_PRIME, _ROOT = 2**31 - 1, 48271
+
+
+def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
+    """A fold from a whole number, the same in every engine."""
+    if not kind.is_integer():
+        raise InputError(
+            f"key must be a column of whole numbers, which every engine hashes alike; got {key!r} of type {kind}. "
+            "Make a column of folds in the engine and pass it as cv_column."
+        )
+    value = nw.col(key).cast(nw.Int64) % _PRIME
+    once = (value * _ROOT + 11) % _PRIME
+    twice = ((once % 46337) * _ROOT + once) % _PRIME  # no longer linear: keys in arithmetic order are dealt at random
+    return ((twice * _ROOT) % _PRIME) % folds
