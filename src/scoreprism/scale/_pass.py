@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import listed, plain, refuse
-from scoreprism.exceptions import InputError, LabelError, ScoreprismError
-from scoreprism.scale._engines import fetched, first_line
+from scoreprism.exceptions import LabelError
+from scoreprism.scale._engines import fetched, told
 from scoreprism.scale._grid import cell_expression, position_expression
 from scoreprism.scale._losses import by_row, loss_expression
 from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._roles import Roles, hashed, number, outcome, period, period_label
+from scoreprism.scale._roles import Roles, Seen, hashed, number, outcome, period, period_label
 from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.
 _HEAD = 20_000
-#: Segments times periods; more than this is a column of identifiers, not of segments.
-MOST_SEGMENTS = 20_000
+#: Segments times periods times folds; more than this is a column of identifiers, not of segments.
+MOST_GROUPS = 20_000
+#: Rows in which groups are counted first.
+_LOOKED = 100_000
+#: Weights above this cannot be squared.
+_MOST_WEIGHT = 1e150
 #: Keys of rows that are not in any cell.
 _BAD, _ABSENT = -1.0, -2.0
 #: Bits of the grids that separate distinct scores, from coarse to fine.
@@ -30,11 +35,12 @@ _BITS = (16, 24, 32, 40, 48)
 
 @dataclass(frozen=True)
 class Reading:
-    """A frame, its columns by role (under names the engine takes), their types, and what is to be summed."""
+    """A frame, its columns by role (under names the engine takes, and as asked for), their types, what is summed."""
 
     frame: nw.LazyFrame[Any]
     schema: dict[str, nw.dtypes.DType]
     roles: Roles
+    asked: Roles
     settings: Settings
 
     @property
@@ -43,18 +49,51 @@ class Reading:
         return self.settings.levels
 
 
-def summed(reading: Reading) -> Partial:
-    """The sums of a frame: by distinct score where there are few, else by cell."""
-    rows = _rows(reading)
-    try:
+def summed(reading: Reading, seen: Seen) -> Partial:
+    """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
+    with told("the engine must be able to read the data", "Check the columns."):
+        rows = _rows(reading)
+        _refuse_identifiers(rows, reading)
         exact = _few_scores(rows, reading)
         table = fetched(_grouped(_stated(rows, reading), reading, exact=exact))
-    except ScoreprismError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-        refuse("the engine must be able to read the data", f"its own error: {first_line(error)}", "Check the columns.")
-    _refuse_bad(table, reading)
+        _refuse_bad(table, reading, seen)
     return _partial(table, reading, exact=exact)
+
+
+def require_rows(partial: Partial) -> Partial:
+    """A partial that holds something."""
+    if not partial.table["n"].size:
+        what = f"{partial.absent:,} rows, all of weight 0" if partial.absent else "0 rows"
+        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+    return partial
+
+
+def require_few_groups(partial: Partial) -> None:
+    """No more segments, periods and folds than can be looked at."""
+    _require_few(len(partial.segments) * len(partial.folds), partial.settings)
+
+
+def _require_few(groups: int, settings: Settings) -> None:
+    if groups > MOST_GROUPS:
+        names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
+        refuse(
+            f"by, time and cv_column must make at most {MOST_GROUPS:,} groups",
+            f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
+            "Use coarser columns; identifiers are no segments (key= deals them to folds).",
+        )
+
+
+def _refuse_identifiers(rows: nw.LazyFrame[Any], reading: Reading) -> None:
+    """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
+    names = _keys(reading)[2:]
+    if reading.roles.fold_hash is not None:
+        names.remove("fold")
+    if not names:
+        return
+    for most in (_LOOKED, None):
+        part = rows.select(*names) if most is None else rows.select(*names).head(most)
+        groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
+        _require_few(groups, reading.settings)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,10 +121,17 @@ def _valid(reading: Reading) -> nw.Expr:
     for t in range(len(reading.levels)):
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
     if reading.settings.weighted:
-        valid = valid & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
+        valid = valid & (nw.col("w") >= 0.0) & (nw.col("w") <= _MOST_WEIGHT)
     if reading.roles.fold is not None:
-        valid = valid & ~nw.col("fold").is_null()
+        given = reading.roles.fold_hash is None
+        valid = valid & _there("fold", reading.schema[reading.roles.fold] if given else nw.Int64())
     return valid
+
+
+def _there(name: str, kind: nw.dtypes.DType) -> nw.Expr:
+    """Whether a label is there; NaN is none."""
+    column = nw.col(name)
+    return ~column.is_null() & ~column.is_nan() if kind.is_float() else ~column.is_null()
 
 
 def _stated(rows: nw.LazyFrame[Any], reading: Reading) -> nw.LazyFrame[Any]:
@@ -218,9 +264,6 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
-    if not kept["n"].size:
-        what = f"{gone} rows, all of weight 0" if gone else "0 rows"
-        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
     names = [f"by{i}" for i in range(len(roles.by))]
     columns = [kept[name].tolist() for name in names]
     if roles.time is not None:
@@ -245,7 +288,9 @@ def plain_label(value: Any) -> Any:
         return None
     if isinstance(value, float) and value.is_integer():
         return int(value)  # pandas makes floats of whole numbers where some are missing
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
@@ -269,98 +314,78 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _refuse_bad(table: dict[str, NDArray[Any]], reading: Reading) -> None:
+def _refuse_bad(table: dict[str, NDArray[Any]], reading: Reading, seen: Seen) -> None:
     """Rows that cannot be summed, in words; and outcomes of three labels."""
-    roles = reading.roles
     bad = table["key"] == _BAD
     if bad.any():
-        _explain(int(table["n"][bad].sum()), int(table["n"].sum()), reading)
+        _explain(int(table["n"].sum()), reading)
+    if reading.roles.pos_label is not None:
+        seen.label(_other_labels(reading), reading.asked)
+        return
     minus = int(table["minus"].sum())
     zeros = int(table["n"][table["event"] == 0].sum()) - minus
-    if minus and zeros:
-        refuse(
-            f"target {roles.target!r} must hold two labels",
-            "−1, 0 and 1",
-            "Pass pos_label=1 if all others are the other class, or clean the column.",
-            LabelError,
-        )
-    if roles.pos_label is not None:
-        _require_two_labels(reading)
-    segments = set(zip(*(table[name].tolist() for name in _keys(reading)[2:]), strict=True))
-    if len(segments) > MOST_SEGMENTS:
-        found = f"{len(segments):,}"
-        refuse(f"by, time and folds must make at most {MOST_SEGMENTS:,} groups", found, "Use coarser columns.")
+    seen.label([label for label, rows in ((-1, minus), (0, zeros)) if rows], reading.asked)
 
 
-def _require_two_labels(reading: Reading) -> None:
-    """With pos_label, everything else must be one other label."""
-    roles = reading.roles
-    target = reading.frame.select(label=nw.col(roles.target))
-    others = target.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
+def _other_labels(reading: Reading) -> set[Any]:
+    """With pos_label, the first and the last of the other labels."""
+    roles, kind = reading.roles, reading.schema[reading.roles.target]
+    if kind == nw.Boolean:
+        return set()
+    label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
+    others = reading.frame.select(label=nw.col(roles.target)).select(label=label)
+    others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
     found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
-    low, high = found["low"][0], found["high"][0]
-    if low != high and reading.schema[roles.target] != nw.Boolean:
-        refuse(
-            f"target {roles.target!r} must hold two labels",
-            f"{roles.pos_label!r}, {plain(low)}, {plain(high)}",
-            "Filter the rows, or make a column of 0 and 1.",
-            LabelError,
-        )
+    return {plain_label(found[end][0]) for end in ("low", "high")} - {None}
 
 
-def _explain(count: int, total: int, reading: Reading) -> None:
-    """Say what is wrong with the first column that has something wrong; a further query, on the way to an error."""
-    roles = reading.roles
-    checks: list[tuple[str, str, nw.Expr]] = []
-    for role, name in {
-        "score": roles.score,
-        "q": roles.q,
-        "latent": roles.latent,
-        "sample_weight": roles.weight,
-    }.items():
+def _explain(total: int, reading: Reading) -> NoReturn:
+    """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
+    roles, asked = reading.roles, reading.asked
+    numbers = {"score": roles.score, "q": roles.q, "latent": roles.latent, "sample_weight": roles.weight}
+    for role, name in numbers.items():
         if name is None:
             continue
-        most = 1e300 if role == "sample_weight" else 1.0
-        checks.append((role, name, (nw.col("v") >= 0.0) & (nw.col("v") <= most)))
-    for role, name, holds in checks:
-        column = reading.frame.select(v=number(name))
-        fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
-        wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0)
-        sample = fetched(wrong.select("v").head(1000))["v"]
-        if sample.size:
-            _refuse_values(role, name, sample, count, total)
+        most = _MOST_WEIGHT if role == "sample_weight" else 1.0
+        count, shown = _wrong(reading.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+        if count:
+            _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
     if roles.fold is not None:
-        gaps = fetched(reading.frame.select(v=nw.col(roles.fold)).filter(nw.col("v").is_null()).head(1))["v"]
-        if gaps.size:
+        folds = reading.frame.select(v=nw.col(roles.fold))
+        count, _ = _wrong(folds, _there("v", reading.schema[roles.fold]))
+        if count:
             refuse(
-                f"cv_column or key {roles.fold!r} must not be missing",
-                f"missing values among {count} bad rows",
-                "Fill it.",
+                f"cv_column or key {asked.fold!r} must not be missing",
+                f"{count:,} of {total:,} rows without",
+                "Drop these rows, or give them a fold.",
             )
     labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
-    found = fetched(labels.filter(nw.col("y") == -2).select("v").head(1000))["v"]
-    shown = listed(dict.fromkeys(plain(plain_label(value)) for value in found.tolist()))
-    refuse(
-        f"target {roles.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row",
-        f"{shown} in {count:,} of {total:,} rows",
-        "Drop missing outcomes, or pass pos_label= for other labels.",
-        LabelError,
-    )
+    count, shown = _wrong(labels, nw.col("y") > -2)
+    rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    if roles.pos_label is not None:
+        rule = f"target {asked.target!r} must not be missing"
+    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass pos_label= for other labels."
+    refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
 
 
-def _refuse_values(role: str, name: str, sample: NDArray[Any], count: int, total: int) -> None:
-    numbers = np.array([np.nan if value is None else float(value) for value in sample.tolist()])
-    shown = [f"{value:.6g}" for value in numbers[~np.isnan(numbers)]]
-    if not shown:
-        what, remedy = "missing or NaN", "Drop these rows, or fill them."
-    else:
-        what = f"{listed(dict.fromkeys(shown))} and the like"
-        remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
+def _wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
+    """How many values break a rule, and some of them as people write them."""
+    fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
+    wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
+    count = int(fetched(wrong.select(n=nw.len()))["n"][0])
+    sample = [plain_label(value) for value in fetched(wrong.head(1000))["v"].tolist()] if count else []
+    return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
+
+
+def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
+    what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
     if role == "sample_weight":
-        raise InputError(
-            f"sample_weight {name!r} must be finite and not negative; got {what} in {count:,} of {total:,} rows. "
-            "Drop or mend these rows."
-        )
-    raise InputError(
-        f"{role} {name!r} must hold probabilities from 0 to 1; got {what} in {count:,} of {total:,} rows. {remedy}"
-    )
+        refuse(f"sample_weight {name!r} must be finite and not negative", what, "Drop or mend these rows.")
+    remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
+    if shown == ["missing"]:
+        remedy = "Drop these rows, or fill them."
+    refuse(f"{role} {name!r} must hold probabilities from 0 to 1", what, remedy)
+
+
+def _as_number(shown: object) -> float:
+    return math.inf if shown == "missing" else float(str(shown))
