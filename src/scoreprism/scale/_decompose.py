@@ -13,7 +13,8 @@ from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._partial import Partial, Settings, known_loss
-from scoreprism.scale._pass import Reading, require_few_groups, require_rows, summed
+from scoreprism.scale._pass import summed
+from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
 from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by
 
