@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
 import importlib.util
 import os
@@ -78,15 +79,14 @@ def _duckdb(paths: list[str], kind: str) -> Any:
     # Groups are few, so nothing needs to spill: a run that is killed leaves no files behind.
     session = duckdb.connect(config={"temp_directory": ""})
     session.execute("SET TimeZone = 'UTC'")
-    unglobbed = [re.sub(r"([\[*?])", r"[\1]", path) for path in paths]
-    return session.read_parquet(unglobbed, hive_partitioning=hive(paths[0]) != {})
+    return session.read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
 
 
 def _dask(paths: list[str], kind: str) -> Any:
     import dask.dataframe as dd
 
     _require_parquet("dask", kind)
-    return dd.read_parquet(paths)
+    return dd.read_parquet([glob.escape(path) for path in paths])
 
 
 def _spark(paths: list[str], kind: str) -> Any:

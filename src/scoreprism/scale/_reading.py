@@ -89,7 +89,7 @@ def refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], reading: 
     if reading.roles.pos_label is not None:
         seen.label(_other_labels(reading), reading.asked)
         return
-    other = (table["event"] == 0) & ~bad
+    other = (table["event"] == 0) & (table["key"] >= 0)  # rows without weight are not told apart by outcome
     minus, rows = -int(table["y"][other].sum()), int(table["n"][other].sum())
     seen.label([label for label, count in ((-1, minus), (0, rows - minus)) if count], reading.asked)
 

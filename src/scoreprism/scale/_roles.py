@@ -232,11 +232,11 @@ def is_outcome() -> nw.Expr:
 
 
 def period(roles: Roles) -> nw.Expr:
-    """The period of a row as one whole number, or the column as it is where it holds periods."""
+    """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
     column = nw.col(roles.time or "")
     if roles.every is None:
         return column
-    year, month = column.dt.year().cast(nw.Int64), column.dt.month().cast(nw.Int64)
+    year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
     if roles.every == "year":
         return year
     if roles.every == "quarter":
@@ -244,13 +244,13 @@ def period(roles: Roles) -> nw.Expr:
     if roles.every == "month":
         return year * 100 + month
     if roles.every == "day":
-        return year * 10000 + month * 100 + column.dt.day().cast(nw.Int64)
-    return _week(year, month, column.dt.day().cast(nw.Int64))
+        return year * 10000 + month * 100 + column.dt.day().cast(nw.Float64)
+    return _week(year, month, column.dt.day().cast(nw.Float64))
 
 
 def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
     """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
-    early = (month < 3).cast(nw.Int64)
+    early = (month < 3).cast(nw.Float64)
     shifted, months = year - early, month - 3 + 12 * early
     leaps = _parts(shifted, 4) - _parts(shifted, 100) + _parts(shifted, 400)
     return _parts(365 * shifted + leaps + _parts(153 * months + 2, 5) + day - 719466, 7)
@@ -258,7 +258,7 @@ def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
 
 def _parts(whole: nw.Expr, size: int) -> nw.Expr:
     """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
-    return (whole * (1.0 / size) + 1e-6).floor().cast(nw.Int64)
+    return (whole * (1.0 / size) + 1e-6).floor()
 
 
 def period_label(code: Any, every: str | None) -> Any:
