@@ -261,17 +261,21 @@ def _summed_part(
     part: Part, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
-    try:
+    frames = [part.frame] if part.again is None else [part.frame, part.again()]
+    for last, frame in zip((len(frames) == 1, True), frames, strict=False):
         try:
-            return _summed(part.frame, roles, losses, cells, clip, seen)
-        except EngineError:
-            if part.again is None:
-                raise
-            return _summed(part.again(), roles, losses, cells, clip, seen)
-    except InputError as error:
-        if not part.path:
-            raise
-        raise type(error)(f"{error} This is about the file {part.path!r}.") from None
+            return _summed(frame, roles, losses, cells, clip, seen)
+        except EngineError as error:
+            if last:
+                raise _placed(error, part) from None
+        except InputError as error:
+            raise _placed(error, part) from None
+    raise AssertionError  # pragma: no cover - the last frame returns or raises
+
+
+def _placed(error: InputError, part: Part) -> InputError:
+    """The error with the file it is about, where there are several."""
+    return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
 
 def _summed(

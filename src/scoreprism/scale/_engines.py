@@ -285,11 +285,10 @@ def wrap(frame: Any) -> Any:
     try:
         return nw.from_native(frame).lazy()
     except TypeError:
-        refuse(
-            "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow",
-            type(frame).__name__,
-            "For example 'scores/*.parquet'.",
-        )
+        raise InputError(
+            "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; "
+            f"got {type(frame).__name__}. For example 'scores/*.parquet'."
+        ) from None
 
 
 def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:
