@@ -261,16 +261,14 @@ def _summed_part(
     part: Part, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
-    frames = [part.frame] if part.again is None else [part.frame, part.again()]
-    for last, frame in zip((len(frames) == 1, True), frames, strict=False):
-        try:
-            return _summed(frame, roles, losses, cells, clip, seen)
-        except EngineError as error:
-            if last:
-                raise _placed(error, part) from None
-        except InputError as error:
+    before = seen.copy()
+    try:
+        return _summed(part.frame, roles, losses, cells, clip, seen)
+    except InputError as error:
+        if part.again is None or not isinstance(error, EngineError):
             raise _placed(error, part) from None
-    raise AssertionError  # pragma: no cover - the last frame returns or raises
+    seen.kinds, seen.others = before.kinds, before.others
+    return _summed_part(Part(part.again(), part.path), roles, losses, cells, clip, seen)
 
 
 def _placed(error: InputError, part: Part) -> InputError:

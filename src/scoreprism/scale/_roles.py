@@ -128,6 +128,10 @@ class Seen:
     kinds: dict[str, str] = field(default_factory=dict)
     others: set[Any] = field(default_factory=set)
 
+    def copy(self) -> Seen:
+        """What has been seen so far."""
+        return Seen(dict(self.kinds), set(self.others))
+
     def alike(self, schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
         """Refuse labels that are numbers in one file and words in another: they would be different segments."""
         labels = [name for name in (*roles.by, roles.time, roles.fold) if name is not None]
