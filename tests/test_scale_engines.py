@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 LIGHT = ["polars", "eager", "pandas", "pyarrow", "duckdb", "ibis"]
-HEAVY = [pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "cluster", "spark")]
+HEAVY = [pytest.param(name, marks=pytest.mark.engines) for name in ("cluster", "spark")]
 CELLS = 64
 
 
@@ -98,11 +98,11 @@ def made(request, tmp_path):  # noqa: C901 - a table of engines
 
 
 def every_engine(test):
-    return pytest.mark.parametrize("made", [*LIGHT, *HEAVY[1:]], indirect=True)(test)
+    return pytest.mark.parametrize("made", [*LIGHT, *HEAVY], indirect=True)(test)
 
 
 def light_engine(test):
-    return pytest.mark.parametrize("made", [*LIGHT, HEAVY[0]], indirect=True)(test)
+    return pytest.mark.parametrize("made", LIGHT, indirect=True)(test)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
