@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_clip, parse_count, refuse
 from scoreprism.estimation._decompose import parse_losses
+from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._engines import ENGINES, find_files, opened, plainly_named, scan, wrap
+from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial, Settings, known_loss
-from scoreprism.scale._pass import Reading, summed
+from scoreprism.scale._pass import summed
+from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, check_columns, parse_by
+from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
 
@@ -102,11 +103,14 @@ def summarize(
     roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
     count, distance = parse_cells(cells), parse_clip(clip, 2)
     total: Partial | None = None
-    for frame in _parts(data, engine):
-        partial = _summed(frame, roles, losses, count, distance)
+    seen = Seen()
+    frames, many = parts(data, engine)
+    for part in tracked(frames, many, "sums of files" if many > 1 else "sums"):
+        partial = _summed_part(part, roles, losses, count, distance, seen)
         total = partial if total is None else total + partial
+        require_few_groups(total)
     assert total is not None  # noqa: S101 - there is at least one part
-    return total
+    return require_rows(total)
 
 
 def decompose(
@@ -257,18 +261,31 @@ def _roles(
     )
 
 
-def _parts(data: Any, engine: str | None) -> Any:
-    """Frames to be summed one after the other: files of the embedded engine, with a bar; else all at once."""
-    files = isinstance(data, (str, Path, list, tuple))
-    if files and engine in (None, "polars"):
-        paths, kind = find_files(data)
-        frames = (opened(ENGINES["polars"], [path], kind) for path in paths)
-        return tracked(frames, len(paths), "sums of files")
-    return tracked(iter([scan(data, engine=engine)]), 1, "sums")
+def _summed_part(
+    part: Part, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
+) -> Partial:
+    """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
+    before = seen.copy()
+    try:
+        return _summed(part.frame, roles, losses, cells, clip, seen)
+    except InputError as error:
+        if part.again is None or not isinstance(error, EngineError):
+            raise _placed(error, part) from None
+    seen.kinds, seen.others = before.kinds, before.others
+    return _summed_part(Part(part.again(), part.path), roles, losses, cells, clip, seen)
 
 
-def _summed(frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None) -> Partial:
-    checked = check_columns(dict(wrap(frame).collect_schema()), roles)
+def _placed(error: InputError, part: Part) -> InputError:
+    """The error with the file it is about, where there are several."""
+    return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
+
+
+def _summed(
+    frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
+) -> Partial:
+    held = in_arrow(frame, roles.columns.values())
+    schema = dict(wrap(held).collect_schema())
+    checked = seen.alike(schema, check_columns(schema, roles))
     settings = Settings(
         target=checked.target,
         score=checked.score,
@@ -285,5 +302,5 @@ def _summed(frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int
         fold_hash=checked.fold_hash,
         pos_label=checked.pos_label,
     )
-    lazy, names = plainly_named(frame)
-    return summed(Reading(lazy, dict(lazy.collect_schema()), checked.renamed(names), settings))
+    lazy, names = plainly_named(held)
+    return summed(Reading(lazy, dict(lazy.collect_schema()), checked.renamed(names), checked, settings), seen)

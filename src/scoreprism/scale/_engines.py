@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import glob
 import importlib
-from collections.abc import Callable
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import parse_choice, refuse
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, ScoreprismError
+from scoreprism.scale._files import find_files, hive, hive_root
 
-#: Endings of files that can be scanned, and what they are.
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+#: What stands between the columns of a file of text.
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+#: Rows of a CSV file that its types are guessed from; where the guess fails, all are read for it.
+_GUESSED = 10_000
+
+
+class EngineError(InputError):
+    """What an engine could not do, in one line."""
 
 
 @dataclass(frozen=True)
@@ -45,51 +57,86 @@ class Engine:
         """The module, or what to install."""
         try:
             return importlib.import_module(self.module)
-        except ImportError:
-            refuse(
-                f"engine {self.name!r} must be installed",
-                f"no module named {self.module!r}",
-                f'Run: python -m pip install "scoreprism[{self.extra}]", or use "polars", which is always there.',
-            )
+        except ImportError as error:
+            raise InputError(
+                f"engine {self.name!r} must be installed; got {first_line(error)}. "
+                f"Run: python -m pip install 'scoreprism[{self.extra}]', or use engine='polars', which is always there."
+            ) from None
 
 
 def _polars(paths: list[str], kind: str) -> Any:
     import polars as pl
 
     if kind == "parquet":
-        return pl.scan_parquet(paths, glob=False)
-    separator = "\t" if paths[0].endswith(".tsv") else ","
-    return pl.scan_csv(paths, separator=separator, glob=False, infer_schema_length=10_000)
+        return pl.scan_parquet(paths, glob=False, hive_partitioning=hive(paths[0]) != {})
+    return pl.scan_csv(paths, separator=_SEPARATORS[kind], glob=False, infer_schema_length=_GUESSED)
 
 
 def _duckdb(paths: list[str], kind: str) -> Any:
     import duckdb
 
-    if kind != "parquet":
-        refuse(
-            "engine 'duckdb' must get Parquet files",
-            "CSV, whose types it guesses from the first rows",
-            "Use engine='polars', or convert the files.",
-        )
-    return duckdb.connect().read_parquet(paths)
+    _require_parquet("duckdb", kind)
+    # Groups are few, so nothing needs to spill: a run that is killed leaves no files behind.
+    session = duckdb.connect(config={"temp_directory": ""})
+    session.execute("SET TimeZone = 'UTC'")
+    return session.read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
 
 
 def _dask(paths: list[str], kind: str) -> Any:
     import dask.dataframe as dd
 
-    if kind == "parquet":
-        return dd.read_parquet(paths)
-    return dd.read_csv(paths, sep="\t" if paths[0].endswith(".tsv") else ",")
+    _require_parquet("dask", kind)
+    return dd.read_parquet([glob.escape(path) for path in paths])
 
 
 def _spark(paths: list[str], kind: str) -> Any:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    session = SparkSession.getActiveSession() or _spark_session()
+    escaped = [re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
     if kind == "parquet":
-        return session.read.parquet(*paths)
-    separator = "\t" if paths[0].endswith(".tsv") else ","
-    return session.read.csv(paths, header=True, inferSchema=True, sep=separator)
+        root = hive_root(paths)
+        reader = session.read if root is None else session.read.option("basePath", root)
+        return reader.parquet(*escaped)
+    return session.read.csv(escaped, header=True, inferSchema=True, sep=_SEPARATORS[kind])
+
+
+def _spark_session() -> Any:
+    """A session of our own: quiet, without pages, in UTC; options given to spark-submit win over these."""
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java") or "SPARK_REMOTE" in os.environ):
+        refuse(
+            "engine 'spark' must have a Java runtime",
+            "no java on the path and no JAVA_HOME",
+            "Install Java 17 or newer, or use engine='polars'.",
+        )
+    given, builder = SparkConf(), SparkSession.builder
+    for name, value in _SPARK.items():
+        if not given.contains(name):
+            builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+#: Settings of a Spark session that is made here.
+_SPARK = {
+    "spark.app.name": "scoreprism",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # it looks up the line of every expression
+}
+
+
+def _require_parquet(engine: str, kind: str) -> None:
+    if kind != "parquet":
+        refuse(
+            f"engine {engine!r} must get Parquet files",
+            f"{kind.upper()}, whose types it guesses from the first rows",
+            "Use engine='polars', or convert the files.",
+        )
 
 
 #: Every engine; the first is embedded. Frames of pandas and pyarrow are read as they are.
@@ -146,17 +193,40 @@ def scan(source: Any, *, engine: str | None = None) -> Any:
     return opened(chosen, paths, kind)
 
 
-def opened(engine: Engine, paths: list[str], kind: str) -> Any:
-    """Files in an engine; whatever it cannot read is told in our words."""
+def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None = None) -> Any:
+    """Files in an engine, some of the `whole`; whatever it cannot read is told in our words."""
     assert engine.scan is not None  # noqa: S101 - `scan` has looked
-    try:
-        frame = engine.scan(paths, kind)
+    with told("files must be readable by the engine", "Check the files, or read them with it and pass the frame."):
+        frame = _typed(engine.scan(paths, kind), whole or paths)
         wrap(frame).collect_schema()
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-        refuse("files must be readable by the engine", f"{engine.name} says: {first_line(error)}", "Check the files.")
     return frame
+
+
+def _typed(frame: Any, paths: list[str]) -> Any:
+    """Columns that are written as folders, with the same types in every engine: whole numbers, else words."""
+    import narwhals as nw
+
+    names = hive(paths[0])
+    if not names:
+        return frame
+    values = {name: {hive(path).get(name, "") for path in paths} for name in names}
+    numbers = {name: all(re.fullmatch(r"-?\d{1,18}", value) for value in found) for name, found in values.items()}
+    cast = {name: nw.col(name).cast(nw.Int64 if whole else nw.String) for name, whole in numbers.items()}
+    return wrap(frame).with_columns(**cast).to_native()
+
+
+@contextmanager
+def told(rule: str, remedy: str) -> Iterator[None]:
+    """Errors of an engine, in one line under a rule of ours; Ctrl-C stays what it is."""
+    try:
+        yield
+    except (ScoreprismError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - every engine has errors of its own; those of Rust are no Exception
+        line = first_line(error)
+        if "interrupt" in line.lower():  # how DuckDB says it
+            raise KeyboardInterrupt from None
+        raise EngineError(f"{rule}; got an error of its own: {line.rstrip('.')}. {remedy}") from None
 
 
 def first_line(error: BaseException) -> str:
@@ -165,30 +235,47 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0][:200]
 
 
-def find_files(source: Any) -> tuple[list[str], str]:
-    """Files of one format, by path, glob or folder, in order."""
-    given = [str(path) for path in (source if isinstance(source, (list, tuple)) else [source])]
-    found: list[str] = []
-    for path in given:
-        here = Path(path).expanduser()
-        if here.is_dir():
-            some = sorted(str(p) for p in here.rglob("*") if p.suffix.lower() in FORMATS and p.is_file())
-        elif here.is_file():
-            some = [str(here)]
-        else:
-            some = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
-        if not some:
-            refuse("a path must name files that exist", f"{path!r}, which matches none", "Check the path or the glob.")
-        found += some
-    kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
-    if None in kinds or len(kinds) != 1:
-        endings = sorted({Path(path).suffix for path in found})
-        refuse(
-            f"files must all be of one kind, ending in {', '.join(FORMATS)}",
-            ", ".join(repr(ending) for ending in endings),
-            "Convert other files, or pass a frame.",
-        )
-    return found, str(kinds.pop())
+@dataclass(frozen=True)
+class Part:
+    """
+    A frame to be summed, and where it comes from.
+
+    Attributes
+    ----------
+    frame : frame
+        Of any engine.
+    path : str
+        The file, where it is one of several; else empty.
+    again : callable or None
+        Opens a file of text again, its types guessed from all of its rows.
+    """
+
+    frame: Any
+    path: str = ""
+    again: Callable[[], Any] | None = None
+
+
+def parts(source: Any, engine: str | None) -> tuple[Iterator[Part], int]:
+    """Frames to be summed one after the other, and how many: files of the embedded engine, else all at once."""
+    files = isinstance(source, (str, Path, list, tuple))
+    if not files or parse_choice(engine or "polars", ENGINES, "engine") != "polars":
+        return iter([Part(scan(source, engine=engine))]), 1
+    paths, kind = find_files(source)
+    return (_part(path, paths, kind) for path in paths), len(paths)
+
+
+def _part(path: str, paths: list[str], kind: str) -> Part:
+    frame = opened(ENGINES["polars"], [path], kind, paths)
+    return Part(frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind))
+
+
+def _guessed(path: str, kind: str) -> Any:
+    import polars as pl
+
+    return pl.scan_csv(path, separator=_SEPARATORS[kind], glob=False, infer_schema_length=None)
+
+
+# ── frames ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def wrap(frame: Any) -> Any:
@@ -198,11 +285,10 @@ def wrap(frame: Any) -> Any:
     try:
         return nw.from_native(frame).lazy()
     except TypeError:
-        refuse(
-            "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow",
-            type(frame).__name__,
-            "For example 'scores/*.parquet'.",
-        )
+        raise InputError(
+            "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; "
+            f"got {type(frame).__name__}. For example 'scores/*.parquet'."
+        ) from None
 
 
 def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:
@@ -213,6 +299,24 @@ def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:
         return lazy, {name: name for name in names}
     plain = [f"c{i}" for i in range(len(names))]  # Spark reads a dot in a name as a field of a struct
     return wrap(frame.toDF(*plain)), dict(zip(names, plain, strict=True))
+
+
+def in_arrow(frame: Any, columns: Iterable[str]) -> Any:
+    """A pandas frame with columns of objects or of Arrow, as Arrow, where dates, decimals and the like have types."""
+    if engine_of(frame) != "pandas" or importlib.util.find_spec("pyarrow") is None:
+        return frame
+    held = list(dict.fromkeys(columns))
+    known = all(isinstance(name, str) and list(frame.columns).count(name) == 1 for name in held)
+    if not known or not any(_untyped(frame.dtypes[name]) for name in held):
+        return frame
+    pa = importlib.import_module("pyarrow")
+
+    with told("columns must hold values of one type", "Cast them first."):
+        return pa.Table.from_pandas(frame[held], preserve_index=False)
+
+
+def _untyped(kind: Any) -> bool:
+    return str(kind) == "object" or type(kind).__name__ == "ArrowDtype"
 
 
 def engine_of(frame: Any) -> str:
@@ -228,8 +332,9 @@ def engine_of(frame: Any) -> str:
 
 def fetched(query: Any) -> dict[str, NDArray[Any]]:
     """The columns of a small result, in this process; engines that can stream do."""
-    table = query.collect(engine="streaming") if query.implementation.is_polars() else query.collect()
-    return {name: _column(table[name]) for name in table.columns}
+    with told("the engine must be able to read the data", "Check the columns."):
+        table = query.collect(engine="streaming") if query.implementation.is_polars() else query.collect()
+        return {name: _column(table[name]) for name in table.columns}
 
 
 def _column(series: Any) -> NDArray[Any]:

@@ -2,62 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import listed, plain, refuse
-from scoreprism.exceptions import InputError, LabelError, ScoreprismError
-from scoreprism.scale._engines import fetched, first_line
+from scoreprism.scale._engines import fetched, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
 from scoreprism.scale._losses import by_row, loss_expression, possible
 from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._roles import Roles, hashed, is_outcome, number, outcome, period, period_label
+from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, plain_label, refuse_bad, require_few, there
+from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period, period_label
 from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.
 _HEAD = 20_000
-#: Segments times periods; more than this is a column of identifiers, not of segments.
-MOST_SEGMENTS = 20_000
+#: Rows in which groups are counted first.
+_LOOKED = 100_000
 #: Keys of rows that are not in any cell.
 _BAD, _ABSENT = -1, -2
 #: Bits of the grids that separate distinct scores, from coarse to fine.
 _BITS = (16, 24, 32, 40, 48)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A frame, its columns by role (under names the engine takes), their types, and what is to be summed."""
-
-    frame: nw.LazyFrame[Any]
-    schema: dict[str, nw.dtypes.DType]
-    roles: Roles
-    settings: Settings
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Levels whose law is given."""
-        return self.settings.levels
-
-
-def summed(reading: Reading) -> Partial:
-    """The sums of a frame: by distinct score where there are few, else by cell."""
-    rows = _rows(reading)
-    try:
+def summed(reading: Reading, seen: Seen) -> Partial:
+    """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
+    with told("the engine must be able to read the data", "Check the columns."):
+        rows = _rows(reading)
+        _refuse_identifiers(rows, reading)
         exact = _few_scores(rows, reading)
         table = fetched(_grouped(_stated(rows, reading), reading, exact=exact))
         if not exact:
             table["key"], table["event"] = np.divmod(table["key"], 2)  # −1 and −2 become −1
             table["key"] = np.where(table["key"] < 0, np.where(table["event"] == 1, _BAD, _ABSENT), table["key"])
-    except ScoreprismError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-        refuse("the engine must be able to read the data", f"its own error: {first_line(error)}", "Check the columns.")
-    _refuse_bad(table, reading)
+        refuse_bad(table, table["key"] == _BAD, reading, seen)
     return _partial(table, reading, exact=exact)
+
+
+def _refuse_identifiers(rows: nw.LazyFrame[Any], reading: Reading) -> None:
+    """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
+    few = {"fold" if reading.roles.fold_hash is not None else "", "time" if reading.roles.every is not None else ""}
+    names = [name for name in _keys(reading) if name not in few]
+    if not names:
+        return
+    for most in (_LOOKED, None):
+        part = rows.select(*names) if most is None else rows.select(*names).head(most)
+        groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
+        require_few(groups, reading.settings)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,9 +77,10 @@ def _valid(reading: Reading) -> nw.Expr:
     for t in range(len(reading.levels)):
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
     if reading.settings.weighted:
-        valid = valid & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
+        valid = valid & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
     if reading.roles.fold is not None:
-        valid = valid & ~nw.col("fold").is_null()
+        given = reading.roles.fold_hash is None
+        valid = valid & there("fold", reading.schema[reading.roles.fold] if given else nw.Int64())
     return valid
 
 
@@ -230,9 +223,6 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
-    if not kept["n"].size:
-        what = f"{gone} rows, all of weight 0" if gone else "0 rows"
-        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
     names = [f"by{i}" for i in range(len(roles.by))]
     columns = [kept[name].tolist() for name in names]
     if roles.time is not None:
@@ -247,17 +237,6 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
         columns=_filled(kept, settings),
         absent=gone,
     )
-
-
-def plain_label(value: Any) -> Any:
-    """A label that JSON can hold."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)  # pandas makes floats of whole numbers where some are missing
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
@@ -276,104 +255,3 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
         columns |= {"w": columns["n"], "w2": columns["n"]}
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
     return columns
-
-
-# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _refuse_bad(table: dict[str, NDArray[Any]], reading: Reading) -> None:
-    """Rows that cannot be summed, in words; and outcomes of three labels."""
-    roles = reading.roles
-    bad = table["key"] == _BAD
-    if bad.any():
-        _explain(int(table["n"][bad].sum()), int(table["n"].sum()), reading)
-    other = (table["event"] == 0) & ~bad
-    minus, zeros = -int(table["y"][other].sum()), int(table["n"][other].sum())
-    if 0 < minus < zeros:
-        refuse(
-            f"target {roles.target!r} must hold two labels",
-            "−1, 0 and 1",
-            "Pass pos_label=1 if all others are the other class, or clean the column.",
-            LabelError,
-        )
-    if roles.pos_label is not None:
-        _require_two_labels(reading)
-    segments = set(zip(*(table[name].tolist() for name in _keys(reading)), strict=True))
-    if len(segments) > MOST_SEGMENTS:
-        found = f"{len(segments):,}"
-        refuse(f"by, time and folds must make at most {MOST_SEGMENTS:,} groups", found, "Use coarser columns.")
-
-
-def _require_two_labels(reading: Reading) -> None:
-    """With pos_label, everything else must be one other label."""
-    roles = reading.roles
-    target = reading.frame.select(label=nw.col(roles.target))
-    others = target.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
-    found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
-    low, high = found["low"][0], found["high"][0]
-    if low != high and reading.schema[roles.target] != nw.Boolean:
-        refuse(
-            f"target {roles.target!r} must hold two labels",
-            f"{roles.pos_label!r}, {plain(low)}, {plain(high)}",
-            "Filter the rows, or make a column of 0 and 1.",
-            LabelError,
-        )
-
-
-def _explain(count: int, total: int, reading: Reading) -> None:
-    """Say what is wrong with the first column that has something wrong; a further query, on the way to an error."""
-    roles = reading.roles
-    checks: list[tuple[str, str, nw.Expr]] = []
-    for role, name in {
-        "score": roles.score,
-        "q": roles.q,
-        "latent": roles.latent,
-        "sample_weight": roles.weight,
-    }.items():
-        if name is None:
-            continue
-        most = 1e300 if role == "sample_weight" else 1.0
-        checks.append((role, name, (nw.col("v") >= 0.0) & (nw.col("v") <= most)))
-    for role, name, holds in checks:
-        column = reading.frame.select(v=number(name))
-        fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
-        wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0)
-        sample = fetched(wrong.select("v").head(1000))["v"]
-        if sample.size:
-            _refuse_values(role, name, sample, count, total)
-    if roles.fold is not None:
-        gaps = fetched(reading.frame.select(v=nw.col(roles.fold)).filter(nw.col("v").is_null()).head(1))["v"]
-        if gaps.size:
-            refuse(
-                f"cv_column or key {roles.fold!r} must not be missing",
-                f"missing values among {count} bad rows",
-                "Fill it.",
-            )
-    labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
-    flagged = labels.with_columns(fine=nw.when(is_outcome()).then(nw.lit(1)).otherwise(nw.lit(0)))
-    found = fetched(flagged.filter(nw.col("fine") == 0).select("v").head(1000))["v"]
-    shown = listed(dict.fromkeys(plain(plain_label(value)) for value in found.tolist()))
-    refuse(
-        f"target {roles.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row",
-        f"{shown} in {count:,} of {total:,} rows",
-        "Drop missing outcomes, or pass pos_label= for other labels.",
-        LabelError,
-    )
-
-
-def _refuse_values(role: str, name: str, sample: NDArray[Any], count: int, total: int) -> None:
-    numbers = np.array([np.nan if value is None else float(value) for value in sample.tolist()])
-    shown = [f"{value:.6g}" for value in numbers[~np.isnan(numbers)]]
-    if not shown:
-        what, remedy = "missing or NaN", "Drop these rows, or fill them."
-    else:
-        what = f"{listed(dict.fromkeys(shown))} and the like"
-        remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
-    if role == "sample_weight":
-        raise InputError(
-            f"sample_weight {name!r} must be finite and not negative; got {what} in {count:,} of {total:,} rows. "
-            "Drop or mend these rows."
-        )
-    raise InputError(
-        f"{role} {name!r} must hold probabilities from 0 to 1; got {what} in {count:,} of {total:,} rows. {remedy}"
-    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
 
 from scoreprism._validation import listed, parse_choice, plain, refuse
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, LabelError
 
 #: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
 PERIODS = ("day", "week", "month", "quarter", "year")
@@ -100,8 +100,74 @@ def check_columns(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
     shared = [name for name in roles.columns.values() if list(roles.columns.values()).count(name) > 1]
     if shared:
         refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
+    for role, name in roles.columns.items():
+        labels = role.startswith("by") or role in ("time", "cv_column or key")
+        if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
+            refuse(f"{role} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
     _check_target(schema[roles.target], roles)
     return _with_period(schema, roles)
+
+
+#: Types whose values are no labels of anything.
+_NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
+
+
+@dataclass
+class Seen:
+    """
+    What the files of one call must have in common.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        What each column of labels holds.
+    others : set
+        Labels of the target that are not the event.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    others: set[Any] = field(default_factory=set)
+
+    def copy(self) -> Seen:
+        """What has been seen so far."""
+        return Seen(dict(self.kinds), set(self.others))
+
+    def alike(self, schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
+        """Refuse labels that are numbers in one file and words in another: they would be different segments."""
+        labels = [name for name in (*roles.by, roles.time, roles.fold) if name is not None]
+        labels += [roles.target] if roles.pos_label is not None else []
+        for name in labels:
+            kind = _kind(schema[name])
+            known = self.kinds.setdefault(name, kind)
+            if kind != known:
+                refuse(
+                    "a column must have the same type in all files",
+                    f"{name!r} with {known} in some and {kind} in others",
+                    "Cast it when the files are written, or pass a frame.",
+                )
+        return roles
+
+    def label(self, labels: Iterable[Any], roles: Roles) -> None:
+        """Refuse a target with more than one label beside the event."""
+        self.others |= set(labels)
+        if len(self.others) > 1:
+            event = 1 if roles.pos_label is None else roles.pos_label
+            found = sorted(self.others, key=str)
+            refuse(
+                f"target {roles.target!r} must hold two labels",
+                listed([plain(event), *(plain(label) for label in found)]),
+                "Filter the rows, or make a column of 0 and 1.",
+                LabelError,
+            )
+
+
+def _kind(kind: nw.dtypes.DType) -> str:
+    """What a type is to a reader."""
+    if kind.is_numeric():
+        return "numbers"
+    if kind == nw.Boolean:
+        return "booleans"
+    return "dates" if kind in (nw.Date, nw.Datetime) else "words"
 
 
 def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
@@ -170,11 +236,11 @@ def is_outcome() -> nw.Expr:
 
 
 def period(roles: Roles) -> nw.Expr:
-    """The period of a row as one whole number, or the column as it is where it holds periods."""
+    """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
     column = nw.col(roles.time or "")
     if roles.every is None:
         return column
-    year, month = column.dt.year().cast(nw.Int64), column.dt.month().cast(nw.Int64)
+    year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
     if roles.every == "year":
         return year
     if roles.every == "quarter":
@@ -182,13 +248,13 @@ def period(roles: Roles) -> nw.Expr:
     if roles.every == "month":
         return year * 100 + month
     if roles.every == "day":
-        return year * 10000 + month * 100 + column.dt.day().cast(nw.Int64)
-    return _week(year, month, column.dt.day().cast(nw.Int64))
+        return year * 10000 + month * 100 + column.dt.day().cast(nw.Float64)
+    return _week(year, month, column.dt.day().cast(nw.Float64))
 
 
 def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
     """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
-    early = (month < 3).cast(nw.Int64)
+    early = (month < 3).cast(nw.Float64)
     shifted, months = year - early, month - 3 + 12 * early
     leaps = _parts(shifted, 4) - _parts(shifted, 100) + _parts(shifted, 400)
     return _parts(365 * shifted + leaps + _parts(153 * months + 2, 5) + day - 719466, 7)
@@ -196,7 +262,7 @@ def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
 
 def _parts(whole: nw.Expr, size: int) -> nw.Expr:
     """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
-    return (whole * (1.0 / size) + 1e-6).floor().cast(nw.Int64)
+    return (whole * (1.0 / size) + 1e-6).floor()
 
 
 def period_label(code: Any, every: str | None) -> Any:
@@ -208,7 +274,9 @@ def period_label(code: Any, every: str | None) -> Any:
     >>> period_label(202603, "month"), period_label(20261, "quarter"), period_label(2951, "week")
     ('2026-03', '2026-Q1', '2026-07-20')
     """
-    if every is None or code is None:
+    if code is None or code != code or type(code).__name__ == "NAType":
+        return None
+    if every is None:
         return code
     whole = int(code)
     if every == "week":
@@ -233,7 +301,8 @@ def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
             f"key must be a column of whole numbers, which every engine hashes alike; got {key!r} of type {kind}. "
             "Make a column of folds in the engine and pass it as cv_column."
         )
-    value = nw.col(key).cast(nw.Int64) % _PRIME
+    # the largest unsigned numbers are no signed ones
+    value = (nw.col(key) % _PRIME).cast(nw.Int64) if kind == nw.UInt64 else nw.col(key).cast(nw.Int64) % _PRIME
     once = (value * _ROOT + 11) % _PRIME
     twice = ((once % 46337) * _ROOT + once) % _PRIME  # no longer linear: keys in arithmetic order are dealt at random
     return ((twice * _ROOT) % _PRIME) % folds

@@ -1,0 +1,73 @@
+"""Files by path, glob or folder, and the columns that are written as folders."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+from scoreprism._validation import refuse
+
+#: Endings of files that can be scanned, and what they are.
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
+
+
+def find_files(source: Any) -> tuple[list[str], str]:
+    """Files of one format, by path, glob or folder, in order."""
+    given = [str(path) for path in (source if isinstance(source, (list, tuple)) else [source])]
+    if not given:
+        refuse("a path must name files that exist", "an empty list", "Pass one path or more.")
+    found = [file for path in given for file in _matching(path)]
+    kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
+    if None in kinds or len(kinds) != 1:
+        endings = sorted({Path(path).suffix for path in found})
+        refuse(
+            f"files must all be of one kind, ending in {', '.join(FORMATS)}",
+            ", ".join(repr(ending) for ending in endings),
+            "Convert other files, or pass a frame.",
+        )
+    return found, str(kinds.pop())
+
+
+def _matching(path: str) -> list[str]:
+    """Files that a path names: itself, those in its folder, or those that match."""
+    here = Path(path).expanduser()
+    if here.is_file():
+        return [str(here)]
+    if here.is_dir():
+        inside = (p for p in here.rglob("*") if p.suffix.lower() in FORMATS and p.is_file())
+        some = sorted(str(p) for p in inside if not _hidden(p.relative_to(here)))
+        if not some:
+            refuse(
+                "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(FORMATS)}."
+            )
+        return some
+    some = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
+    if not some:
+        refuse("a path must name files that exist", f"{path!r}, which matches none", "Check the path or the glob.")
+    return some
+
+
+def _hidden(path: Path) -> bool:
+    """Whether a file is unfinished or about others, as Spark and Hive mark them."""
+    return any(part[0] in "._" and "=" not in part for part in path.parts)
+
+
+def hive(path: str) -> dict[str, str]:
+    """
+    Columns that are written as folders.
+
+    Examples
+    --------
+    >>> hive("scores/year=2026/month=01/part-0.parquet")
+    {'year': '2026', 'month': '01'}
+    """
+    parts = (part.split("=", 1) for part in Path(path).parts[:-1])
+    return {part[0]: part[1] for part in parts if len(part) == 2 and part[0]}
+
+
+def hive_root(paths: list[str]) -> str | None:
+    """The folder above those that hold columns; None where there are none."""
+    parts = Path(paths[0]).parts
+    first = next((i for i, part in enumerate(parts[:-1]) if "=" in part), None)
+    return None if first is None else str(Path(*parts[:first])) if first else "."
