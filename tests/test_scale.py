@@ -490,5 +490,5 @@ def test_labels_that_are_words():
     signed = data.with_columns(y=pl.col("y") * 2 - 1)
     assert_same(scale.decompose(signed, target="y", score="s", cv_column="fold", loss="log"), plain(data, loss="log"))
     mixed = data.with_columns(y=pl.when(pl.int_range(pl.len()) < 9).then(-1).otherwise(pl.col("y")))
-    with pytest.raises(LabelError, match="target 'y' must hold two labels; got −1, 0 and 1"):
+    with pytest.raises(LabelError, match="target 'y' must hold two labels; got 1, -1, 0. Filter"):
         scale.decompose(mixed, target="y", score="s")

@@ -150,8 +150,19 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
         cuts = isotonic_regression(events[held] / weight[held], weights=weight[held]).blocks
         edge = np.append(held, weight.shape[0])[cuts]
         edge[0] = 0
+    edge = _without_ties(edge, np.add.reduceat(events, edge[:-1]) / np.add.reduceat(weight, edge[:-1]))
     start = edge[:-1]
     return Blocks(start, edge[1:], np.add.reduceat(weight, start), np.add.reduceat(events, start))
+
+
+#: Means nearer than this to each other, relatively, are the same mean, rounded otherwise.
+_TIE = 1e-12
+
+
+def _without_ties(edge: IntArray, value: FloatArray) -> IntArray:
+    """Edges of blocks, blocks of the same mean joined: else the last bit of a sum would decide where blocks stand."""
+    apart = np.diff(value) > _TIE * value[1:]
+    return edge if apart.all() else edge[np.concatenate([[True], apart, [True]])]
 
 
 class Ladder(NamedTuple):
