@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os.path
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -273,7 +273,7 @@ def valid(rows: ClassRows) -> nw.Expr:
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
     """Count and check all rows in one pass; `sums` are further columns to be summed, S being clipped before."""
-    table = collected(_counted(rows, dict(sums or {}), clip))
+    table = _counted(rows, dict(sums or {}), clip)
     bad = table["state"] == -1
     if bad.any():
         _explain(rows, int(table["n"].sum()))
@@ -302,26 +302,23 @@ def _segment_labels(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> list[
     return list(zip(*columns, strict=True)) if columns else [()] * table["n"].size
 
 
-def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> nw.LazyFrame[Any]:
+def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
     """Rows in their groups; those that cannot be counted hold harmless numbers."""
     counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.weighted else nw.lit(1)
-    frame = rows.frame.with_columns(state=nw.when(valid(rows)).then(counts).otherwise(nw.lit(-1)))
     held = nw.col("state") == 1
     calm = {name: nw.when(held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
     if rows.weighted:
         calm["w"] = nw.when(held).then(nw.col("w")).otherwise(nw.lit(0.0))
-    frame = frame.with_columns(**calm)
-    if clip is not None:
-        frame = clipped(frame, {"p0": clip}, rows.k)
-    more = {**sums, **_described(rows)}
-    if rows.weighted:
-        more["w2"] = nw.col("w") * nw.col("w")
-    frame = frame.with_columns(**more)
-    found = [nw.len().alias("n"), nw.col("least").min(), nw.col("zeros").sum()]
-    found += [nw.col("worst").min(), nw.col("best").max()]
-    found += [nw.col(name).sum() for name in [*sums, *(["w", "w2"] if rows.weighted else [])]]
+    more = {**sums, **_described(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.weighted else {})
+
+    def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        frame = frame.with_columns(state=nw.when(valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(**calm)
+        return (frame if clip is None else clipped(frame, {"p0": clip}, rows.k)).with_columns(**more)
+
+    how = {"least": "min", "zeros": "sum", "worst": "min", "best": "max", **dict.fromkeys(sums, "sum")}
+    how |= {"w": "sum", "w2": "sum"} if rows.weighted else {}
     fold = ["fold"] if rows.columns.roles.fold is not None else []
-    return frame.group_by("state", "y", *rows.keys, *fold).agg(*found)
+    return grouped(rows.frame, build, ["state", "y", *rows.keys, *fold], how)
 
 
 def _described(rows: ClassRows) -> dict[str, nw.Expr]:
@@ -336,8 +333,50 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
 
 def collected(query: nw.LazyFrame[Any]) -> dict[str, NDArray[Any]]:
     """A small result; an engine's own errors in our words."""
+    return _told(lambda: fetched(query))
+
+
+def grouped(
+    frame: nw.LazyFrame[Any],
+    build: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
+    keys: Sequence[str],
+    how: Mapping[str, str],
+) -> dict[str, NDArray[Any]]:
+    """
+    One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max".
+
+    Dask's planner takes minutes for expressions that its partitions evaluate in milliseconds, so there the pass runs
+    on each partition and the small results are put together here.
+    """
+
+    def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        found = [getattr(nw.col(name), what)() for name, what in how.items()]
+        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
+
+    if frame.implementation.is_dask():
+        return _told(lambda: _by_partition(frame.to_native(), query, keys, {"n": "sum", **how}))
+    return _told(lambda: fetched(query(frame)))
+
+
+def _by_partition(
+    frame: Any, query: Callable[[Any], Any], keys: Sequence[str], how: Mapping[str, str]
+) -> dict[str, NDArray[Any]]:
+    import dask
+
+    def one(part: Any) -> Any:
+        return query(nw.from_native(part).lazy()).collect().to_native()
+
+    parts = dask.compute(*(dask.delayed(one)(part) for part in frame.to_delayed()))
+    table = nw.concat(
+        [nw.from_native(part, eager_only=True) for part in parts if len(part)] or [nw.from_native(parts[0])]
+    )
+    merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
+    return fetched(merged.lazy())
+
+
+def _told(work: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     try:
-        return fetched(query)
+        return work()
     except ScoreprismError:
         raise
     except Exception as error:  # noqa: BLE001 - every engine has errors of its own

@@ -13,8 +13,8 @@ from scoreprism._validation import refuse
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._maps import parse_distance
-from scoreprism.scale._classes import ClassRows, Facts, collected
-from scoreprism.scale._laws import Soft, log_hit, picked, total, with_logs, with_maps
+from scoreprism.scale._classes import ClassRows, Facts, collected, grouped
+from scoreprism.scale._laws import Soft, charts, log_hit, picked, total, with_logs, with_maps
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows that are looked at for a start.
@@ -182,7 +182,6 @@ class Fitting:
         self.k, self.folds = rows.k, int(home.max()) + 1
         table = facts.table
         self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.weighted else 1.0  # Kish, as in memory
-        self.frame = with_logs(rows.frame, self.k)
         self.result: FoldMaps | None = None
         self.lows = [self._low(home != f) for f in range(self.folds)]
         if not scaling.vector:
@@ -281,11 +280,10 @@ class Fitting:
         """Loss, first and second derivatives of each fold at common parameters."""
         whole = slice(None)
         low = self._low(whole) if self.facts.table["zeros"].any() else None
-        frame, seen = with_maps(self.frame, [self.scaling.map(theta, self.k, low)], self.k)
-        slopes, curves = (make(0, seen[0], self.k) for make in (self.scaling.slopes, self.scaling.curves))
+        slopes, curves = (make(0, 0, self.k) for make in (self.scaling.slopes, self.scaling.curves))
         columns = {"loss": 0.0 - log_hit(0, self.k)}
         columns |= {f"g{i}": one for i, one in enumerate(slopes)} | {f"c{i}": one for i, one in enumerate(curves)}
-        table = self._summed(frame, columns)
+        table = self._summed([self.scaling.map(theta, self.k, low)], columns)
         g = self._by_fold(table, [f"g{i}" for i in range(len(slopes))])
         c = self._by_fold(table, [f"c{i}" for i in range(len(curves))])
         matrices = np.stack([self.scaling.matrix(line, self.k) for line in c])
@@ -297,16 +295,15 @@ class Fitting:
         """First derivatives of each fold's fit (with `curved` the second too), and the smallest value of its law."""
         lows = self.lows if self.facts.table["zeros"].any() else [None] * self.folds
         maps = [self.scaling.map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
-        frame, seen = with_maps(self.frame, maps, self.k)
         columns, size, count = {}, thetas[0].size, 0
-        for f, c in enumerate(seen):
+        for f, c in enumerate(charts(maps)):
             columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.slopes(f, c, self.k))}
             if curved:
                 second = self.scaling.curves(f, c, self.k)
                 columns |= {f"c{f}_{i}": one for i, one in enumerate(second)}
                 count = len(second)
         least = {f"least{f}": nw.min_horizontal(*_columns(f"m{f}", self.k)) for f in range(self.folds)}
-        table = self._summed(frame, columns, least)
+        table = self._summed(maps, columns, least)
         g, c, low = np.zeros((self.folds, size)), [], np.zeros(self.folds)
         for f in range(self.folds):
             others = np.arange(self.folds) != f
@@ -318,15 +315,18 @@ class Fitting:
         return g, c if curved else None, low
 
     def _summed(
-        self, frame: Any, columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
+        self, maps: Sequence[Soft], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
     ) -> dict[str, Any]:
         """Sums by fold, weighted; and minima."""
-        some = least or {}
-        w = nw.col("w") if self.rows.weighted else None
-        mine = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
-        found = [nw.col(name).sum() for name in mine] + [nw.col(f"s_{name}").min() for name in some]
-        lowest = {f"s_{name}": value for name, value in some.items()}
-        return collected(frame.select("home", **mine, **lowest).group_by("home").agg(*found))
+        k, w = self.k, nw.col("w") if self.rows.weighted else None
+        made = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
+        how = dict.fromkeys(made, "sum") | {f"s_{name}": "min" for name in least or {}}
+        made |= {f"s_{name}": value for name, value in (least or {}).items()}
+
+        def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+            return with_maps(with_logs(frame, k), maps, k).select("home", **made)
+
+        return grouped(self.rows.frame, build, ["home"], how)
 
     def _by_fold(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
         """Columns of a small result, a line per fold."""

@@ -65,15 +65,20 @@ def with_logs(frame: Frame, k: int) -> Frame:
     return frame.with_columns(**columns)
 
 
-def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> tuple[Frame, list[int]]:
-    """
-    Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``; and which ``c`` each map sees.
-
-    Needs `with_logs`. Layer after layer, so that no engine computes a thing twice.
-    """
+def charts(maps: Sequence[Soft]) -> list[int]:
+    """Which ``z{c}`` of `with_maps` each map sees: those of the same `low` share one."""
     lows = list(dict.fromkeys(one.low for one in maps))
-    seen = [lows.index(one.low) for one in maps]
-    frame = _centred(frame, lows, k)
+    return [lows.index(one.low) for one in maps]
+
+
+def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> Frame:
+    """
+    Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`.
+
+    Layer after layer, so that no engine computes a thing twice. Names must differ by more than case.
+    """
+    seen = charts(maps)
+    frame = _centred(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}
     for f, (one, c) in enumerate(zip(maps, seen, strict=True)):
         for j in range(k):
@@ -84,7 +89,7 @@ def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> tuple[Frame, list[i
     frame = frame.with_columns(**up)
     frame = frame.with_columns(**{f"t{f}": total(_row(f"e{f}", k)) for f in range(len(maps))})
     law = {f"m{f}_{j}": nw.col(f"e{f}_{j}") / nw.col(f"t{f}") for f in range(len(maps)) for j in range(k)}
-    return frame.with_columns(**law), seen
+    return frame.with_columns(**law)
 
 
 def _row(name: str, k: int) -> list[nw.Expr]:

@@ -137,9 +137,17 @@ def _parse(names: tuple[str, ...], classes: object, sample: object, options: Map
         _require_fit(scaling, columns, losses, form)
     seed = int(parse_random_state(options["random_state"]).integers(2**31))
     return ClassRequest(
-        columns, losses, options["calibrator"], scaling, options["cv"], form, parse_clip(options["clip"], k), seed, size,
-        single,
-    )  # fmt: skip
+        columns=columns,
+        losses=losses,
+        calibrator=options["calibrator"],
+        scaling=scaling,
+        cv=options["cv"],
+        form=form,
+        clip=parse_clip(options["clip"], k),
+        seed=seed,
+        sample=size,
+        single=single,
+    )
 
 
 def _require_fit(scaling: Scaling, columns: ClassColumns, losses: dict[str, ProperLoss], form: str) -> None:

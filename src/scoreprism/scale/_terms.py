@@ -1,4 +1,4 @@
-"""The last pass of several classes: losses and spreads of every row, summed; and the terms that follow from the sums."""
+"""The last pass of several classes: losses and spreads of every row, summed; and the terms that follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_ro
 from scoreprism.estimation._decompose import chain_terms
 from scoreprism.intervals import Alternative, Moments
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._classes import ClassRows, collected
+from scoreprism.scale._classes import ClassRows, grouped
 from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, infinite_at_zero, picked, total, with_logs, with_maps
 from scoreprism.scale._sheet import SummedSheet
 from scoreprism.simplex import FloatArray, IntArray, clip_law
@@ -71,29 +71,39 @@ class ClassSums:
 def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLoss], clip: float | None) -> ClassSums:
     """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
     k, folds, given = rows.k, len(maps), len(rows.levels)
-    frame, _ = with_maps(with_logs(rows.frame, k), maps, k)
-    frame = clipped(frame, {f"m{f}": one.floor for f, one in enumerate(maps)}, k)
-    if clip is not None:
-        both = {f"m{f}": clip for f in range(folds)} | {f"p{t}": clip for t in range(given)}
-        frame = clipped(frame, both, k)
-    mean = {f"c_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
-    frame = frame.with_columns(**mean, **{f"C_{j}": _at_home([f"m{f}_{j}" for f in range(folds)]) for j in range(k)})
-    frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
+    distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
+    mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
+    own = {f"own_{j}": _at_home([f"m{f}_{j}" for f in range(folds)]) for j in range(k)}
     size = given + 2  # steps of S, C and the levels above, and one spread
-    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*_law("C", k))}
+    sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
+
+    def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        frame = clipped(with_maps(with_logs(frame, k), maps, k), distances, k)
+        if clip is not None:
+            laws = [*distances, *(f"p{t}" for t in range(given))]
+            frame = clipped(frame, dict.fromkeys(laws, clip), k)
+        frame = frame.with_columns(**mean, **own)
+        frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
+        return frame.select("y", "zero", **sums)
+
+    table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
+    return _class_sums(table, rows, losses, size)
+
+
+def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
+    """Columns to be summed: by loss ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
+    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*_law("own", rows.k))}
     w = nw.col("w") if rows.weighted else nw.lit(1.0)
     if rows.weighted:
         columns |= {"w": w, "w2": w * w}
-    for i in range(len(losses)):
+    for i in range(losses):
         for a in range(size):
             columns[f"a{i}_{a}"] = w * nw.col(f"x{i}_{a}")
             if rows.weighted:
                 columns[f"b{i}_{a}"] = w * w * nw.col(f"x{i}_{a}")
             for b in range(a, size):
                 columns[f"d{i}_{a}_{b}"] = w * w * nw.col(f"x{i}_{a}") * nw.col(f"x{i}_{b}")
-    grouped = frame.select("y", "zero", **{f"s_{name}": value for name, value in columns.items()}).group_by("y", "zero")
-    table = collected(grouped.agg(nw.len().alias("n"), *(nw.col(f"s_{name}").sum() for name in columns)))
-    return _class_sums(table, rows, losses, size)
+    return columns
 
 
 def _law(name: str, k: int) -> list[nw.Expr]:
@@ -110,7 +120,7 @@ def _at_home(names: Sequence[str]) -> nw.Expr:
 
 def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -> dict[str, nw.Expr]:
     """Columns ``x{loss}_{component}``; an infinite loss counts as 0 and is told by ``zero``."""
-    order = ["p0", "C", *(f"p{t}" for t in range(1, given))]
+    order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
     columns = {}
     for i, loss in enumerate(losses.values()):
         formula = CLASS_FORMULAS[type(loss)]
@@ -118,7 +128,7 @@ def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -
         for t, value in enumerate(values):
             columns[f"x{i}_{t}"] = value - values[t + 1] if t + 1 < len(values) else value
         laws = [_law(f"m{f}", k) for f in range(folds)]
-        columns[f"x{i}_{len(order)}"] = formula.spread(laws, _law("c", k))
+        columns[f"x{i}_{len(order)}"] = formula.spread(laws, _law("mid", k))
     return columns
 
 
