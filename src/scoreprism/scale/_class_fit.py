@@ -15,7 +15,7 @@ from scoreprism._validation import plain, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation._chain import OVERFIT
 from scoreprism.estimation._parse import FEW_SURPRISES
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each
+from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
 from scoreprism.scale._classes import MOST_FOLDS, ClassRows, Facts, find_facts
 from scoreprism.scale._gradients import Fitting, FoldMaps, Scaling, with_home
 from scoreprism.scale._terms import ClassSums, decomposed, sum_terms
@@ -39,7 +39,7 @@ def by_gradients(rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecom
             continue
         parts = {label: _part(rows, facts, place, label) for label in labels[kind]}
         found = decomposed_each(parts, lambda part: _fitted(part[0], part[1], request), request.losses)
-        results = {name: replace(one, **{kind: found[name]}) for name, one in results.items()}
+        results = {name: with_parts(one, kind, found[name]) for name, one in results.items()}
     return results
 
 
@@ -127,10 +127,8 @@ def _parameters(scaling: Scaling, fit: FoldMaps, k: int) -> dict[str, list[float
 
 
 def _notes(scaling: Scaling, fit: FoldMaps, facts: Facts, sums: ClassSums, passes: int) -> tuple[str, ...]:
-    notes = [
-        f"C = P(Y | S) is {scaling.name}, cross-fitted in {len(fit.maps)} folds by sums of gradients over all rows, "
-        f"in {passes} passes",
-    ]
+    where = f"cross-fitted in {len(fit.maps)} folds by sums of gradients over all rows, in {passes} passes"
+    notes = [f"C = P(Y | S) is {scaling.name}, {where}"]
     if facts.absent:
         notes.append(f"{facts.absent:,} rows of weight 0 are absent")
     expected = float(sums.surprise.sum())

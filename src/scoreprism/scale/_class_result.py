@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from scoreprism._progress import tracked
@@ -68,7 +68,7 @@ class ClassDecomposition(ScaledDecomposition):
         dict
             What `ScaledDecomposition.to_dict` gives, and the attributes above.
         """
-        more = {"rows_in_all": self.rows_in_all, "risk_in_all": self.risk_in_all, "passes": self.passes}
+        more: dict[str, Any] = {"rows_in_all": self.rows_in_all, "risk_in_all": self.risk_in_all, "passes": self.passes}
         more |= {"risk_std_error": self.risk_std_error, "parameters": dict(self.parameters or {})}
         return {**super().to_dict(), **more}
 
@@ -85,6 +85,7 @@ class ClassRequest:
     form: str
     clip: float | None
     seed: int
+    random_state: object
     sample: int
     single: bool
 
@@ -129,3 +130,8 @@ def class_scaled(
         passes=passes,
         parameters=parameters,
     )
+
+
+def with_parts(one: ClassDecomposition, kind: str, parts: SegmentDecompositions) -> ClassDecomposition:
+    """A decomposition with its segments, or its periods."""
+    return replace(one, segments=parts) if kind == "segments" else replace(one, periods=parts)

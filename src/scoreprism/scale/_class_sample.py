@@ -1,4 +1,4 @@
-"""Several classes by a sample: all rows are counted and their loss summed, laws are fitted to some of them in memory."""
+"""Several classes by a sample: the loss of all rows is summed, laws are fitted to some of them in memory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each
-from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, collected, find_facts, read_rows
+from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
+from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
 from scoreprism.scale._engines import engine_of
 from scoreprism.scale._laws import CLASS_FORMULAS, infinite_at_zero, picked
 from scoreprism.scale._pass import plain_label
+from scoreprism.scale._passes import collected
 from scoreprism.scale._roles import period_label
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
 
@@ -43,7 +44,7 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
         if names:
             parts = _parts_of(table, names, rows.columns.roles.every)
             found_by = decomposed_each(parts, lambda part: _decomposed_rows(part, rows, request), request.losses)
-            results = {name: replace(one, **{kind: found_by[name]}) for name, one in results.items()}
+            results = {name: with_parts(one, kind, found_by[name]) for name, one in results.items()}
     return results
 
 
@@ -84,18 +85,18 @@ def _decomposed_rows(
     laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(k)]).astype(np.float64) for t in range(len(rows.levels))]
     labels = np.empty(k, dtype=object)
     labels[:] = classes
-    given = dict(zip(("q", "latent"), laws[1:], strict=False))
+    given: dict[str, Any] = dict(zip(("q", "latent"), laws[1:], strict=False))
     found: Any = decompose(
         labels[table["y"].astype(np.intp)],
         laws[0],
-        loss=list(request.losses.values()),
+        loss=tuple(request.losses.values()),
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
         cv=_splits(table["fold"]) if "fold" in table else request.cv,
         form=request.form,
-        sample_weight=table["w"] if "w" in table else None,
+        sample_weight=table.get("w"),
         classes=list(classes),
         clip=request.clip,
-        random_state=request.seed,
+        random_state=request.random_state,
         **given,
     )
     return dict(found)
@@ -154,10 +155,8 @@ def _risk_of_all(facts: Facts, loss: ProperLoss, i: int) -> tuple[float, float]:
 def _sample_notes(used: int, total: int, how: str, risk: float, error: float) -> list[str]:
     if used == total:
         return [f"all {total:,} rows were used"]
-    notes = [
-        f"C is fitted to a sample of {used:,} of {total:,} rows, drawn {how}: "
-        "terms and intervals are those of a sample of that size"
-    ]
+    sample = f"C is fitted to a sample of {used:,} of {total:,} rows, drawn {how}"
+    notes = [f"{sample}: terms and intervals are those of a sample of that size"]
     if math.isfinite(risk):
         notes.append(f"the loss over all rows is {risk:.6g}, with a standard error of {error:.2g}")
     return notes

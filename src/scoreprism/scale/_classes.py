@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os.path
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
-from scoreprism.exceptions import LabelError, ScoreprismError
-from scoreprism.scale._engines import fetched, first_line, plainly_named
+from scoreprism.exceptions import LabelError
+from scoreprism.scale._engines import plainly_named
 from scoreprism.scale._laws import clipped, picked
 from scoreprism.scale._pass import plain_label
+from scoreprism.scale._passes import collected, grouped
 from scoreprism.scale._roles import Roles, _with_period, hashed, number, period, period_label
 from scoreprism.simplex import FloatArray
 
@@ -179,15 +180,15 @@ def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) ->
 
 def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
     """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
-    found = fetched(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    found = collected(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
     labels = [plain_label(label) for label in found.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
-    prefix = os.path.commonprefix(list(names))
+    prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
     for tried in (list(names), [name.removeprefix(prefix) for name in names]):
         if by_name and set(by_name) <= set(tried):
             sample = next(iter(by_name.values()))
             return tuple(by_name.get(name, _like(name, sample)) for name in tried)
-    refuse(
+    return refuse(
         "classes must give the labels in the order of the columns, unless columns are named after them",
         f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
         "For example classes=['a', 'b', 'c'].",
@@ -329,58 +330,6 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
     ahead = picked(p) - nw.max_horizontal(*others)
     none = nw.min_horizontal(*p) <= 0.0
     return {"least": nw.min_horizontal(*positive), "zeros": none.cast(nw.Int64), "worst": ahead, "best": ahead}
-
-
-def collected(query: nw.LazyFrame[Any]) -> dict[str, NDArray[Any]]:
-    """A small result; an engine's own errors in our words."""
-    return _told(lambda: fetched(query))
-
-
-def grouped(
-    frame: nw.LazyFrame[Any],
-    build: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
-    keys: Sequence[str],
-    how: Mapping[str, str],
-) -> dict[str, NDArray[Any]]:
-    """
-    One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max".
-
-    Dask's planner takes minutes for expressions that its partitions evaluate in milliseconds, so there the pass runs
-    on each partition and the small results are put together here.
-    """
-
-    def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        found = [getattr(nw.col(name), what)() for name, what in how.items()]
-        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
-
-    if frame.implementation.is_dask():
-        return _told(lambda: _by_partition(frame.to_native(), query, keys, {"n": "sum", **how}))
-    return _told(lambda: fetched(query(frame)))
-
-
-def _by_partition(
-    frame: Any, query: Callable[[Any], Any], keys: Sequence[str], how: Mapping[str, str]
-) -> dict[str, NDArray[Any]]:
-    import dask
-
-    def one(part: Any) -> Any:
-        return query(nw.from_native(part).lazy()).collect().to_native()
-
-    parts = dask.compute(*(dask.delayed(one)(part) for part in frame.to_delayed()))
-    table = nw.concat(
-        [nw.from_native(part, eager_only=True) for part in parts if len(part)] or [nw.from_native(parts[0])]
-    )
-    merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
-    return fetched(merged.lazy())
-
-
-def _told(work: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    try:
-        return work()
-    except ScoreprismError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-        refuse("the engine must be able to read the data", f"its own error: {first_line(error)}", "Check the columns.")
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
-"""Temperature and vector scaling fitted to all rows: Newton steps from sums of derivatives, a pass over the data each."""
+"""Temperature and vector scaling fitted to all rows: Newton steps from sums of derivatives, one pass each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +14,9 @@ from scoreprism._validation import refuse
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._maps import parse_distance
-from scoreprism.scale._classes import ClassRows, Facts, collected, grouped
+from scoreprism.scale._classes import ClassRows, Facts
 from scoreprism.scale._laws import Soft, charts, log_hit, picked, total, with_logs, with_maps
+from scoreprism.scale._passes import collected, grouped
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows that are looked at for a start.
@@ -295,7 +297,8 @@ class Fitting:
         """First derivatives of each fold's fit (with `curved` the second too), and the smallest value of its law."""
         lows = self.lows if self.facts.table["zeros"].any() else [None] * self.folds
         maps = [self.scaling.map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
-        columns, size, count = {}, thetas[0].size, 0
+        columns: dict[str, nw.Expr] = {}
+        size, count = thetas[0].size, 0
         for f, c in enumerate(charts(maps)):
             columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.slopes(f, c, self.k))}
             if curved:
@@ -304,15 +307,16 @@ class Fitting:
                 count = len(second)
         least = {f"least{f}": nw.min_horizontal(*_columns(f"m{f}", self.k)) for f in range(self.folds)}
         table = self._summed(maps, columns, least)
-        g, c, low = np.zeros((self.folds, size)), [], np.zeros(self.folds)
+        g, low = np.zeros((self.folds, size)), np.zeros(self.folds)
+        own: list[FloatArray] = []
         for f in range(self.folds):
             others = np.arange(self.folds) != f
             g[f] = self._by_fold(table, [f"g{f}_{i}" for i in range(size)])[others].sum(axis=0)
             low[f] = self._by_fold(table, [f"least{f}"], weighted=False)[others].min()
             if curved:
                 entries = self._by_fold(table, [f"c{f}_{i}" for i in range(count)])[others].sum(axis=0)
-                c.append(self.scaling.matrix(entries, self.k))
-        return g, c if curved else None, low
+                own.append(self.scaling.matrix(entries, self.k))
+        return g, own if curved else None, low
 
     def _summed(
         self, maps: Sequence[Soft], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
@@ -354,8 +358,8 @@ def _newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
     """The step to subtract, and its size √(g'H⁻¹g): how far the fit is from its end, in standard errors."""
     if not np.isfinite(curve).all() or not np.isfinite(slope).all():  # pragma: no cover - a softmax is finite
         raise FloatingPointError("derivatives that are not finite")
-    step = np.linalg.lstsq(curve, slope, rcond=1e-13)[0]
-    return step, float(np.sqrt(max(slope @ step, 0.0)))
+    step: FloatArray = np.linalg.lstsq(curve, slope, rcond=1e-13)[0].astype(np.float64)
+    return step, math.sqrt(max(float(slope @ step), 0.0))
 
 
 def with_home(rows: ClassRows, labels: Sequence[Any]) -> ClassRows:

@@ -62,7 +62,8 @@ def decompose_classes(
     names = _names(score, "score")
     frame = scan(data, engine=options.pop("engine"))
     if len(names) == 2:
-        return _two_classes(frame, names, classes, sample, binary, options)
+        two: ScaledDecomposition = _two_classes(frame, names, classes, sample, binary, options)
+        return two
     request = _parse(names, classes, sample, options)
     rows = read_rows(frame, request.columns)
     request = replace(request, columns=rows.columns)
@@ -145,6 +146,7 @@ def _parse(names: tuple[str, ...], classes: object, sample: object, options: Map
         form=form,
         clip=parse_clip(options["clip"], k),
         seed=seed,
+        random_state=options["random_state"],
         sample=size,
         single=single,
     )

@@ -14,8 +14,9 @@ from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_ro
 from scoreprism.estimation._decompose import chain_terms
 from scoreprism.intervals import Alternative, Moments
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._classes import ClassRows, grouped
+from scoreprism.scale._classes import ClassRows
 from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, infinite_at_zero, picked, total, with_logs, with_maps
+from scoreprism.scale._passes import grouped
 from scoreprism.scale._sheet import SummedSheet
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
