@@ -23,8 +23,8 @@ from scoreprism.simplex import FloatArray, IntArray
 _HEAD = 10_000
 #: The common fit is near enough when a step is worth less than this in twice the log-likelihood: folds differ more.
 _NEAR = 0.05
-#: A fold's fit is done when what is left is worth less than this, squared, in twice the log-likelihood.
-_DONE = 1e-6
+#: A fold's fit is done when what is left, in its standard errors, is less than this times √n: terms see it over n.
+_DONE = 1e-9
 #: Passes after which a fit is given up.
 _PATIENCE = 40
 #: How far a sharpness (1/T) may go, as in memory, and by how much in one step.
@@ -150,7 +150,7 @@ class FoldMaps:
     maps : list of Soft
         In the order of the folds.
     common : array
-        Parameters fitted to all rows, near enough to start the folds from.
+        Parameters fitted to all rows.
     one_step : float
         How far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit.
     left : float
@@ -218,7 +218,7 @@ class Fitting:
         """One pass after the other."""
         theta = self._start()
         slope, curve = np.zeros(0), np.zeros(0)
-        best, value = theta, np.inf
+        best, on, value = theta, theta, np.inf
         for _ in range(_PATIENCE):
             loss, slope, curve = self._common_pass(theta)
             yield
@@ -235,6 +235,8 @@ class Fitting:
                 break
             theta = on
         yield from self._fold_steps(theta, slope, curve)
+        assert self.result is not None  # noqa: S101 - the folds are done
+        self.result = replace(self.result, common=on)  # a step on from where the folds began
 
     def _fold_steps(self, theta: FloatArray, slope: FloatArray, curve: FloatArray) -> Iterator[None]:
         """Each fold's own parameters: one Newton step from the common ones, then steps by its own slopes."""
@@ -260,7 +262,7 @@ class Fitting:
             shrunk = np.minimum(sizes / np.maximum(before, 1e-300), 1.0)
             still = all(np.array_equal(a, b) for a, b in zip(on, thetas, strict=True))
             thetas, left = on, float((sizes * shrunk).max())
-            if left <= _DONE or still:
+            if left <= _DONE * math.sqrt(self._mass(slice(None))) or still:
                 break
             curved = curved or bool((shrunk > 0.3).any())  # the common curvature does not serve: each its own
             before = sizes
