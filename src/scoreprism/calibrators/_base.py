@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,13 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
+from scoreprism.calibrators._formula import ExprTerm, SqlTerm, named
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.frames import column_names, unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 #: What scores may be; declared, never guessed.
 KINDS = ("probability", "logit")
@@ -252,17 +256,48 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             refuse("number must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
         if quote in "[]":
             refuse("quote must be the same character on both sides", repr(quote), "Use '\"' or a backtick.")
-        expression = getattr(self.map_, "sql", None)
+        name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
+        made: SqlTerm = self._formula("to_sql", SqlTerm(f"CAST({name} AS {number})"))
+        return made.text
+
+    def to_expr(self, column: str) -> nw.Expr:
+        """
+        The fitted map of two classes as a narwhals expression, for any engine narwhals knows.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column that holds the score of ``classes_[1]``, of the kind the map was fitted on.
+
+        Returns
+        -------
+        narwhals.Expr
+            P(Y = ``classes_[1]``); nothing (null, in pandas NaN) where the score is missing or not of its kind.
+
+        Notes
+        -----
+        An expression cannot name what it uses several times, and Polars, pandas and pyarrow compute all pieces of a
+        map for all rows: maps of many pieces, such as isotonic ones, are slow. `scoreprism.scale.apply` knows a faster
+        way for each engine, runs on Dask, too, where this does not, and takes names that narwhals does not: with a dot
+        or a backtick on Spark, and ``*`` on DuckDB.
+        """
+        check_is_fitted(self)
+        if not isinstance(column, str) or not column:
+            refuse("column must be the name of a column", repr(column), "For example 'score'.")
+        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
+        return made.expr
+
+    def _formula(self, who: str, score: Any) -> Any:
+        """The map as a formula of a score, in the dialect of the score."""
+        formula = getattr(self.map_, "formula", None)
         two_logits = self.kind == "logit" and self.n_features_in_ > 1
-        if expression is None or two_logits or len(self.classes_) > 2:
+        if formula is None or two_logits or len(self.classes_) > 2:
             refuse(
-                "to_sql must be called on a map of one score and two classes",
+                f"{who} must be called on a map of one score and two classes",
                 f"{self.n_features_in_} columns and {len(self.classes_)} classes",
                 "Fit on one column, or apply the map in Python.",
             )
-        name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
-        text: str = expression(f"CAST({name} AS {number})")
-        return text
+        return formula(score)
 
     @property
     def _fitted(self) -> Any:

@@ -1,14 +1,15 @@
-"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as SQL."""
+"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as a formula."""
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_number
+from scoreprism.calibrators._formula import Term, sigmoid
 from scoreprism.calibrators._numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import locate
@@ -16,26 +17,8 @@ from scoreprism.simplex import FloatArray
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
 _BLOCK = 1 << 14
-_LARGEST = "1.7976931348623157e+308"
-
-# ── SQL ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def literal(value: float) -> str:
-    """A double in a form that no dialect reads as a decimal, exact to the last bit."""
-    text = f"{float(value):.16e}"
-    return f"({text})" if text.startswith("-") else text
-
-
-def case_tree(x: str, cuts: Sequence[float], leaves: Sequence[str]) -> str:
-    """A balanced CASE expression: leaf i where ``cuts[i−1] ≤ x < cuts[i]``."""
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = len(leaves) // 2
-    left = case_tree(x, cuts[: middle - 1], leaves[:middle])
-    right = case_tree(x, cuts[middle:], leaves[middle:])
-    return f"CASE WHEN {x} < {literal(cuts[middle - 1])} THEN {left} ELSE {right} END"
-
+#: The range of the scores of each kind; a calibrator refuses others, a formula has no value for them.
+RANGES = {"probability": (0.0, 1.0), "logit": (-sys.float_info.max, sys.float_info.max)}
 
 # ── charts: in which coordinate a curve sees the score ──────────────────────────────────────────────
 
@@ -79,27 +62,20 @@ class Chart(Part):
                 logit[bent] = sign * (np.log(distance) - np.log1p(-distance))
         return logit
 
-    def sql(self, column: str) -> str:
+    def formula(self, score: Term) -> Term:
+        """The coordinate as a formula."""
         if self.space in ("score", self.kind):
-            return column
+            return score
         if self.space == "probability":
-            return sigmoid_sql(column)
-        inner = f"(ln({column}) - ln(1 - {column}))"
-        low, high = (_raised_sql(near, floor) for near, floor in ((column, self.low), (f"(1 - {column})", self.high)))
-        ends = f"WHEN {column} < {literal(self.low)} THEN {low} WHEN 1 - {column} < {literal(self.high)} THEN -{high}"
-        return f"CASE {ends} ELSE {inner} END"
+            return sigmoid(score)
+        rest = 1 - score
+        low, high = _lift(score, self.low).kept(), _lift(rest, self.high).kept()
+        return (score + low - high).ln() - (rest - low + high).ln()
 
 
-def _raised_sql(near: str, floor: float) -> str:
-    """The logit of a distance from an end that is bent up (`raised`)."""
-    t = f"({near} / {literal(floor)})"
-    distance = f"({literal(floor / 4)} * (1 + {t} * (1 + {t} * (3 - {t}))))"
-    return f"(ln({distance}) - ln(1 - {distance}))"
-
-
-def sigmoid_sql(x: str) -> str:
-    """σ(x) without overflow."""
-    return f"(1 / (1 + exp(-least(greatest({x}, {literal(-FAR)}), {literal(FAR)}))))"
+def _lift(near: Term, floor: float) -> Term:
+    """What `raised` adds to a distance from an end: nothing from the floor on, where SQL need not compute it."""
+    return near.below(floor, floor / 4 * (1 - near / floor).cut(low=0).cube(), near.constant(0.0))
 
 
 def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
@@ -130,7 +106,8 @@ class Curve(Part):
     def __call__(self, x: FloatArray) -> FloatArray: ...
 
     @abstractmethod
-    def sql(self, x: str) -> str: ...
+    def formula(self, x: Term) -> Term:
+        """The same function as a formula."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +120,8 @@ class Affine(Curve):
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.slope * x + self.intercept
 
-    def sql(self, x: str) -> str:
-        return f"({literal(self.slope)} * {x} + {literal(self.intercept)})"
+    def formula(self, x: Term) -> Term:
+        return self.slope * x + self.intercept
 
 
 def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -166,10 +143,10 @@ class BetaCurve(Curve):
         log_s, minus_log_rest = log_pair(x)
         return self.a * log_s + self.b * minus_log_rest + self.c
 
-    def sql(self, x: str) -> str:
-        tail = f"ln(1 + exp(-abs({x})))"
-        up, down = f"(greatest({x}, 0) + {tail})", f"(greatest(-{x}, 0) + {tail})"
-        return f"({literal(self.b)} * {up} - {literal(self.a)} * {down} + {literal(self.c)})"
+    def formula(self, x: Term) -> Term:
+        tail = (1 + (0 - x.abs()).exp()).ln()
+        up, down = x.cut(low=0) + tail, (0 - x).cut(low=0) + tail
+        return self.b * up - self.a * down + self.c
 
 
 @dataclass(frozen=True)
@@ -185,10 +162,9 @@ class LogLine(Curve):
         inside = np.clip(x, self.low, 1.0 - self.low), np.clip(1.0 - x, self.low, 1.0 - self.low)
         return self.a * np.log(inside[0]) + self.b * np.log(inside[1]) + self.c
 
-    def sql(self, x: str) -> str:
-        low, high = literal(self.low), literal(1.0 - self.low)
-        s, rest = (f"ln(least(greatest({value}, {low}), {high}))" for value in (x, f"1 - {x}"))
-        return f"({literal(self.a)} * {s} + {literal(self.b)} * {rest} + {literal(self.c)})"
+    def formula(self, x: Term) -> Term:
+        s, rest = (value.cut(self.low, 1.0 - self.low).ln() for value in (x, 1 - x))
+        return self.a * s + self.b * rest + self.c
 
 
 @dataclass(frozen=True)
@@ -206,8 +182,8 @@ class Steps(Curve):
         steps: FloatArray = self.values[locate(self.starts[1:], x)]
         return steps
 
-    def sql(self, x: str) -> str:
-        return case_tree(x, self.starts[1:].tolist(), [literal(v) for v in self.values])
+    def formula(self, x: Term) -> Term:
+        return x.pieces(self.starts[1:].tolist(), self.values[:, None].tolist(), lambda _, value: value)
 
 
 @dataclass(frozen=True)
@@ -231,13 +207,16 @@ class BrokenLine(Curve):
         # rounding may carry a line past its right end, where the next one starts
         return np.clip(line, np.minimum(left, right), np.maximum(left, right))
 
-    def sql(self, x: str) -> str:
-        if self.knots.size == 1:
-            return literal(self.values[0])
-        rows = zip(self.knots[:-1], self.knots[1:], self.values[:-1], self.values[1:], strict=True)
-        lines = [f"({literal(u)} + ({x} - {literal(a)}) * {literal((v - u) / (b - a))})" for a, b, u, v in rows]
-        leaves = [literal(self.values[0]), *lines, literal(self.values[-1])]
-        return case_tree(x, self.knots.tolist(), leaves)
+    def formula(self, x: Term) -> Term:
+        left, right = self.values[:-1], self.values[1:]
+        lines = np.column_stack([self.knots[:-1], np.diff(self.knots), left, right - left])
+        before, after = ((float(self.knots[i]), 1.0, float(self.values[i]), 0.0) for i in (0, -1))
+        return x.pieces(self.knots.tolist(), [before, *lines.tolist(), after], _line)
+
+
+def _line(x: Term, start: float, width: float, value: float, rise: float) -> Term | float:
+    """A line by a share of its rise; its slope is infinite between neighbouring floats."""
+    return value if isinstance(rise, float) and rise == 0.0 else value + (x - start) / width * rise
 
 
 @dataclass(frozen=True)
@@ -276,17 +255,20 @@ class Cubics(Curve):
         b, widths = self.coefficients, np.diff(self.breaks)
         return 3.0 * float(b[0, 1] - b[0, 0]) / float(widths[0]), 3.0 * float(b[-1, 3] - b[-1, 2]) / float(widths[-1])
 
-    def sql(self, x: str) -> str:
-        leaves = []
-        for start, stop, (b0, b1, b2, b3) in zip(self.breaks[:-1], self.breaks[1:], self.coefficients, strict=True):
-            t = f"(({x} - {literal(start)}) / {literal(stop - start)})"
-            power = 3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0
-            first, second, third = map(literal, power)
-            leaves.append(f"({literal(b0)} + {t} * ({first} + {t} * ({second} + {t} * {third})))")
+    def formula(self, x: Term) -> Term:
+        b0, b1, b2, b3 = self.coefficients.T
+        powers = [3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0]
+        inner = np.column_stack([self.breaks[:-1], np.diff(self.breaks), b0, *powers])
         low, high = self._slopes() if self.tails == "linear" else (0.0, 0.0)
-        ends = [(self.breaks[0], self.coefficients[0, 0], low), (self.breaks[-1], self.coefficients[-1, 3], high)]
-        before, after = (f"({literal(v)} + ({x} - {literal(at)}) * {literal(slope)})" for at, v, slope in ends)
-        return case_tree(x, self.breaks.tolist(), [before, *leaves, after])
+        before = [float(self.breaks[0]), 1.0, float(b0[0]), low, 0.0, 0.0]
+        after = [float(self.breaks[-1]), 1.0, float(b3[-1]), high, 0.0, 0.0]
+        return x.pieces(self.breaks.tolist(), [before, *inner.tolist(), after], _cubic)
+
+
+def _cubic(x: Term, start: float, width: float, b0: float, first: float, second: float, third: float) -> Term | float:
+    """A cubic piece by its powers; numbers or terms."""
+    t = (x - start) / width
+    return b0 + t * (first + t * (second + t * third))
 
 
 @dataclass(frozen=True)
@@ -302,8 +284,8 @@ class Sum(Curve):
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.first(x) + self.second(x)
 
-    def sql(self, x: str) -> str:
-        return f"({self.first.sql(x)} + {self.second.sql(x)})"
+    def formula(self, x: Term) -> Term:
+        return self.first.formula(x) + self.second.formula(x)
 
 
 # ── the map ─────────────────────────────────────────────────────────────────────────────────────────
@@ -351,18 +333,20 @@ class BinaryMap(Part):
         nearest = float(np.minimum(p, 1.0 - p).min())
         return replace(self, floor=min(most, max(nearest, most**2 if least is None else least)))
 
-    def sql(self, column: str, *, coordinate: str | None = None) -> str:
-        """An expression that is NULL where the score is missing or not of its kind."""
-        value = self.curve.sql(self.chart.sql(column) if coordinate is None else coordinate)
+    def formula(self, score: Term, *, coordinate: Term | None = None) -> Term:
+        """The map as a formula, without a value where the score is missing or not of its kind."""
+        limits = RANGES[self.chart.kind]
+        x = self.chart.formula(score.guarded(*limits)) if coordinate is None else coordinate
+        value = self.curve.formula(x.kept())
         if self.link == "logit":
-            value = f"least({sigmoid_sql(value)}, {literal(BELOW_ONE)})"
+            value = sigmoid(value).cut(high=BELOW_ONE)
         if self.floor > 0.0:
-            low, high = (f"power(greatest(1 - {p} / {literal(self.floor)}, 0), 3)" for p in (value, f"(1 - {value})"))
-            value = f"({value} + {literal(self.floor / 4)} * ({low} - {high}))"
+            value = value.kept()
+            low, high = ((1 - p / self.floor).cut(low=0).cube() for p in (value, 1 - value))
+            value = value + self.floor / 4 * (low - high)
         if self.clip > 0.0:
-            value = f"least(greatest({value}, {literal(self.clip)}), {literal(1.0 - self.clip)})"
-        ends = ("0", "1") if self.chart.kind == "probability" else (f"-{_LARGEST}", _LARGEST)
-        return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {value} END"
+            value = value.cut(self.clip, 1.0 - self.clip)
+        return score.only_within(*limits, value)
 
 
 def parse_distance(clip: object, total: float) -> float:

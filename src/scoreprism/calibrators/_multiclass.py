@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism._validation import parse_count, parse_number
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map, log_law, smallest
+from scoreprism.calibrators._formula import Term
 from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
 from scoreprism.calibrators._numerics import BELOW_ONE
 from scoreprism.calibrators._parts import Part, require
@@ -48,12 +49,12 @@ class SoftmaxMap(Part):
         law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
 
-    def sql(self, column: str) -> str:
+    def formula(self, score: Term) -> Term:
         """Two classes: the difference of the two lines, as a map of one score."""
         slopes = self.weights[:, 1] - self.weights[:, 0]
         if self.features == "log" and self.kind == "probability":
             line = LogLine(slopes[1], slopes[0], slopes[-1], self.low)
-            return BinaryMap(Chart(self.kind, "probability"), line, "logit", clip=self.floor).sql(column)
+            return BinaryMap(Chart(self.kind, "probability"), line, "logit", clip=self.floor).formula(score)
         if self.features == "log":
             curve: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
         else:  # both centred log-probabilities are half the logit, one with a minus
@@ -61,9 +62,9 @@ class SoftmaxMap(Part):
             curve = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
         map_ = BinaryMap(Chart(self.kind, "logit"), curve, "logit", clip=self.floor)
         if self.kind == "logit":
-            return map_.sql(column)
-        cut = LogLine(1.0, -1.0, 0.0, self.low).sql(column)  # the logit, cut as the fit cut it
-        return map_.sql(column, coordinate=cut)
+            return map_.formula(score)
+        cut = LogLine(1.0, -1.0, 0.0, self.low).formula(score)  # the logit, cut as the fit cut it
+        return map_.formula(score, coordinate=cut)
 
 
 def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> Curve:

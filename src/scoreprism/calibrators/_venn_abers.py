@@ -12,6 +12,7 @@ from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._folds import make_folds
+from scoreprism.calibrators._formula import Term
 from scoreprism.calibrators._maps import BinaryMap, Chart, Steps
 from scoreprism.calibrators._parts import Part, require
 from scoreprism.isotonic import isotonic_blocks, pool_ties
@@ -248,9 +249,9 @@ class VennAbersMap(Part):
     def __call__(self, score: FloatArray) -> FloatArray:
         return self.merged(score)
 
-    def sql(self, column: str) -> str:
-        """The merged probability as one CASE expression over all steps."""
-        return self.merged.sql(column)
+    def formula(self, score: Term) -> Term:
+        """The merged probability as one choice among all steps."""
+        return self.merged.formula(score)
 
 
 class VennAbersCalibrator(Calibrator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoreprism.scale._apply import apply
 from scoreprism.scale._decompose import decompose, summarize
 from scoreprism.scale._engines import ENGINES, scan
 from scoreprism.scale._partial import Partial
@@ -12,6 +13,7 @@ __all__ = [
     "Drift",
     "Partial",
     "ScaledDecomposition",
+    "apply",
     "decompose",
     "scan",
     "summarize",

@@ -12,6 +12,7 @@ from scoreprism.estimation._decompose import parse_losses
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import ENGINES, find_files, opened, plainly_named, scan, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
+from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial, Settings, known_loss
 from scoreprism.scale._pass import Reading, summed
 from scoreprism.scale._result import ScaledDecomposition
@@ -95,6 +96,9 @@ def summarize(
     for one in losses:
         if not known_loss(one):
             refuse("loss must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
+        if q is not None and not by_row(one):
+            known = ", ".join(sorted(kind.name for kind in FORMULAS))
+            refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
     count, distance = parse_cells(cells), parse_clip(clip, 2)
     total: Partial | None = None

@@ -252,7 +252,8 @@ class Partial:
             refuse("labels must be those of some rows", found, f"There are {has}.")
         held = np.isin(self.table["segment"], codes)
         table = {name: column[held] for name, column in self.table.items()}
-        return replace(self, table=table, absent=0)
+        table["segment"] = np.searchsorted(codes, table["segment"]).astype(np.float64)
+        return replace(self, segments=tuple(self.segments[code] for code in codes), table=table, absent=0)
 
     def pooled(self) -> Partial:
         """

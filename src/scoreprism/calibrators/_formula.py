@@ -1,0 +1,248 @@
+"""A formula of one score, written once and spoken in two dialects: SQL text and narwhals expressions."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from scoreprism.calibrators._numerics import FAR
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+#: A piece of a curve: from the coordinate and the numbers of the piece to its value.
+Form = Callable[..., "Term | float"]
+Infix = Callable[[Any, Any], Any]
+#: The operators of a formula, and their signs in SQL.
+_SIGNS: dict[Infix, str] = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/"}
+
+
+class Term(ABC):
+    """
+    A number that an engine computes for each row: arithmetic with numbers and other terms, and a few functions.
+
+    Engines such as Polars compute every branch of a choice for all rows, so a formula keeps the branches that are
+    not chosen inside the domain of their functions.
+    """
+
+    @abstractmethod
+    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> Term:
+        """Two terms, or a term and a number, joined by an operator."""
+
+    @abstractmethod
+    def constant(self, value: float) -> Term:
+        """A number in the dialect of this term."""
+
+    @abstractmethod
+    def exp(self) -> Term: ...
+
+    @abstractmethod
+    def ln(self) -> Term: ...
+
+    @abstractmethod
+    def abs(self) -> Term: ...
+
+    @abstractmethod
+    def cube(self) -> Term: ...
+
+    @abstractmethod
+    def cut(self, low: float | None = None, high: float | None = None) -> Term:
+        """At least `low` and at most `high`."""
+
+    @abstractmethod
+    def below(self, cut: float, yes: Term, no: Term) -> Term:
+        """`yes` where this term is below `cut`, else `no`."""
+
+    @abstractmethod
+    def only_within(self, low: float, high: float, value: Term) -> Term:
+        """`value` where this term is from `low` to `high`, elsewhere (missing and NaN too) nothing."""
+
+    def guarded(self, low: float, high: float) -> Term:
+        """The term itself, from `low` to `high` even in rows that get no value, where the engine computes those too."""
+        return self
+
+    @abstractmethod
+    def kept(self) -> Term:
+        """The same, computed once although it is used several times, where the engine can be told so."""
+
+    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> Term:
+        """``form(self, *rows[i])`` where ``cuts[i−1] ≤ self < cuts[i]``: a piece by its numbers."""
+        made = [form(self, *row) for row in rows]
+        return tree(self, cuts, [one if isinstance(one, Term) else self.constant(one) for one in made])
+
+    def __add__(self, other: Term | float) -> Term:
+        return self.infix(operator.add, self, other)
+
+    def __radd__(self, other: float) -> Term:
+        return self.infix(operator.add, other, self)
+
+    def __sub__(self, other: Term | float) -> Term:
+        return self.infix(operator.sub, self, other)
+
+    def __rsub__(self, other: float) -> Term:
+        return self.infix(operator.sub, other, self)
+
+    def __mul__(self, other: Term | float) -> Term:
+        return self.infix(operator.mul, self, other)
+
+    def __rmul__(self, other: float) -> Term:
+        return self.infix(operator.mul, other, self)
+
+    def __truediv__(self, other: Term | float) -> Term:
+        return self.infix(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: float) -> Term:
+        return self.infix(operator.truediv, other, self)
+
+
+def tree(x: Term, cuts: Sequence[float], leaves: Sequence[Term]) -> Term:
+    """Balanced choices: leaf i where ``cuts[i−1] ≤ x < cuts[i]``."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    left = tree(x, cuts[: middle - 1], leaves[:middle])
+    right = tree(x, cuts[middle:], leaves[middle:])
+    return x.below(cuts[middle - 1], left, right)
+
+
+def sigmoid(x: Term) -> Term:
+    """σ(x) without overflow."""
+    return 1 / (1 + (0 - x.cut(-FAR, FAR)).exp())
+
+
+# ── SQL ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def literal(value: float) -> str:
+    """A double in a form that no dialect reads as a decimal, exact to the last bit; small integers as they are."""
+    text = str(value) if isinstance(value, int) else f"{float(value):.16e}"
+    return f"({text})" if text.startswith("-") else text
+
+
+@dataclass(frozen=True)
+class SqlTerm(Term):
+    """SQL text that may stand anywhere in an expression; `keep` names a text and returns its name."""
+
+    text: str
+    keep: Callable[[str], str] | None = None
+
+    def _with(self, text: str) -> SqlTerm:
+        return replace(self, text=text)
+
+    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> SqlTerm:
+        first, second = (side.text if isinstance(side, SqlTerm) else literal(side) for side in (left, right))  # type: ignore[arg-type]
+        return self._with(f"({first} {_SIGNS[sign]} {second})")
+
+    def constant(self, value: float) -> SqlTerm:
+        return self._with(literal(value))
+
+    def exp(self) -> SqlTerm:
+        return self._with(f"exp({self.text})")
+
+    def ln(self) -> SqlTerm:
+        return self._with(f"ln({self.text})")
+
+    def abs(self) -> SqlTerm:
+        return self._with(f"abs({self.text})")
+
+    def cube(self) -> SqlTerm:
+        return self._with(f"power({self.text}, 3)")
+
+    def cut(self, low: float | None = None, high: float | None = None) -> SqlTerm:
+        text = self.text if low is None else f"greatest({self.text}, {literal(low)})"
+        return self._with(text if high is None else f"least({text}, {literal(high)})")
+
+    def below(self, cut: float, yes: Term, no: Term) -> SqlTerm:
+        return self._with(f"CASE WHEN {self.text} < {literal(cut)} THEN {_text(yes)} ELSE {_text(no)} END")
+
+    def only_within(self, low: float, high: float, value: Term) -> SqlTerm:
+        limits = f"{literal(low)} AND {literal(high)}"
+        return self._with(f"CASE WHEN {self.text} BETWEEN {limits} THEN {_text(value)} END")
+
+    def kept(self) -> SqlTerm:
+        return self if self.keep is None else self._with(self.keep(self.text))
+
+
+def _text(term: Term) -> str:
+    """The text of a term of this dialect."""
+    assert isinstance(term, SqlTerm)  # noqa: S101  formulas never mix dialects
+    return term.text
+
+
+# ── narwhals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ExprTerm(Term):
+    """A narwhals expression; `keep` makes a column of one and returns the column."""
+
+    expr: nw.Expr
+    keep: Callable[[nw.Expr], nw.Expr] | None = None
+
+    def _with(self, expr: nw.Expr) -> ExprTerm:
+        return replace(self, expr=expr)
+
+    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> ExprTerm:
+        first, second = (side.expr if isinstance(side, ExprTerm) else side for side in (left, right))
+        return self._with(sign(first, second))
+
+    def constant(self, value: float) -> ExprTerm:
+        import narwhals as nw
+
+        return self._with(nw.lit(float(value)))
+
+    def exp(self) -> ExprTerm:
+        return self._with(self.expr.exp())
+
+    def ln(self) -> ExprTerm:
+        return self._with(self.expr.log())
+
+    def abs(self) -> ExprTerm:
+        return self._with(self.expr.abs())
+
+    def cube(self) -> ExprTerm:
+        return self._with(self.expr**3)
+
+    def cut(self, low: float | None = None, high: float | None = None) -> ExprTerm:
+        import narwhals as nw
+
+        # not `clip`, which writes its argument twice in SQL: nested, the text would double each time
+        made = self.expr if low is None else nw.max_horizontal(self.expr, nw.lit(float(low)))
+        return self._with(made if high is None else nw.min_horizontal(made, nw.lit(float(high))))
+
+    def below(self, cut: float, yes: Term, no: Term) -> ExprTerm:
+        import narwhals as nw
+
+        return self._with(nw.when(self.expr < cut).then(_expr(yes)).otherwise(_expr(no)))
+
+    def only_within(self, low: float, high: float, value: Term) -> ExprTerm:
+        import narwhals as nw
+
+        return self._with(nw.when((self.expr >= low) & (self.expr <= high)).then(_expr(value)))
+
+    def guarded(self, low: float, high: float) -> ExprTerm:
+        return self.cut(low, high)  # all branches are computed, also for rows that get no value
+
+    def kept(self) -> ExprTerm:
+        return self if self.keep is None else self._with(self.keep(self.expr))
+
+
+def _expr(term: Term) -> nw.Expr:
+    """The expression of a term of this dialect."""
+    assert isinstance(term, ExprTerm)  # noqa: S101  formulas never mix dialects
+    return term.expr
+
+
+def named(column: str) -> nw.Expr:
+    """A column as double precision, by its name as it is."""
+    import re
+
+    import narwhals as nw
+    import narwhals.selectors as ncs
+
+    # Polars reads "*" and "^…$" as patterns, so such a name is matched by a pattern for itself
+    pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
+    return (ncs.matches(f"^{re.escape(column)}$") if pattern else nw.col(column)).cast(nw.Float64)

@@ -1,0 +1,278 @@
+"""Apply a fitted binary map to a column of any dataframe, in the engine that holds it."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from scoreprism._validation import listed, refuse
+from scoreprism.calibrators import Calibrator
+from scoreprism.calibrators._formula import ExprTerm, Form, SqlTerm, Term, literal, named
+from scoreprism.calibrators._maps import RANGES
+from scoreprism.simplex import FloatArray
+
+#: Up to so many pieces, a tree of choices is as fast as a search through lists (and Spark compiles it as fast).
+_FEW = 8
+
+
+def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibrated") -> Any:
+    """
+    Add the recalibrated probability of ``calibrator.classes_[1]`` to a dataframe, where the data lives.
+
+    Parameters
+    ----------
+    frame : dataframe
+        A frame of any library narwhals knows: Polars (eager or lazy), DuckDB, Dask, Spark, ibis, pandas, pyarrow.
+    calibrator : Calibrator
+        A fitted map of one score and two classes.
+    score : str
+        The column of scores, of the kind the map was fitted on.
+    name : str, default="calibrated"
+        The new column, which the frame must not have yet.
+
+    Returns
+    -------
+    dataframe
+        A frame of the same library, lazy where it was lazy, with one more column: null (in pandas and Dask NaN)
+        where the score is missing, NaN or not of its kind.
+
+    Notes
+    -----
+    Polars, Dask, pandas and pyarrow run the numpy map in batches, so workers of a Dask cluster need scoreprism; DuckDB,
+    Spark and the engines of ibis compute a formula and need nothing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.calibrators import BinningCalibrator
+    >>> fitted = BinningCalibrator(n_bins=2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1])
+    >>> rows = pl.LazyFrame({"p": [0.2, 0.3, None, 1.5]})
+    >>> apply(rows, fitted, score="p").collect()["calibrated"].to_list()
+    [0.5, 0.875, None, None]
+    """
+    import narwhals as nw
+
+    _check_map(calibrator)
+    opened = _open(frame)
+    _check_names(opened, score, name)
+    eager = isinstance(opened, nw.DataFrame)
+    engine = "eager" if eager else str(opened.implementation.value)
+    made = _ENGINES.get(engine, _narwhals)(opened.to_native(), calibrator, score, name)
+    return nw.from_native(made) if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else made
+
+
+# ── the border ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_map(calibrator: object) -> None:
+    """A fitted map that has a formula."""
+    if not isinstance(calibrator, Calibrator):
+        refuse(
+            "calibrator must be a fitted calibrator",
+            type(calibrator).__name__,
+            "Pass one of scoreprism.calibrators; that of a RecalibratedClassifier is in calibrated_.",
+        )
+    check_is_fitted(calibrator)
+    calibrator._formula("apply", SqlTerm("s"))
+
+
+def _open(frame: Any) -> Any:
+    """The frame as narwhals sees it."""
+    import narwhals as nw
+
+    try:
+        return nw.from_native(frame)
+    except TypeError:
+        refuse(
+            "frame must be a dataframe narwhals knows",
+            type(frame).__name__,
+            "Pass a frame of Polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow.",
+        )
+
+
+def _check_names(frame: Any, score: object, name: object) -> None:
+    """A column of numbers, and a new name: engines of SQL do not tell upper and lower case apart."""
+    schema = frame.collect_schema()
+    columns = list(schema)
+    if not isinstance(score, str) or score not in columns:
+        near = difflib.get_close_matches(str(score), columns, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
+        refuse(f"score must be a column of the frame ({listed(map(repr, columns), 12)})", repr(score), hint)
+    if not schema[score].is_numeric():
+        refuse(f"the column {score!r} must hold numbers", str(schema[score]), "Cast it to double precision first.")
+    if not isinstance(name, str) or not name:
+        refuse("name must be the name of the new column", repr(name), "For example 'calibrated'.")
+    taken = [column for column in columns if str(column).casefold() == name.casefold()]
+    if taken:
+        refuse("name must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another name=.")
+
+
+# ── engines that run Python ─────────────────────────────────────────────────────────────────────────
+
+
+def _mapped(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
+    """The numpy map; NaN where the score is missing or not of its kind."""
+    low, high = RANGES[calibrator.kind]
+    good = (scores >= low) & (scores <= high)
+    values = np.full(scores.shape, np.nan)
+    with np.errstate(over="ignore"):  # logits near the largest number; their law is 0 or 1 all the same
+        values[good] = calibrator.map_(scores[good])
+    return values
+
+
+def _eager(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    import narwhals as nw
+
+    opened = nw.from_native(frame, eager_only=True)
+    scores = opened.get_column(score).cast(nw.Float64).to_numpy()
+    values = _mapped(scores, calibrator)
+    column = nw.new_series(name, values, nw.Float64, backend=opened.implementation)
+    if not opened.implementation.is_pandas_like():
+        column = column.fill_nan(None)
+    return opened.with_columns(column).to_native()
+
+
+def _polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    import polars as pl
+    import polars.selectors as cs
+
+    def batch(scores: pl.Series) -> pl.Series:
+        # without a name: methods of a series select it by its name, again as a pattern
+        return pl.Series(_mapped(scores.to_numpy(), calibrator)).fill_nan(None)
+
+    # by_name, because pl.col reads "*" and "^…$" as patterns; elementwise, so that it streams
+    column = cs.by_name(score).as_expr().cast(pl.Float64)
+    made = column.map_batches(batch, return_dtype=pl.Float64, is_elementwise=True)
+    return frame.with_columns(made.alias(name))
+
+
+def _dask(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    column = frame[score].map_partitions(_part, calibrator, name, meta=(name, "f8"))
+    return frame.assign(**{name: column})
+
+
+def _part(column: Any, calibrator: Calibrator, name: str) -> Any:
+    """One partition of Dask: a pandas series."""
+    values = _mapped(column.to_numpy(dtype=np.float64, na_value=np.nan), calibrator)
+    return type(column)(values, index=column.index, name=name)
+
+
+# ── engines that run a formula ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Lists(SqlTerm):
+    """SQL that finds the piece of a curve by a search through lists, a comparison per row and level."""
+
+    item: Callable[[str, str], str] = field(kw_only=True)
+
+    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> Term:
+        if len(rows) <= _FEW:
+            return super().pieces(cuts, rows, form)
+        depth = len(cuts).bit_length()
+        index = self._search([*cuts, *[sys.float_info.max] * ((1 << depth) - 1 - len(cuts))], depth)
+        padded = [*rows, *[rows[-1]] * ((1 << depth) - len(rows))]
+        return self.constant(0) + form(self, *(self._item(column, index) for column in zip(*padded, strict=True)))
+
+    def _search(self, cuts: Sequence[float], depth: int) -> str:
+        """How many of 2^depth − 1 cuts are at most this term: level by level, each with a list of its own cuts."""
+        index = "0"
+        for level in range(depth):
+            stride = 1 << (depth - 1 - level)
+            cut = self._item(cuts[stride - 1 :: 2 * stride], index)
+            step = f"CASE WHEN {self.text} >= {cut.text} THEN 1 ELSE 0 END"
+            index = self._with(f"(2 * {index} + {step})").kept().text
+        return index
+
+    def _item(self, values: Sequence[float], index: str) -> SqlTerm:
+        return self._with(self.item(", ".join(map(literal, values)), index))
+
+
+def _stages(columns: Sequence[str], keep: Callable[[Any, str], Any]) -> Callable[[Any], str]:
+    """A name for each intermediate value: `keep` adds it as a column."""
+    taken = {str(column).casefold() for column in columns}
+    prefix = "scoreprism_"
+    while any(column.startswith(prefix) for column in taken):
+        prefix += "_"
+    count = iter(range(1 << 20))
+
+    def stage(value: Any) -> str:
+        name = f"{prefix}{next(count)}"
+        keep(value, name)
+        return name
+
+    return stage
+
+
+def _quoted(name: str, quote: str) -> str:
+    return f"{quote}{name.replace(quote, 2 * quote)}{quote}"
+
+
+def _duckdb(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    made: list[str] = []
+
+    def keep(text: str, column: str) -> None:
+        nonlocal frame
+        made.append(column)
+        frame = frame.project(f"*, {text} AS {column}")
+
+    source = _Lists(
+        f"CAST({_quoted(score, chr(34))} AS DOUBLE)",
+        _stages(frame.columns, keep),
+        item=lambda values, index: f"[{values}][{index} + 1]",
+    )
+    text = calibrator._formula("apply", source).text
+    rest = f"* EXCLUDE ({', '.join(made)})" if made else "*"
+    return frame.project(f"{rest}, {text} AS {_quoted(name, chr(34))}")
+
+
+def _spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    made: list[str] = []
+
+    def keep(text: str, column: str) -> None:
+        nonlocal frame
+        made.append(column)
+        frame = frame.withColumn(column, expr(text))
+
+    source = _Lists(
+        f"CAST({_quoted(score, '`')} AS DOUBLE)",
+        _stages(frame.columns, keep),
+        item=lambda values, index: f"array({values})[{index}]",
+    )
+    text = calibrator._formula("apply", source).text
+    return frame.withColumn(name, expr(text)).drop(*made)
+
+
+def _narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    import narwhals as nw
+
+    opened: Any = nw.from_native(frame)
+    made: list[str] = []
+
+    def keep(expr: nw.Expr, column: str) -> None:
+        nonlocal opened
+        made.append(column)
+        opened = opened.with_columns(expr.alias(column))
+
+    stage = _stages(opened.collect_schema().names(), keep)
+    term = calibrator._formula("apply", ExprTerm(named(score), lambda expr: nw.col(stage(expr))))
+    return opened.with_columns(term.expr.alias(name)).drop(made).to_native()
+
+
+#: How each engine applies a map; whatever else narwhals knows takes `_narwhals`.
+_ENGINES: dict[str, Callable[[Any, Calibrator, str, str], Any]] = {
+    "eager": _eager,
+    "polars": _polars,
+    "dask": _dask,
+    "duckdb": _duckdb,
+    "pyspark": _spark,
+    "pyspark[connect]": _spark,
+}

@@ -1,0 +1,494 @@
+"""Scale: sums of rows give what the rows give; addition in any order and through JSON; what is quantised stays small."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+import scoreprism
+from scoreprism import scale
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
+from scoreprism.losses import from_entropy
+from scoreprism.scale._grid import cell_of, edges
+from scoreprism.scale._roles import period_label
+from scoreprism.scale._sheet import lines_of
+
+
+def rows(n: int = 6000, digits: int | None = 2, seed: int = 0) -> pl.DataFrame:
+    """Scores with ties (or none), a finer law, weights, folds, segments, dates."""
+    rng = np.random.default_rng(seed)
+    x = rng.beta(1.5, 2.5, n)
+    q = np.clip(x + 0.15 * rng.normal(size=n), 0.02, 0.98)
+    pi = np.clip(q + 0.1 * rng.normal(size=n), 0.01, 0.99)
+    s = 1.0 / (1.0 + np.exp(-1.4 * np.log(x / (1.0 - x))))
+    s = s if digits is None else np.clip(np.round(s, digits), 0.01, 0.99)
+    return pl.DataFrame(
+        {
+            "y": (rng.random(n) < pi).astype(np.int8),
+            "s": s,
+            "q": q,
+            "pi": pi,
+            "w": rng.exponential(size=n).round(2),
+            "fold": rng.integers(0, 4, n),
+            "region": rng.choice(["north", "south", "west"], n),
+            "day": [date(2026, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 90, n)],
+        }
+    )
+
+
+def plain(data: pl.DataFrame, **options):
+    """`decompose` of the rows with the folds of the column."""
+    fold = data["fold"].to_numpy()
+    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
+    return scoreprism.decompose(data["y"].to_numpy(), data["s"].to_numpy(), cv=cv, **options)
+
+
+def assert_same(ours, theirs, tolerance: float = 1e-12) -> None:
+    """Terms, errors, intervals, bounds, resolution form, alternatives."""
+    assert ours.names == theirs.names
+    assert (ours.n, ours.n_units, ours.n_classes) == (theirs.n, theirs.n_units, theirs.n_classes)
+    assert ours.risk == pytest.approx(theirs.risk, abs=tolerance)
+    for name in ours.names:
+        assert ours.terms[name] == pytest.approx(theirs.terms[name], abs=tolerance)
+        assert ours.std_error[name] == pytest.approx(theirs.std_error[name], abs=tolerance)
+        one, other = ours.interval(name), theirs.interval(name)
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=tolerance)
+    assert ours.lower_bound("reliability").value == pytest.approx(
+        theirs.lower_bound("reliability").value, abs=tolerance
+    )
+    assert ours.interval("reliability", method="envelope").high == pytest.approx(
+        theirs.interval("reliability", method="envelope").high, abs=tolerance
+    )
+    for name, value in ours.resolution_form.terms.items():
+        assert value == pytest.approx(theirs.resolution_form.terms[name], abs=tolerance)
+
+
+# ── sums and rows ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("levels", [(), ("q",), ("q", "latent")])
+@pytest.mark.parametrize("form", ["debiased", "difference"])
+def test_sums_of_few_scores_give_what_the_rows_give(weighted, levels, form):
+    data = rows()
+    columns = {"q": "q", "latent": "pi"}
+    ours = scale.decompose(
+        data,
+        target="y",
+        score="s",
+        cv_column="fold",
+        form=form,
+        sample_weight="w" if weighted else None,
+        **{level: columns[level] for level in levels},
+    )
+    given = {level: data[columns[level]].to_numpy() for level in levels}
+    weight = data["w"].to_numpy() if weighted else None
+    theirs = plain(data, loss=["log", "brier"], sample_weight=weight, form=form, **given)
+    for name, found in ours.items():
+        assert found.partial.exact
+        assert found.quantisation_error == 0.0
+        assert_same(found, theirs[name])
+
+
+def test_plugin_form_and_other_calibrators():
+    data = rows()
+    for calibrator in ("isotonic", "platt", "beta", "kernel"):
+        options = {"form": "plugin", "calibrator": calibrator, "loss": "brier"}
+        ours = scale.decompose(data, target="y", score="s", cv_column="fold", **options)
+        assert_same(ours, plain(data, **options))
+
+
+def test_any_loss_of_few_scores():
+    data = rows()
+    own = from_entropy(lambda q: q[:, 1] - q[:, 1] ** 3, name="lopsided")
+    asked = ["tsallis", "beta", "elementary", "spherical", "ranked-probability", own]
+    ours = scale.decompose(data, target="y", score="s", cv_column="fold", loss=asked)
+    theirs = plain(data, loss=asked)
+    assert list(ours) == list(theirs)
+    for name, found in ours.items():
+        assert_same(found, theirs[name], 1e-11)
+
+
+def test_segments_and_periods_have_laws_of_their_own():
+    data = rows(9000)
+    ours = scale.decompose(data, target="y", score="s", cv_column="fold", by="region", time="day", loss="brier")
+    assert list(ours.segments) == ["north", "south", "west"]
+    assert list(ours.periods) == ["2026-01", "2026-02", "2026-03"]
+    north = data.filter(pl.col("region") == "north")
+    assert_same(ours.segments["north"], plain(north, loss="brier"))
+    march = data.filter(pl.col("day") >= date(2026, 3, 1))
+    assert_same(ours.periods["2026-03"], plain(march, loss="brier"))
+    assert_same(
+        ours.partial.only(region="north", day="2026-03").decompose(loss="brier"),
+        plain(north.filter(pl.col("day") >= date(2026, 3, 1)), loss="brier"),
+    )
+    assert ours.segments.terms["reliability"] == pytest.approx(
+        np.average([d.terms["reliability"] for d in ours.segments.decompositions.values()],
+                   weights=[d.n for d in ours.segments.decompositions.values()]))  # fmt: skip
+
+
+def test_segments_that_cannot_be_decomposed_are_named():
+    data = rows(2000).with_columns(region=pl.when(pl.col("y") == 1).then(pl.lit("ones")).otherwise(pl.lit("zeros")))
+    with pytest.raises(InputError, match="no segment could be decomposed"):
+        scale.decompose(data, target="y", score="s", by="region")
+    mixed = pl.concat([rows(2000), rows(20, seed=3).with_columns(region=pl.lit("tiny"), y=pl.lit(1, pl.Int8))])
+    found = scale.decompose(mixed, target="y", score="s", by="region", loss="log").segments
+    assert found.skipped == {"tiny": "the target must hold both outcomes; got only 1. Pass more rows."}
+
+
+def test_drawn_folds_are_the_same_for_every_order_of_rows():
+    data = rows()
+    first = scale.decompose(data, target="y", score="s", loss="log")
+    again = scale.decompose(data.sample(fraction=1.0, shuffle=True, seed=1), target="y", score="s", loss="log")
+    other = scale.decompose(data, target="y", score="s", loss="log", random_state=1)
+    assert_same(first, again)
+    assert first.terms["reliability"] != other.terms["reliability"]
+    near = plain(data, loss="log")
+    error = near.std_error["reliability"]
+    assert abs(first.terms["reliability"] - near.terms["reliability"]) < 0.5 * error  # another draw of folds
+    assert "5 folds drawn within cells: rows are taken to be independent" in first.notes
+
+
+def test_weights_of_zero_are_absent():
+    data = rows(3000).with_columns(w=pl.when(pl.col("s") > 0.6).then(0.0).otherwise(1.0))
+    ours = scale.decompose(data, target="y", score="s", sample_weight="w", cv_column="fold", loss="log")
+    theirs = plain(data, sample_weight=data["w"].to_numpy(), loss="log")
+    assert ours.n == 3000
+    assert_same(ours, theirs)
+    assert ours._mass == pytest.approx(data["w"].sum())
+
+
+# ── infinite losses ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_infinite_losses_are_infinite_and_clip_helps():
+    data = rows(4000).with_columns(s=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("s")))
+    sure = int(data.head(40)["y"].sum())
+    assert sure > 0
+    with pytest.warns(InfiniteLossWarning, match=f"infinite in {sure} of 4,000 rows"):
+        found = scale.decompose(data, target="y", score="s", loss="log", cv_column="fold")
+    assert found.risk == math.inf
+    assert found.summary().advice[0].startswith("The loss is infinite")
+    clipped = scale.decompose(data, target="y", score="s", cv_column="fold", clip=0.001)
+    theirs = plain(data, loss=["log", "brier"], clip=0.001)
+    for name, ours in clipped.items():
+        assert_same(ours, theirs[name])
+    finite = scale.decompose(data, target="y", score="s", loss="brier", cv_column="fold")
+    assert_same(finite, plain(data, loss="brier"))
+
+
+def test_infinite_losses_of_a_given_law():
+    data = rows(4000).with_columns(q=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("q")))
+    with pytest.raises(InfiniteLossError, match="level 'Q' must have a finite log loss in every row"):
+        scale.decompose(data, target="y", score="s", q="q", loss="log", cv_column="fold")
+    assert_same(
+        scale.decompose(data, target="y", score="s", q="q", loss="brier", cv_column="fold"),
+        plain(data, loss="brier", q=data["q"].to_numpy()),
+    )
+
+
+def test_infinite_losses_by_cell():
+    data = rows(4000, digits=None).with_columns(s=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("s")))
+    with pytest.warns(InfiniteLossWarning):
+        found = scale.decompose(data, target="y", score="s", loss="log", cells=64)
+    assert not found.partial.exact
+    assert found.risk == math.inf
+
+
+# ── addition ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("digits", [2, None])
+def test_partials_add_up_in_any_order_and_through_json(digits):
+    data = rows(digits=digits)
+    options = {"target": "y", "score": "s", "q": "q", "sample_weight": "w", "by": "region", "time": "day", "cells": 256}
+    whole = scale.summarize(data, **options)
+    assert whole.exact == (digits == 2)
+    rng = np.random.default_rng(5)
+    owner = rng.integers(0, 7, data.height)
+    parts = [scale.summarize(data.filter(owner == i), **options) for i in range(7)]
+    parts = [scale.Partial.from_json(parts[i].to_json()) for i in rng.permutation(7)]
+    first, second = sum(parts[:3]), sum(parts[3:])
+    for total in (sum(parts), first + second, second + first):
+        assert (total.exact, total.segments, total.folds, total.n) == (
+            whole.exact,
+            whole.segments,
+            whole.folds,
+            whole.n,
+        )
+        assert set(total.table) == set(whole.table)
+        for name, column in total.table.items():
+            np.testing.assert_allclose(column, whole.table[name], rtol=1e-12, atol=0.0, err_msg=name)
+        np.testing.assert_array_equal(total.table["n"], whole.table["n"])
+    assert_same(sum(parts).decompose(loss="log"), whole.decompose(loss="log"))
+
+
+def test_few_scores_become_cells_when_there_are_too_many():
+    data = rows(digits=None).head(600)
+    options = {"target": "y", "score": "s", "cells": 500, "sample_weight": "w"}
+    first, second = scale.summarize(data.head(300), **options), scale.summarize(data.tail(300), **options)
+    assert first.exact
+    assert second.exact
+    total, direct = first + second, scale.summarize(data, **options)
+    assert not total.exact
+    assert not direct.exact
+    for name, column in direct.table.items():
+        np.testing.assert_allclose(total.table[name], column, rtol=1e-12, err_msg=name)
+    assert ((first + direct) + second).n == (second + (direct + first)).n == 1200
+
+
+def test_only_like_partials_are_added():
+    data = rows(500)
+    one = scale.summarize(data, target="y", score="s")
+    with pytest.raises(InputError, match="partials must have the same cells to be added; got 1024 and 512. Add like"):
+        one + scale.summarize(data, target="y", score="s", cells=512)
+    with pytest.raises(InputError, match="must have the same sample_weight to be added; got None and w"):
+        one + scale.summarize(data, target="y", score="s", sample_weight="w")
+    with pytest.raises(TypeError):
+        one + 1
+    assert 0 + one is one
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: "no json", "a partial must be JSON that Partial.to_json wrote; got JSONDecodeError"),
+        (lambda d: "[]", "a partial must be JSON that Partial.to_json wrote"),
+        (lambda d: json.dumps({**d, "partial_version": 99}), "partial_version must be 1; got 99"),
+        (lambda d: json.dumps({**d, "table": {}}), "the parts of a partial must fit together; got KeyError"),
+        (lambda d: json.dumps({**d, "table": {**d["table"], "n": [1]}}), "the parts of a partial must fit together"),
+        (lambda d: json.dumps({**d, "table": {**d["table"], "n": [-1] * len(d["table"]["n"])}}), "must fit together"),
+        (lambda d: json.dumps({**d, "segments": []}), "the parts of a partial must fit together"),
+        (lambda d: json.dumps({**d, "settings": {**d["settings"], "losses": [{"name": "x", "parameters": {}}]}}), "loss"),
+    ],
+)  # fmt: skip
+def test_broken_json_is_refused(change, message):
+    data = scale.summarize(rows(300), target="y", score="s").to_dict()
+    with pytest.raises(InputError, match=message):
+        scale.Partial.from_json(change(data))
+
+
+def test_json_keeps_every_bit():
+    partial = scale.summarize(rows(900, digits=None), target="y", score="s", sample_weight="w", cells=128, by="region")
+    again = scale.Partial.from_json(partial.to_json())
+    assert again.settings == partial.settings
+    for name, column in partial.table.items():
+        np.testing.assert_array_equal(again.table[name], column)
+
+
+# ── the grid ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_cells_keep_the_order_of_scores_and_both_ends_apart():
+    rng = np.random.default_rng(0)
+    s = np.sort(
+        np.concatenate([rng.random(5000), 10.0 ** rng.uniform(-300, 0, 5000), 1 - 10.0 ** rng.uniform(-15, 0, 5000)])
+    )
+    s = np.concatenate([[0.0, 5e-324], s, [np.nextafter(0.5, 0), 0.5, 1 - 2**-53, 1.0]])
+    s.sort()
+    for cells in (8, 63, 1000, 1024, 2**20):
+        cell = cell_of(s, cells)
+        assert (np.diff(cell) >= 0).all()
+        assert (cell[s == 0.0] == 0).all()
+        assert (cell[s == 1.0] == cells + 1).all()
+        assert cell[(s > 0) & (s < 1)].min() == 1
+        assert cell[(s > 0) & (s < 1)].max() == cells
+        borders = edges(cells)
+        inside = (s > 0) & (s < 1)
+        assert (s[inside] >= borders[cell[inside] - 1] * (1 - 1e-9)).all()
+        assert (s[inside] <= borders[cell[inside]] * (1 + 1e-9) + 1e-16).all()
+
+
+def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
+    partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32)
+    lines, table = lines_of(partial), partial.table
+    size = table["n"].size
+    for power, column in ((0, "w"), (1, "s"), (2, "s2")):
+        total = np.bincount(lines.group, lines.share * table["w"][lines.group] * lines.score**power, size)
+        np.testing.assert_allclose(total, table[column], rtol=1e-10)
+    assert (lines.score >= table["lo"][lines.group]).all()
+    assert (lines.score <= table["hi"][lines.group]).all()
+    assert (lines.share >= 0).all()
+
+
+def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_derivative():
+    """Chebyshev–Markov: −log s and −log(1 − s), whose third derivatives keep their sign, against the rows themselves."""
+    data = rows(20_000, digits=None).filter(pl.col("s").is_between(1e-6, 1 - 1e-6))
+    partial = scale.summarize(data, target="y", score="s", cells=16)
+    lines, table = lines_of(partial), partial.table
+    s, y = data["s"].to_numpy(), data["y"].to_numpy()
+    groups = {(int(c), int(e)): i for i, (c, e) in enumerate(zip(table["key"], table["y"], strict=True))}
+    owner = np.array([groups[c, e] for c, e in zip(cell_of(s, 16).tolist(), y.tolist(), strict=True)])
+    for function in (lambda p: -np.log(p), lambda p: -np.log1p(-p)):
+        truth = np.bincount(owner, function(s), table["n"].size)
+        value = function(lines.score) * lines.share * table["w"][lines.group]
+        sides = [np.bincount(lines.group, value * (lines.side == side) * 2.0, table["n"].size) for side in (1.0, -1.0)]
+        wide = np.bincount(lines.group, lines.side != 0, table["n"].size) > 0
+        low, high = np.minimum(*sides)[wide], np.maximum(*sides)[wide]
+        assert wide.sum() > 20
+        assert (low <= truth[wide] * (1 + 1e-12)).all()
+        assert (truth[wide] <= high * (1 + 1e-12)).all()
+
+
+# ── cells ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("calibrator", ["auto", "isotonic", "platt"])
+def test_cells_are_near_the_rows(calibrator):
+    data = rows(30_000, digits=None, seed=2)
+    ours = scale.decompose(data, target="y", score="s", q="q", cv_column="fold", calibrator=calibrator)
+    theirs = plain(data, loss=["log", "brier"], q=data["q"].to_numpy(), calibrator=calibrator)
+    for name, found in ours.items():
+        assert not found.partial.exact
+        assert found.risk == pytest.approx(theirs[name].risk, abs=1e-13)  # the loss of S is summed row by row
+        for term in found.names:
+            error = theirs[name].std_error[term]
+            assert abs(found.terms[term] - theirs[name].terms[term]) < 0.1 * error
+            assert found.std_error[term] == pytest.approx(error, rel=0.01)
+        assert 0.0 < found.quantisation_error < 0.1 * min(theirs[name].std_error.values())
+
+
+def test_finer_cells_are_nearer():
+    data = rows(20_000, digits=None, seed=4)
+    theirs = plain(data, loss="log", calibrator="platt").terms["reliability"]
+    errors, bounds = [], []
+    for cells in (16, 64, 256, 1024):
+        found = scale.decompose(
+            data, target="y", score="s", cv_column="fold", calibrator="platt", cells=cells, loss="log"
+        )
+        errors.append(abs(found.terms["reliability"] - theirs))
+        bounds.append(found.quantisation_error)
+    assert bounds == sorted(bounds, reverse=True)
+    assert errors[-1] < 1e-3 * errors[0]
+
+
+def test_other_losses_are_evaluated_on_cells():
+    data = rows(20_000, digits=None, seed=5)
+    ours = scale.decompose(
+        data, target="y", score="s", cv_column="fold", loss=["tsallis", "spherical"], calibrator="platt"
+    )
+    theirs = plain(data, loss=["tsallis", "spherical"], calibrator="platt")
+    for name, found in ours.items():
+        assert found.risk == pytest.approx(theirs[name].risk, abs=1e-7)
+        assert found.terms["reliability"] == pytest.approx(theirs[name].terms["reliability"], abs=1e-6)
+
+
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_summary_without_rows():
+    found = scale.decompose(rows(), target="y", score="s", loss="brier", by="region", time="day")
+    with pytest.raises(UnavailableError, match="which holds no rows"):
+        _ = found.rows
+    with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
+        found.interval("reliability", method="bca")
+    assert "Recalibrate" in str(found.summary())
+    again = scale.ScaledDecomposition.from_json(found.to_json())
+    assert again.terms == found.terms
+    kept = json.loads(found.to_json())
+    assert set(kept["segments"]["segments"]) == {"north", "south", "west"}
+    assert kept["quantisation_error"] == 0.0
+    assert found.to_frame().height == 2
+
+
+def test_huge_counts_cost_nothing():
+    """Ten thousand million rows: counts are numbers, not arrays."""
+    partial = scale.summarize(rows(digits=2), target="y", score="s")
+    from dataclasses import replace
+
+    sums = {name for name in partial.table if name not in ("key", "y", "segment", "fold")}
+    many = replace(partial, table={k: v * 2e6 if k in sums else v for k, v in partial.table.items()})
+    found = many.decompose(loss="brier")
+    assert found.n == found.n_units == 12_000_000_000
+    assert found.std_error["reliability"] < 1e-5
+    assert found.summary().advice
+
+
+def test_periods_are_written_as_people_write_them():
+    assert period_label(20260307, "day") == "2026-03-07"
+    assert period_label(2026, "year") == "2026"
+    assert period_label("a", None) == "a"
+    assert period_label(None, "month") is None
+
+
+@pytest.mark.parametrize("every", ["day", "week", "month", "quarter", "year"])
+def test_periods_of_dates(every):
+    """Against Python's own calendar, over leap years and turns of centuries."""
+    days = [date(1999, 12, 20) + timedelta(days=i) for i in range(0, 2200, 3)] + [date(1969, 12, 28), date(2100, 3, 1)]
+    frame = pl.DataFrame({"t": days, "y": [0, 1] * (len(days) // 2), "s": [0.3] * len(days)})
+    partial = scale.summarize(frame, target="y", score="s", time="t", every=every)
+    expected = {
+        "day": lambda d: d.isoformat(),
+        "week": lambda d: (d - timedelta(days=d.weekday())).isoformat(),
+        "month": lambda d: f"{d:%Y-%m}",
+        "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
+        "year": lambda d: str(d.year),
+    }[every]
+    assert list(partial.periods) == sorted({expected(d) for d in days})
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"score": "z"}, InputError, "score must name a column of the data; got 'z'. There are y, s, q"),
+        ({"score": "S"}, InputError, "score must name a column of the data; got 'S'"),
+        ({"target": "region"}, InputError, "pos_label must name the label that the score speaks of"),
+        ({"score": "region"}, InputError, "score must hold numbers; got column 'region' of type String"),
+        ({"q": "s"}, InputError, "every column must have one role; got 's' in several"),
+        ({"latent": "pi"}, InputError, "latent must stand above q; got latent alone"),
+        ({"cells": 2}, InputError, "cells must be"),
+        ({"cells": 2**30}, InputError, "cells must be at most 1,048,576"),
+        ({"by": []}, InputError, "by must name one or more columns"),
+        ({"by": ["region", "region"]}, InputError, "by must name each column once"),
+        ({"every": "month"}, InputError, "every must come with time"),
+        ({"time": "region", "every": "month"}, InputError, "every must come with a column of dates"),
+        ({"time": "day", "every": "fortnight"}, InputError, "every must be one of"),
+        ({"time": "q"}, InputError, "time must hold periods or dates"),
+        ({"cv_column": "fold", "key": "fold"}, InputError, "folds must come from cv_column or key; got both"),
+        ({"key": "region"}, InputError, "key must be a column of whole numbers"),
+        ({"loss": []}, InputError, "loss must name at least one loss"),
+        ({"loss": "lag"}, InputError, "loss"),
+        ({"form": "plug"}, InputError, "form must be one of"),
+        ({"form": "plugin", "q": "q"}, InputError, "form='plugin' must have the laws of all rows"),
+        ({"q": "q", "loss": "tsallis"}, InputError, "with q or latent, a loss must be one that engines evaluate; got tsallis.* Use brier, log"),
+        ({"calibrator": "magic"}, InputError, "calibrator must be one of"),
+        ({"clip": 0.7}, InputError, "clip"),
+        ({"cv": 1}, InputError, "cv must be"),
+        ({"pos_label": "yes"}, InputError, "pos_label must be a label of column 'y'"),
+        ({"target": "fold"}, LabelError, "target 'fold' must be 0 or 1"),
+        ({"score": "w"}, InputError, "score 'w' must hold probabilities from 0 to 1"),
+        ({"engine": "polar"}, InputError, "engine must be one of polars, duckdb, dask, spark, ibis"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(options, kind, message):
+    with pytest.raises(kind, match=message):
+        scale.decompose(rows(400), **{"target": "y", "score": "s", **options})
+
+
+def test_a_classifier_of_another_maker_is_no_map_of_sums():
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(InputError, match="calibrator must be one of scoreprism's maps, which take sums"):
+        scale.decompose(rows(400), target="y", score="s", calibrator=LogisticRegression())
+
+
+def test_labels_that_are_words():
+    data = rows(2000).with_columns(word=pl.when(pl.col("y") == 1).then(pl.lit("bad")).otherwise(pl.lit("good")))
+    ours = scale.decompose(data, target="word", score="s", pos_label="bad", cv_column="fold", loss="log")
+    assert_same(ours, plain(data, loss="log"))
+    three = data.with_columns(word=pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("other")).otherwise(pl.col("word")))
+    with pytest.raises(LabelError, match="target 'word' must hold two labels; got 'bad', 'good', 'other'"):
+        scale.decompose(three, target="word", score="s", pos_label="bad")
+    signed = data.with_columns(y=pl.col("y") * 2 - 1)
+    assert_same(scale.decompose(signed, target="y", score="s", cv_column="fold", loss="log"), plain(data, loss="log"))
+    mixed = data.with_columns(y=pl.when(pl.int_range(pl.len()) < 9).then(-1).otherwise(pl.col("y")))
+    with pytest.raises(LabelError, match="target 'y' must hold two labels; got −1, 0 and 1"):
+        scale.decompose(mixed, target="y", score="s")
