@@ -14,7 +14,7 @@ import scoreprism
 from scoreprism import scale
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, ScoreprismError
-from scoreprism.scale import ENGINES
+from scoreprism.scale import ENGINES, ClassDecomposition
 from scoreprism.scale._gradients import Fitting
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
 
@@ -175,6 +175,7 @@ def test_parameters_are_those_of_a_fit_to_all_rows() -> None:
     options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "cv_column": "fold"}
     found: Any = scale.decompose(rows, calibrator="temperature", **options)
     temperature = TemperatureCalibrator().fit(scores, y).temperature_
+    assert isinstance(found, ClassDecomposition)
     assert found.parameters["slopes"] == pytest.approx([1.0 / temperature] * 3, rel=1e-4)
     found = scale.decompose(rows, calibrator="vector", **options)
     vector = VectorScalingCalibrator().fit(scores, y)
@@ -358,6 +359,8 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got None in 7 of 400 rows"),
         (_spoiled("w", -1.0), {"sample_weight": "w"}, "sample_weight 'w' must be finite and not negative"),
         (_spoiled("fold", None), {}, "cv_column or key 'fold' must not be missing"),
+        (_spoiled("fold", np.nan), {}, "cv_column or key 'fold' must not be missing; got 7 of 400 rows without one"),
+        (table(400).with_columns(fold=pl.date(2026, 1, pl.col("fold") + 1)), {}, "must hold words, whole numbers or"),
         (table(400), {"cv_column": "id"}, "must make from 2 to 20 folds; got 400"),
         (table(400), {"cv_column": None}, "must have folds, .* got neither cv_column nor key"),
         (table(400), {"cv_column": "fold", "key": "id"}, "cv_column or key"),

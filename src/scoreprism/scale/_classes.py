@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
-from scoreprism.scale._engines import plainly_named
+from scoreprism.scale._engines import plainly_named, wrap
 from scoreprism.scale._laws import clipped, picked
 from scoreprism.scale._pass import plain_label
 from scoreprism.scale._passes import collected, grouped
@@ -80,14 +80,14 @@ class ClassRows:
         What they were called, and their labels.
     source : LazyFrame
         The rows under their own names, for messages.
-    schema : dict
-        Types of the source.
+    kinds : dict
+        Types of the columns, under their own names.
     """
 
     frame: nw.LazyFrame[Any]
     columns: ClassColumns
     source: nw.LazyFrame[Any]
-    schema: dict[str, nw.dtypes.DType]
+    kinds: dict[str, nw.dtypes.DType]
 
     @property
     def k(self) -> int:
@@ -118,7 +118,8 @@ class ClassRows:
 
 def read_rows(frame: Any, columns: ClassColumns) -> ClassRows:
     """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
-    checked = _check_columns(_schema(frame), columns)
+    kinds = dict(wrap(frame).collect_schema())
+    checked = _check_columns(kinds, columns)
     lazy, names = plainly_named(frame)
     if not checked.classes:
         checked = replace(checked, classes=_labels(lazy, names[checked.roles.target], checked.laws["S"]))
@@ -137,17 +138,7 @@ def read_rows(frame: Any, columns: ClassColumns) -> ClassRows:
         chosen["fold"] = hashed(fold, schema[fold], roles.fold_hash) if roles.fold_hash else nw.col(fold)
         if roles.fold_hash:
             chosen["draw"] = hashed(fold, schema[fold], DRAWS)
-    return ClassRows(lazy.select(**chosen), checked, lazy.select(**_originals(inner)), schema)
-
-
-def _schema(frame: Any) -> dict[str, nw.dtypes.DType]:
-    from scoreprism.scale._engines import wrap
-
-    return dict(wrap(frame).collect_schema())
-
-
-def _originals(inner: ClassColumns) -> dict[str, nw.Expr]:
-    return {"target": nw.col(inner.roles.target)}
+    return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(roles.target)), kinds)
 
 
 def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
@@ -171,6 +162,11 @@ def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) ->
     for role, name in numbers.items():
         if not role.startswith("by[") and not schema[name].is_numeric():
             refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", "Cast it to a number first.")
+    grouping = {role: name for role, name in columns.columns.items() if role == "cv_column or key" or role[:2] == "by"}
+    for role, name in grouping.items():
+        if schema[name].is_temporal() or schema[name].is_nested():
+            remedy = "Make a column of words or whole numbers; periods are passed as time=."
+            refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
     named = list(columns.columns.values())
     shared = [name for name in named if named.count(name) > 1]
     if shared:
@@ -268,8 +264,14 @@ def valid(rows: ClassRows) -> nw.Expr:
     if rows.weighted:
         fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
     if rows.columns.roles.fold is not None:
-        fine = fine & ~nw.col("fold").is_null()
+        fine = fine & ~_missing_fold(rows)
     return fine
+
+
+def _missing_fold(rows: ClassRows) -> nw.Expr:
+    fold, column = nw.col("fold"), rows.columns.roles.fold
+    real = rows.columns.roles.fold_hash is None and rows.kinds[column or ""].is_float()
+    return fold.is_null() | fold.is_nan() if real else fold.is_null()
 
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
@@ -346,9 +348,9 @@ def _explain(rows: ClassRows, total: int) -> NoReturn:
     if rows.weighted:
         w = nw.col("v")
         _refuse_some(rows, total, "w", (w >= 0.0) & (w <= 1e300), f"sample_weight {columns.roles.weight!r}")
-    if columns.roles.fold is not None and _count(rows.frame.filter(nw.col("fold").is_null())):
-        count = _count(rows.frame.filter(nw.col("fold").is_null()))
-        found = f"{count:,} of {total:,} rows without one"
+    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(_missing_fold(rows)))
+    if gaps:
+        found = f"{gaps:,} of {total:,} rows without one"
         refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")
     wrong = rows.source.with_columns(y=_code("target", columns.classes)).filter(nw.col("y") < 0)
     shown = [plain_label(value) for value in collected(wrong.select("target").head(1000))["target"].tolist()]
