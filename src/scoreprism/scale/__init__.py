@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scoreprism.scale._apply import apply
+from scoreprism.scale._class_result import ClassDecomposition
 from scoreprism.scale._decompose import decompose, summarize
 from scoreprism.scale._engines import ENGINES, scan
 from scoreprism.scale._partial import Partial
@@ -10,6 +11,7 @@ from scoreprism.scale._result import Drift, ScaledDecomposition
 
 __all__ = [
     "ENGINES",
+    "ClassDecomposition",
     "Drift",
     "Partial",
     "ScaledDecomposition",

@@ -117,9 +117,9 @@ def decompose(
     data: Any,
     *,
     target: str,
-    score: str,
-    q: str | None = None,
-    latent: str | None = None,
+    score: str | Sequence[str],
+    q: str | Sequence[str] | None = None,
+    latent: str | Sequence[str] | None = None,
     loss: Loss = ("log", "brier"),
     by: str | Sequence[str] | None = None,
     time: str | None = None,
@@ -133,6 +133,8 @@ def decompose(
     form: str = "debiased",
     clip: float | None = None,
     pos_label: Any = None,
+    classes: Sequence[Any] | None = None,
+    sample: int | None = None,
     random_state: object = 0,
     engine: str | None = None,
 ) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
@@ -146,10 +148,12 @@ def decompose(
     ----------
     data : path, glob, list of paths, or frame
         Parquet or CSV files; or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow.
-    target, score : str
-        Columns of outcomes and of predicted probabilities; see `summarize`.
-    q, latent : str, optional
-        Columns of given laws; see `summarize`.
+    target : str
+        Column of outcomes; see `summarize`.
+    score : str or sequence of str
+        Column of predicted probabilities; or one for each class (`docs/scale_multiclass.md`).
+    q, latent : str or sequence of str, optional
+        Columns of given laws, as those of the score.
     loss : str, ProperLoss or sequence of these, default=("log", "brier")
         Losses. Several give a mapping.
     by : str or sequence of str, optional
@@ -172,8 +176,13 @@ def decompose(
         Keep laws at least this far from 0 and 1.
     pos_label : label, optional
         The label that the score speaks of.
+    classes : sequence, optional
+        Labels in the order of the columns of `score`, where these are one per class and not named after the labels.
+    sample : int, optional
+        With three or more classes, rows that laws are fitted to in memory; 200 000 unless said otherwise. With
+        ``calibrator="temperature"`` or ``"vector"`` and no `sample`, they are fitted to all rows, in several passes.
     random_state : int, Generator or None, default=0
-        Seed of drawn folds.
+        Seed of drawn folds and samples.
     engine : str, optional
         What opens files; see `scan`.
 
@@ -195,12 +204,23 @@ def decompose(
     >>> bool(d.interval("reliability").low > 0), bool(d.quantisation_error < 1e-6)
     (True, True)
     """
+    if not isinstance(score, str):
+        from scoreprism.scale._multiclass import decompose_classes
+
+        return decompose_classes(
+            data, target=target, score=score, q=q, latent=latent, loss=loss, by=by, time=time, every=every,
+            sample_weight=sample_weight, cells=cells, calibrator=calibrator, cv=cv, cv_column=cv_column, key=key,
+            form=form, clip=clip, pos_label=pos_label, classes=classes, sample=sample, random_state=random_state,
+            engine=engine, binary=decompose,
+        )  # fmt: skip
+    if classes is not None or sample is not None:
+        refuse("classes and sample must come with one score per class", f"score={score!r}", "Pass a list of columns.")
     partial = summarize(
         data,
         target=target,
         score=score,
-        q=q,
-        latent=latent,
+        q=q,  # type: ignore[arg-type]
+        latent=latent,  # type: ignore[arg-type]
         loss=_summable(loss),
         by=by,
         time=time,

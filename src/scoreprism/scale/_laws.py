@@ -1,0 +1,204 @@
+"""Laws of several classes as expressions: softmax of log-probabilities, clipping, losses and spreads of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from scoreprism.losses import Brier, LogLoss, ProperLoss, Spherical
+from scoreprism.simplex import FloatArray
+
+Frame = nw.LazyFrame[Any]
+Exprs = Sequence[nw.Expr]
+
+#: What stands for the logarithm of 0: below that of any probability a fit tells apart.
+NOWHERE = -1e4
+
+
+def total(values: Exprs) -> nw.Expr:
+    """Sum of some columns."""
+    return reduce(add, values)
+
+
+def picked(values: Sequence[nw.Expr]) -> nw.Expr:
+    """The value of the class that happened."""
+    found = values[-1]
+    for k in range(len(values) - 2, -1, -1):
+        found = nw.when(nw.col("y") == k).then(values[k]).otherwise(found)
+    return found
+
+
+@dataclass(frozen=True)
+class Soft:
+    """
+    A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean.
+
+    Attributes
+    ----------
+    slope, intercept : array of shape (K,)
+        The parameters; temperature scaling has equal slopes and no intercepts.
+    low : float or None
+        Probabilities below it count as `low`; None where there are none.
+    floor : float
+        No result is below it.
+    """
+
+    slope: FloatArray
+    intercept: FloatArray
+    low: float | None = None
+    floor: float = 0.0
+
+
+def with_logs(frame: Frame, k: int) -> Frame:
+    """Columns ``l{k}``: K logarithms per row, once; engines disagree on log 0."""
+    columns = {}
+    for c in range(k):
+        p = nw.col(f"p0_{c}")
+        some = nw.when(p > 0.0).then(p).otherwise(nw.lit(1.0)).log()
+        columns[f"l{c}"] = nw.when(p > 0.0).then(some).otherwise(nw.lit(NOWHERE))
+    return frame.with_columns(**columns)
+
+
+def charts(maps: Sequence[Soft]) -> list[int]:
+    """Which ``z{c}`` of `with_maps` each map sees: those of the same `low` share one."""
+    lows = list(dict.fromkeys(one.low for one in maps))
+    return [lows.index(one.low) for one in maps]
+
+
+def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> Frame:
+    """
+    Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`.
+
+    Layer after layer, so that no engine computes a thing twice. Names must differ by more than case.
+    """
+    seen = charts(maps)
+    frame = _centred(frame, list(dict.fromkeys(one.low for one in maps)), k)
+    eta = {}
+    for f, (one, c) in enumerate(zip(maps, seen, strict=True)):
+        for j in range(k):
+            eta[f"h{f}_{j}"] = nw.col(f"z{c}_{j}") * float(one.slope[j]) + float(one.intercept[j])
+    frame = frame.with_columns(**eta)
+    frame = frame.with_columns(**{f"x{f}": nw.max_horizontal(*_row(f"h{f}", k)) for f in range(len(maps))})
+    up = {f"e{f}_{j}": (nw.col(f"h{f}_{j}") - nw.col(f"x{f}")).exp() for f in range(len(maps)) for j in range(k)}
+    frame = frame.with_columns(**up)
+    frame = frame.with_columns(**{f"t{f}": total(_row(f"e{f}", k)) for f in range(len(maps))})
+    law = {f"m{f}_{j}": nw.col(f"e{f}_{j}") / nw.col(f"t{f}") for f in range(len(maps)) for j in range(k)}
+    return frame.with_columns(**law)
+
+
+def _row(name: str, k: int) -> list[nw.Expr]:
+    return [nw.col(f"{name}_{j}") for j in range(k)]
+
+
+def _centred(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
+    raised = {}
+    for c, low in enumerate(lows):
+        for j in range(k):
+            log, least = nw.col(f"l{j}"), None if low is None else float(np.log(low))
+            short = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
+            raised[f"u{c}_{j}"] = short
+    frame = frame.with_columns(**raised)
+    frame = frame.with_columns(**{f"a{c}": total(_row(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
+    centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}
+    return frame.with_columns(**centre)
+
+
+def log_hit(f: int, k: int) -> nw.Expr:
+    """Log p_y of map f, before its floor."""
+    return picked(_row(f"h{f}", k)) - nw.col(f"x{f}") - nw.col(f"t{f}").log()
+
+
+def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
+    """`clip_law` in the engine: by the name of a law, how far from 0 it is kept; columns ``{name}_{k}`` change."""
+    laws = {name: distance for name, distance in laws.items() if distance > 0.0}
+    if not laws:
+        return frame
+    least = {f"{name}_low": nw.min_horizontal(*_row(name, k)) for name in laws}
+    over = {}
+    for name, distance in laws.items():
+        for j, p in enumerate(_row(name, k)):
+            over[f"{name}_o{j}"] = nw.when(p > distance).then(p - distance).otherwise(nw.lit(0.0))
+    frame = frame.with_columns(**least, **over)
+    sums = {f"{name}_s": total([nw.col(f"{name}_o{j}") for j in range(k)]) for name in laws}
+    frame = frame.with_columns(**sums)
+    out = {}
+    for name, distance in laws.items():
+        mass = nw.when(nw.col(f"{name}_s") > 0.0).then(nw.col(f"{name}_s")).otherwise(nw.lit(1.0))
+        for j, p in enumerate(_row(name, k)):
+            raised = nw.col(f"{name}_o{j}") * (1.0 - k * distance) / mass + distance
+            out[f"{name}_{j}"] = nw.when(nw.col(f"{name}_low") < distance).then(raised).otherwise(p)
+    return frame.with_columns(**out)
+
+
+# ── losses ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Formula:
+    """
+    A loss of several classes in an engine.
+
+    Attributes
+    ----------
+    loss : callable
+        From p_y and all p to the loss; 0 where it is infinite, which has to be counted.
+    spread : callable
+        From the laws of the models and their mean to Σ_f d(law of f, mean).
+    """
+
+    loss: Callable[[nw.Expr, Exprs], nw.Expr]
+    spread: Callable[[Sequence[Exprs], Exprs], nw.Expr]
+
+
+def _log(hit: nw.Expr, _: Exprs) -> nw.Expr:
+    inside = nw.when((hit > 0.0) & (hit < 1.0)).then(hit).otherwise(nw.lit(1.0))
+    return 0.0 - inside.log()
+
+
+def _log_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
+    """Σ_k c_k Σ_f log(c_k / p_fk); fitted laws are above 0."""
+    parts = []
+    for k, c in enumerate(mean):
+        parts.append(c * (c.log() * float(len(laws)) - total([law[k].log() for law in laws])))
+    return total(parts)
+
+
+def _square(hit: nw.Expr, law: Exprs) -> nw.Expr:
+    rest = total([p * p for p in law]) - hit * hit
+    return (1.0 - hit) * (1.0 - hit) + nw.when(rest > 0.0).then(rest).otherwise(nw.lit(0.0))
+
+
+def _square_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
+    return total([(p - c) * (p - c) for law in laws for p, c in zip(law, mean, strict=True)])
+
+
+def _norm(law: Exprs) -> nw.Expr:
+    return total([p * p for p in law]).sqrt()
+
+
+def _spherical(hit: nw.Expr, law: Exprs) -> nw.Expr:
+    return 1.0 - hit / _norm(law)
+
+
+def _spherical_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
+    along = total([total([p * c for p, c in zip(law, mean, strict=True)]) / _norm(law) for law in laws])
+    return _norm(mean) * float(len(laws)) - along
+
+
+#: Losses of several classes that engines evaluate.
+CLASS_FORMULAS: dict[type[ProperLoss], Formula] = {
+    LogLoss: Formula(_log, _log_spread),
+    Brier: Formula(_square, _square_spread),
+    Spherical: Formula(_spherical, _spherical_spread),
+}
+
+
+def infinite_at_zero(loss: ProperLoss) -> bool:
+    """Whether the loss is infinite where probability 0 was given to what happened."""
+    return bool(np.isinf(loss.evaluate(np.array([[0.0, 0.5, 0.5]]), np.zeros(1, dtype=np.intp)))[0])

@@ -1,0 +1,246 @@
+"""The last pass of several classes: losses and spreads of every row, summed; and the terms that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_rows
+from scoreprism.estimation._decompose import chain_terms
+from scoreprism.intervals import Alternative, Moments
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._classes import ClassRows
+from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, infinite_at_zero, picked, total, with_logs, with_maps
+from scoreprism.scale._passes import grouped
+from scoreprism.scale._sheet import SummedSheet
+from scoreprism.simplex import FloatArray, IntArray, clip_law
+
+
+@dataclass(frozen=True)
+class LineSums:
+    """
+    Sums of components x of the rows of each line: steps of the losses, then the spread of C.
+
+    Attributes
+    ----------
+    first, second : array of shape (lines, c)
+        Σw·x and Σw²·x.
+    products : array of shape (lines, c, c)
+        Σw²·x·x'.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    products: FloatArray
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """
+    What the last pass gave: a line for each class and each pattern of laws that gave probability 0 to what happened.
+
+    Attributes
+    ----------
+    y, zero : integer array of shape (lines,)
+        The class, and by bits the given levels that excluded it.
+    n, w, w2, surprise : array of shape (lines,)
+        Rows, Σw, Σw², and Σ(1 − max C).
+    losses : dict of str to LineSums
+        By loss.
+    levels : tuple of str
+        S, C and the given levels above.
+    k : int
+        Number of classes.
+    """
+
+    y: IntArray
+    zero: IntArray
+    n: FloatArray
+    w: FloatArray
+    w2: FloatArray
+    surprise: FloatArray
+    losses: dict[str, LineSums]
+    levels: tuple[str, ...]
+    k: int
+
+
+def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLoss], clip: float | None) -> ClassSums:
+    """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
+    k, folds, given = rows.k, len(maps), len(rows.levels)
+    distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
+    mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
+    own = {f"own_{j}": _at_home([f"m{f}_{j}" for f in range(folds)]) for j in range(k)}
+    size = given + 2  # steps of S, C and the levels above, and one spread
+    sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
+
+    def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        frame = clipped(with_maps(with_logs(frame, k), maps, k), distances, k)
+        if clip is not None:
+            laws = [*distances, *(f"p{t}" for t in range(given))]
+            frame = clipped(frame, dict.fromkeys(laws, clip), k)
+        frame = frame.with_columns(**mean, **own)
+        frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
+        return frame.select("y", "zero", **sums)
+
+    table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
+    return _class_sums(table, rows, losses, size)
+
+
+def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
+    """Columns to be summed: by loss ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
+    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*_law("own", rows.k))}
+    w = nw.col("w") if rows.weighted else nw.lit(1.0)
+    if rows.weighted:
+        columns |= {"w": w, "w2": w * w}
+    for i in range(losses):
+        for a in range(size):
+            columns[f"a{i}_{a}"] = w * nw.col(f"x{i}_{a}")
+            if rows.weighted:
+                columns[f"b{i}_{a}"] = w * w * nw.col(f"x{i}_{a}")
+            for b in range(a, size):
+                columns[f"d{i}_{a}_{b}"] = w * w * nw.col(f"x{i}_{a}") * nw.col(f"x{i}_{b}")
+    return columns
+
+
+def _law(name: str, k: int) -> list[nw.Expr]:
+    return [nw.col(f"{name}_{j}") for j in range(k)]
+
+
+def _at_home(names: Sequence[str]) -> nw.Expr:
+    """What the model that did not see a row says of it."""
+    found = nw.col(names[-1])
+    for f in range(len(names) - 2, -1, -1):
+        found = nw.when(nw.col("home") == f).then(nw.col(names[f])).otherwise(found)
+    return found
+
+
+def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -> dict[str, nw.Expr]:
+    """Columns ``x{loss}_{component}``; an infinite loss counts as 0 and is told by ``zero``."""
+    order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
+    columns = {}
+    for i, loss in enumerate(losses.values()):
+        formula = CLASS_FORMULAS[type(loss)]
+        values = [formula.loss(picked(_law(name, k)), _law(name, k)) for name in order]
+        for t, value in enumerate(values):
+            columns[f"x{i}_{t}"] = value - values[t + 1] if t + 1 < len(values) else value
+        laws = [_law(f"m{f}", k) for f in range(folds)]
+        columns[f"x{i}_{len(order)}"] = formula.spread(laws, _law("mid", k))
+    return columns
+
+
+def _zeros(given: int, k: int) -> nw.Expr:
+    """Which given levels gave probability 0 to what happened, by bits."""
+    return total([(picked(_law(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)])
+
+
+def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, ProperLoss], size: int) -> ClassSums:
+    n = table["n"].astype(np.float64)
+    w, w2 = (table["s_w"], table["s_w2"]) if rows.weighted else (n, n)
+    sums = {}
+    for i, name in enumerate(losses):
+        first = np.column_stack([table[f"s_a{i}_{a}"] for a in range(size)])
+        letter = "b" if rows.weighted else "a"
+        second = np.column_stack([table[f"s_{letter}{i}_{a}"] for a in range(size)])
+        products = np.zeros((n.size, size, size))
+        for a in range(size):
+            for b in range(a, size):
+                products[:, a, b] = products[:, b, a] = table[f"s_d{i}_{a}_{b}"]
+        sums[name] = LineSums(first, second, products)
+    levels = ("S", "C", *rows.levels[1:])
+    y, zero = table["y"].astype(np.intp), table["zero"].astype(np.intp)
+    return ClassSums(y, zero, n, w, w2, table["s_surprise"], sums, levels, rows.k)
+
+
+# ── from sums to terms ──────────────────────────────────────────────────────────────────────────────
+
+
+def decomposed(
+    sums: ClassSums, loss: ProperLoss, form: str, clip: float | None, notes: tuple[str, ...], rows_in_all: int, by: str
+) -> Decomposition:
+    """Terms of one loss, with the resolution form by the same law C; `by` names the map."""
+    levels, lines = len(sums.levels), sums.losses[str(loss)]
+    roles = ("reliability", *(["information"] * (levels - 2)), "remaining")
+    plan = Plan(sums.levels, chain_terms(sums.levels), roles, (), notes)
+    asked = Question.of(loss, form, clip, sums.k)
+    sheet = _sheet(sums, rows_in_all)
+    spread = np.zeros((2 * levels, levels + 1))
+    spread[:levels, :levels] = np.eye(levels)
+    spread[levels + 1, levels] = 1.0  # only C has one
+    moments = _moments(sums, lines, spread, np.zeros((sums.n.size, 2 * levels)))
+    infinite = _infinite(sums, loss)
+    said = infinite_rows(np.where(infinite, np.inf, 0.0), sheet, plan, asked)
+    moments = _with_infinite(moments, infinite)
+    risk = float(moments.mean[:levels].sum())
+    found = conclude(sheet, plan, asked, moments, risk, None, said)
+    own = Alternative(
+        by,
+        loss=float(moments.mean[1:levels].sum()),
+        difference=moments.value({0: 1.0}),
+        spread=float(moments.mean[levels + 1]),
+        std_error=moments.std_error({0: 1.0}),
+    )
+    return replace(found, _alternatives=(own,), _resolution=_resolution(sums, sheet, asked, risk))
+
+
+def _sheet(sums: ClassSums, rows_in_all: int) -> SummedSheet:
+    """Lines as a sheet: what is asked of it is only how many rows they are."""
+    law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
+    return SummedSheet(
+        sums.y, [law], [None], sums.w, counts=sums.n, squares=sums.w2, rows_in_all=rows_in_all,
+    )  # fmt: skip
+
+
+def _moments(sums: ClassSums, lines: LineSums, turn: FloatArray, shift: FloatArray) -> Moments:
+    """Moments of turn·x + shift, `shift` being constant within a line."""
+    mass = float(sums.w.sum())
+    first = lines.first @ turn.T + shift * sums.w[:, None]
+    second = lines.second @ turn.T + shift * sums.w2[:, None]
+    mean = first.sum(axis=0) / mass
+    part = lines.second @ turn.T
+    products = np.einsum("ia,lab,jb->ij", turn, lines.products, turn)
+    products += part.T @ shift + shift.T @ part + (shift * sums.w2[:, None]).T @ shift
+    along = np.outer(mean, second.sum(axis=0))
+    covariance = products - along - along.T + np.outer(mean, mean) * float(sums.w2.sum())
+    return Moments(mean, covariance / mass**2 if sums.n.sum() > 1 else covariance * np.nan)
+
+
+def _infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
+    """Lines where a level has an infinite loss, (levels, lines)."""
+    found = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
+    if infinite_at_zero(loss):
+        for t, row in enumerate([0, *range(2, len(sums.levels))]):
+            found[row] = (sums.zero >> t) & 1
+    return found
+
+
+def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
+    """An infinite loss of S makes the first step infinite, and its covariances undefined."""
+    if not infinite[0].any():
+        return moments
+    mean, covariance = moments.mean.copy(), moments.covariance.copy()
+    mean[0] = np.inf
+    covariance[0, :] = covariance[:, 0] = np.nan
+    return Moments(mean, covariance)
+
+
+def _resolution(sums: ClassSums, sheet: SummedSheet, asked: Question, risk: float) -> Decomposition:
+    """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
+    names = ("reliability", "resolution", "uncertainty")
+    plan = Plan(("S", "C", "Q̄"), names, names, (1, -1, 1))
+    marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
+    law = np.tile(marginal, (sums.n.size, 1))
+    constant = asked.loss.evaluate(law if asked.clip is None else clip_law(law, asked.clip), sums.y)
+    levels = len(sums.levels)
+    turn = np.zeros((6, levels + 1))
+    turn[0, 0] = 1.0
+    turn[1, 1:levels] = 1.0  # the loss of C
+    turn[4, levels] = 1.0
+    shift = np.zeros((sums.n.size, 6))
+    shift[:, 1], shift[:, 2] = -constant, constant
+    moments = _with_infinite(_moments(sums, sums.losses[str(asked.loss)], turn, shift), _infinite(sums, asked.loss)[:1])
+    return conclude(sheet, plan, asked, moments, risk, None, ())

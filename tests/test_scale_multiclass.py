@@ -1,0 +1,396 @@
+"""Several classes at scale: equal to plain decompose on the same folds, in every engine; samples; refusals."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pytest
+
+import scoreprism
+from scoreprism import scale
+from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, ScoreprismError
+from scoreprism.scale import ENGINES, ClassDecomposition
+from scoreprism.scale._gradients import Fitting
+from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
+
+P = ["p_a", "p_b", "p_c"]
+#: What is promised is 1e-6; both fits are exact to about 1e-11 (Newton to the end on either side).
+NEAR = 1e-9
+
+
+def table(n: int = 2500, *, seed: int = 0, zeros: bool = False) -> pl.DataFrame:
+    """Overconfident and shifted laws of three classes, with folds, weights, segments, periods and two finer laws."""
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet([1.0, 1.0, 1.0], n)
+    y = (rng.random((n, 1)) > law.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    s = law**1.6 * np.array([1.0, 1.2, 1.4])
+    s = np.where(s < 0.01, 0.0, s) if zeros else s
+    s /= s.sum(axis=1, keepdims=True)
+    q = (0.5 * law + 0.5 * s) if not zeros else law
+    columns = {f"p_{c}": s[:, k] for k, c in enumerate("abc")}
+    columns |= {f"q_{c}": q[:, k] / q.sum(axis=1) for k, c in enumerate("abc")}
+    columns |= {f"z_{c}": law[:, k] for k, c in enumerate("abc")}
+    extra = {"y": np.array(list("abc"))[y], "fold": rng.integers(0, 4, n), "w": rng.gamma(2.0, 1.0, n).round(3)}
+    extra |= {"g": np.where(rng.random(n) < 0.4, "north", "south"), "month": rng.integers(1, 4, n), "id": np.arange(n)}
+    return pl.DataFrame({**columns, **extra})
+
+
+def splits(fold: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds as plain decompose takes them."""
+    labels = np.asarray(fold)
+    return [(np.flatnonzero(labels != f), np.flatnonzero(labels == f)) for f in np.unique(labels)]
+
+
+def plain(rows: pl.DataFrame, **options: Any) -> dict[str, scoreprism.Decomposition]:
+    """Plain decompose on the rows in memory, with the folds of the column."""
+    given = {name: rows[columns].to_numpy() for name, columns in options.pop("laws", {}).items()}
+    found: Any = scoreprism.decompose(
+        rows["y"].to_numpy(), rows[P].to_numpy(), cv=splits(rows["fold"]), classes=list("abc"), **given, **options
+    )
+    return found
+
+
+def assert_same(found: Any, wanted: Any, tolerance: float = NEAR) -> None:
+    """Terms, standard errors, intervals and bounds agree."""
+    assert found.names == wanted.names
+    for name in wanted.names:
+        assert found.terms[name] == pytest.approx(wanted.terms[name], abs=tolerance)
+        assert found.std_error[name] == pytest.approx(wanted.std_error[name], abs=tolerance)
+        one, two = found.interval(name), wanted.interval(name)
+        assert (one.low, one.high) == pytest.approx((two.low, two.high), abs=tolerance)
+    assert found.risk == pytest.approx(wanted.risk, abs=1e-12)
+    assert found.n == wanted.n
+    assert found.n_classes == wanted.n_classes
+
+
+# ── gradients: equal to plain decompose ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("calibrator", ["temperature", "vector"])
+def test_equal_to_plain_decompose(calibrator: str, zeros: bool, weight: str | None) -> None:
+    rows, losses = table(zeros=zeros), ["log", "brier", "spherical"]
+    clip = 1e-4 if zeros else None
+    found: Any = scale.decompose(
+        rows.lazy(), target="y", score=P, loss=losses, calibrator=calibrator, cv_column="fold", sample_weight=weight,
+        clip=clip,
+    )  # fmt: skip
+    known = {"temperature": "temperature", "vector": "vector-scaling"}[calibrator]
+    weights = None if weight is None else rows["w"].to_numpy()
+    wanted = plain(rows, loss=losses, calibrator=known, sample_weight=weights, clip=clip)
+    for name in losses:
+        assert_same(found[name], wanted[name])
+        assert_same(found[name].resolution_form, wanted[name].resolution_form)
+        one, two = (d.interval("reliability", method="envelope") for d in (found[name], wanted[name]))
+        assert one.high == pytest.approx(two.high, abs=NEAR)
+        assert found[name].summary().advice == wanted[name].summary().advice
+
+
+def test_given_laws_above_c() -> None:
+    rows = table()
+    laws = {"q": ["q_a", "q_b", "q_c"], "latent": ["z_a", "z_b", "z_c"]}
+    found: Any = scale.decompose(
+        rows, target="y", score=P, loss=["log", "brier"], calibrator="vector", cv_column="fold", **laws
+    )
+    wanted = plain(rows, loss=["log", "brier"], calibrator="vector-scaling", laws=laws)
+    assert found["log"].names == ("reliability", "grouping", "heterogeneity", "noise")
+    for name in found:
+        assert_same(found[name], wanted[name])
+
+
+def test_form_and_ridge_are_those_asked_for() -> None:
+    rows = table(1500)
+    stiff = VectorScalingCalibrator(ridge=50.0)
+    found = scale.decompose(
+        rows, target="y", score=P, loss="log", calibrator=stiff, cv_column="fold", form="difference"
+    )
+    assert_same(found, plain(rows, loss="log", calibrator=stiff, form="difference"))
+
+
+def test_segments_and_periods_have_laws_of_their_own() -> None:
+    rows = table(3000)
+    found: Any = scale.decompose(
+        rows, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold", by="g", time="month"
+    )
+    for kind, column in (("segments", "g"), ("periods", "month")):
+        parts = getattr(found, kind)
+        assert sorted(parts) == sorted(rows[column].unique())
+        for label in parts:
+            assert_same(parts[label], plain(rows.filter(pl.col(column) == label), loss="log", calibrator="temperature"))
+    assert [after for after, _ in found.drift().pairs] == [2, 3]
+
+
+def test_dates_are_brought_to_periods() -> None:
+    rows = table(2000).with_columns(day=pl.date(2026, pl.col("month"), 15))
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature"}
+    for every, label in (("month", "2026-02"), ("quarter", "2026-Q1"), ("year", "2026"), ("week", "2026-02-09")):
+        found: Any = scale.decompose(rows, cv_column="fold", time="day", every=every, **options)
+        part = rows if every in ("quarter", "year") else rows.filter(pl.col("month") == 2)
+        assert_same(found.periods[label], plain(part, loss="log", calibrator="temperature"))
+
+
+def test_infinite_losses_are_told_and_counted() -> None:
+    rows = table(2000, zeros=True)
+    hit = np.take_along_axis(rows[P].to_numpy(), (rows["y"].to_numpy()[:, None] == list("abc")).argmax(1)[:, None], 1)
+    count = int((hit == 0.0).sum())
+    assert count > 0
+    with pytest.warns(InfiniteLossWarning, match=f"infinite in {count} of 2,000 rows"):
+        found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", cv_column="fold")
+    assert found.risk == np.inf
+    assert np.isnan(found.std_error["reliability"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted: Any = plain(rows, loss="log", calibrator="vector-scaling")
+    assert found.terms["refinement"] == pytest.approx(wanted.terms["refinement"], abs=NEAR)
+    laws = {"q": ["q_a", "q_b", "q_c"]}
+    never = table(2000).with_columns(q_a=pl.lit(0.0), q_b=pl.lit(0.5), q_c=pl.lit(0.5))
+    with pytest.raises(InfiniteLossError, match="level 'Q' must have a finite log loss"):
+        scale.decompose(never, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold", **laws)
+
+
+def test_any_order_and_any_start_give_the_same_fit() -> None:
+    """Sorted by class, the first rows hold one class only: the fit starts from the identity."""
+    rows = table(12_000)
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "vector", "cv_column": "fold"}
+    one, two = scale.decompose(rows, **options), scale.decompose(rows.sort("y", "p_a"), **options)
+    assert_same(one, two)
+
+
+def test_a_bad_start_is_overcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, wanted = table(2000), plain(table(2000), loss="log", calibrator="vector-scaling")
+    monkeypatch.setattr(Fitting, "_start", lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
+    found = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", cv_column="fold")
+    assert_same(found, wanted)
+
+
+def test_parameters_are_those_of_a_fit_to_all_rows() -> None:
+    rows = table()
+    scores, y = rows[P].to_numpy(), rows["y"].to_numpy()
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "cv_column": "fold"}
+    found: Any = scale.decompose(rows, calibrator="temperature", **options)
+    temperature = TemperatureCalibrator().fit(scores, y).temperature_
+    assert isinstance(found, ClassDecomposition)
+    assert found.parameters["slopes"] == pytest.approx([1.0 / temperature] * 3, rel=1e-4)
+    found = scale.decompose(rows, calibrator="vector", **options)
+    vector = VectorScalingCalibrator().fit(scores, y)
+    assert found.parameters["slopes"] == pytest.approx(vector.weights_.diagonal().tolist(), abs=2e-4)
+    assert found.parameters["intercepts"] == pytest.approx(vector.intercepts_.tolist(), abs=2e-4)
+    assert found.to_dict()["rows_in_all"] == rows.height
+
+
+def test_rows_without_weight_are_absent() -> None:
+    rows = table().with_columns(w=pl.when(pl.col("id") % 5 == 0).then(0.0).otherwise(pl.col("w")))
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "sample_weight": "w", "cv_column": "fold"}
+    found: Any = scale.decompose(rows, calibrator="temperature", **options)
+    held = scale.decompose(rows.filter(pl.col("w") > 0.0), calibrator="temperature", **options)
+    assert found.terms == pytest.approx(held.terms, abs=NEAR)
+    assert (found.n, found.n_units) == (2500, 2000)
+    assert "500 rows of weight 0 are absent" in found.notes
+
+
+# ── engines ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_engine(rows: pl.DataFrame, engine: str) -> Any:
+    if engine == "duckdb":
+        import duckdb
+
+        return duckdb.connect().from_arrow(rows.to_arrow())
+    if engine == "dask":
+        import dask.dataframe as dd
+
+        return dd.from_pandas(rows.to_pandas(), npartitions=3)
+    if engine == "spark":
+        from pyspark.sql import SparkSession
+
+        settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+        session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        return session.createDataFrame(rows.to_dicts())
+    return {"pandas": rows.to_pandas, "pyarrow": rows.to_arrow}[engine]()
+
+
+def _engines_agree(engine: str, calibrator: str) -> None:
+    rows = table(1200)
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": ["log", "brier"], "sample_weight": "w", "key": "id"}
+    there: Any = scale.decompose(_in_engine(rows, engine), calibrator=calibrator, **options)
+    here: Any = scale.decompose(rows, calibrator=calibrator, **options)
+    for name in here:
+        assert_same(there[name], here[name])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "pandas", "pyarrow"])
+def test_engines_agree(engine: str) -> None:
+    _engines_agree(engine, "vector")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["dask", "spark"])
+def test_heavy_engines_agree(engine: str) -> None:
+    _engines_agree(engine, "temperature")
+    _engines_agree(engine, "vector")
+
+
+# ── samples ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_few_rows_are_all_used_as_plain_decompose_uses_them() -> None:
+    rows = table(600)
+    found: Any = scale.decompose(rows, target="y", score=P, loss="log", random_state=3)
+    wanted = scoreprism.decompose(
+        rows["y"].to_numpy(), rows[P].to_numpy(), loss="log", random_state=3, classes=list("abc")
+    )
+    assert found.terms == wanted.terms
+    assert found.std_error == wanted.std_error
+    assert (found.rows_in_all, found.n) == (600, 600)
+    assert found.risk_in_all == pytest.approx(wanted.risk, abs=1e-12)
+    assert found.notes[0] == "all 600 rows were used"
+
+
+@pytest.mark.parametrize("clip", [None, 0.2])
+def test_a_sample_says_its_size_and_the_loss_of_all_rows(clip: float | None) -> None:
+    rows = table(4000)
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": ["log", "brier"], "sample_weight": "w"}
+    found: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, **options)
+    again: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, **options)
+    other: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, random_state=1, **options)
+    whole = plain(rows, loss=["log", "brier"], calibrator="identity", sample_weight=rows["w"].to_numpy(), clip=clip)
+    for name, d in found.items():
+        assert (d.n, d.rows_in_all, d.passes) == (1000, 4000, 2)
+        assert d.terms == again[name].terms != other[name].terms
+        assert d.risk_in_all == pytest.approx(whole[name].risk, abs=1e-12)
+        error = whole[name]._moments.std_error({0: 1.0, 1: 1.0})  # S and the identity have the same loss
+        assert d.risk_std_error == pytest.approx(error, abs=1e-12)
+        assert d.notes[0].startswith("C is fitted to a sample of 1,000 of 4,000 rows, drawn at random by polars")
+        assert d.notes[1].startswith("the loss over all rows is ")
+
+
+def test_a_key_draws_the_same_rows_in_every_engine() -> None:
+    rows = table(4000)
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "sample": 1000}
+    here: Any = scale.decompose(rows, key="id", **options)
+    there = scale.decompose(_in_engine(rows, "duckdb"), key="id", **options)
+    assert here.n == there.n  # a share of the keys: about, not exactly, 1000
+    assert abs(here.n - 1000) < 100
+    assert here.terms == pytest.approx(there.terms, abs=1e-12)
+    few: Any = scale.decompose(rows, key="month", cv=2, **options)  # three keys make no sample
+    assert few.n == 1000
+
+
+def test_segments_of_a_sample() -> None:
+    rows = table(4000).with_columns(day=pl.date(2026, pl.col("month"), 15))
+    found: Any = scale.decompose(
+        rows, target="y", score=P, loss="log", calibrator="temperature", sample=1500, by="g", time="day"
+    )
+    assert sum(found.segments[label].n for label in found.segments) == 1500
+    assert list(found.periods) == ["2026-01", "2026-02", "2026-03"]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "pandas"])
+def test_samples_are_uniform_and_of_their_size(engine: str) -> None:
+    """Counts of ten parts of the rows against their binomial law, and pairs of neighbours: within 5 deviations."""
+    n, size = 100_000, 20_000
+    rows = pl.DataFrame({"id": np.arange(n)})
+    frame = rows.lazy() if engine == "polars" else _in_engine(rows, engine)
+    kept = nw.from_native(drawn(frame, size, n, 11)).lazy().collect()
+    ids = trimmed({"id": kept["id"].to_numpy()}, size, 11)["id"]
+    assert np.unique(ids).size == ids.size == size
+    parts = np.bincount(ids * 10 // n, minlength=10)
+    assert np.abs(parts - size / 10).max() < 5 * np.sqrt(size / 10)
+    pairs = np.isin(ids + 1, ids).sum()
+    assert abs(pairs - size * size / n) < 5 * np.sqrt(size * size / n)
+
+
+def test_every_engine_has_a_sampler() -> None:
+    assert set(SAMPLERS) == set(ENGINES)
+
+
+# ── two columns, labels ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_columns_are_one_score() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    rows = pl.DataFrame({"n_no": 1.0 - p, "n_yes": p, "y": np.where(rng.random(1000) < p, "yes", "no")})
+    options: dict[str, Any] = {"target": "y", "loss": "log"}
+    two = scale.decompose(rows, score=["n_no", "n_yes"], classes=["no", "yes"], **options)
+    one = scale.decompose(rows, score="n_yes", pos_label="yes", **options)
+    assert two.terms == one.terms
+    named = scale.decompose(rows, score=["n_no", "n_yes"], **options)
+    assert named.terms == one.terms
+    with pytest.raises(InputError, match="must sum to 1"):
+        scale.decompose(rows.with_columns(n_no=pl.lit(0.5)), score=["n_no", "n_yes"], **options)
+
+
+def test_labels_come_from_the_names_of_the_columns() -> None:
+    rows = table(1500).with_columns(pl.col("y").replace_strict({"a": 10, "b": 20, "c": 30}).alias("y"))
+    rows = rows.rename({"p_a": "10", "p_b": "20", "p_c": "30"})
+    options: dict[str, Any] = {"target": "y", "loss": "log", "calibrator": "temperature", "cv_column": "fold"}
+    named = scale.decompose(rows, score=["30", "10", "20"], **options)
+    given = scale.decompose(rows, score=["10", "20", "30"], classes=[10, 20, 30], **options)
+    assert named.terms == pytest.approx(given.terms, abs=NEAR)
+    with pytest.raises(LabelError, match="classes must give the labels in the order of the columns"):
+        scale.decompose(rows.rename({"10": "x", "20": "y2", "30": "z"}), score=["x", "y2", "z"], **options)
+
+
+# ── bad input ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
+    whole = table(400)
+    return whole.with_columns(pl.when(pl.col("id") < rows).then(value).otherwise(pl.col(column)).alias(column))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (_spoiled("p_b", None), {}, "column 'p_b' of S must hold probabilities from 0 to 1; got missing or NaN in 7 of 400"),
+        (_spoiled("p_b", np.nan), {}, "got missing or NaN in 7 of 400 rows"),
+        (_spoiled("p_b", 1.5), {}, "got 1.5 and the like in 7 of 400 rows"),
+        (_spoiled("p_b", -0.1), {}, "got -0.1 and the like in 7 of 400 rows"),
+        (_spoiled("p_b", 0.999), {}, "the columns of S must sum to 1 within 1e-06 in every row"),
+        (_spoiled("y", pl.lit("d")), {"classes": ["a", "b", "c"]}, "target 'y' must hold one of the classes .* got 'd' in 7"),
+        (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got None in 7 of 400 rows"),
+        (_spoiled("w", -1.0), {"sample_weight": "w"}, "sample_weight 'w' must be finite and not negative"),
+        (_spoiled("fold", None), {}, "cv_column or key 'fold' must not be missing"),
+        (_spoiled("fold", np.nan), {}, "cv_column or key 'fold' must not be missing; got 7 of 400 rows without one"),
+        (table(400).with_columns(fold=pl.date(2026, 1, pl.col("fold") + 1)), {}, "must hold words, whole numbers or"),
+        (table(400), {"cv_column": "id"}, "must make from 2 to 20 folds; got 400"),
+        (table(400), {"cv_column": None}, "must have folds, .* got neither cv_column nor key"),
+        (table(400), {"cv_column": "fold", "key": "id"}, "cv_column or key"),
+        (table(400), {"classes": ["a", "b"]}, "classes must be the 3 labels"),
+        (table(400), {"classes": "abc"}, "classes must be the 3 labels"),
+        (table(400), {"classes": [1, 2, 3]}, "classes must be labels of column 'y'"),
+        (table(400), {"score": ["p_a", "p_b", "p_d"]}, r"score\[2\] must name a column of the data; got 'p_d'. Did you mean"),
+        (table(400), {"score": ["p_a", "p_b", "p_b"]}, "score must name each column once"),
+        (table(400), {"score": ["p_a"]}, "score must name one column, or one for each class"),
+        (table(400), {"score": ["p_a", "p_b", "g"]}, r"score\[2\] must hold numbers"),
+        (table(400), {"score": 3}, "score must name one column, or one for each class"),
+        (table(400), {"q": ["q_a", "q_b"]}, "q must have as many columns as score"),
+        (table(400), {"latent": ["q_a", "q_b", "q_c"]}, "latent must stand above q"),
+        (table(400), {"q": "q_a"}, "q must name one column, or one for each class"),
+        (table(400), {"loss": "ranked-probability"}, "loss must be one that engines evaluate"),
+        (table(400), {"form": "plugin"}, "form must be 'debiased' or 'difference'"),
+        (table(400), {"pos_label": "a"}, "pos_label must be left out with several classes"),
+        (table(400), {"sample": 10}, "sample must be"),
+        (table(400), {"by": "id"}, "by and time must make at most 24 segments"),
+        (table(400), {"by": "p_a"}, "every column must have one role"),
+        (table(400), {"target": None}, "target must be the name of a column"),
+        (table(400).head(0), {"classes": ["a", "b", "c"]}, "data must hold rows with weight; got 0 rows"),
+        (table(400).filter(pl.col("y") == "a"), {}, "at least two classes"),
+        (table(400).with_columns(fold=(pl.col("y") == "a").cast(pl.Int64)), {}, "every class must be outside of every fold"),
+        (table(400), {"score": "p_a", "classes": ["a", "b"], "pos_label": "a"}, "classes and sample must come with one score"),
+        (table(400).with_columns(y=pl.struct(P).map_elements(lambda r: max(r, key=r.get)[-1], return_dtype=pl.String)),
+         {}, "must have rows where the likeliest class did not happen"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(rows: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+    given = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "cv_column": "fold", **options}
+    with pytest.raises(ScoreprismError, match=message):
+        scale.decompose(rows, **given)
