@@ -16,6 +16,7 @@ from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, alpha_of
 from scoreprism.report._fit import EDGE, FEWER, Model
+from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
@@ -71,10 +72,10 @@ def calibration(case: Case) -> Section:
     notes = [note for model in case.models.values() for note in (*model.metrics.notes, model.untested) if note]
     notes += [_MANY] if case.first.y.size > MANY else []
     blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
-    return Section("calibration", SECTIONS["calibration"], _meaning(case), tuple(blocks))
+    return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
 
 
-def _meaning(case: Case) -> str:
+def meaning(case: Matter) -> str:
     model = case.first
     test, found = model.calibration, model.metrics
     if model.refuted:
@@ -216,7 +217,7 @@ def _classes(case: Case) -> Block:
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
-def metrics_table(case: Case) -> Table:
+def metrics_table(case: Matter) -> Table:
     """Summaries of calibration, one row per metric, one pair of columns per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
@@ -234,7 +235,7 @@ def metrics_table(case: Case) -> Table:
     )
 
 
-def _measured(model: Model, name: str) -> Any:
+def _measured(model: Judged, name: str) -> Any:
     if name not in model.metrics.names:
         return None
     interval = model.metrics.intervals[name]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition
     from scoreprism.inference import TestResult
     from scoreprism.losses import ProperLoss
+    from scoreprism.metrics import MetricTable
     from scoreprism.simplex import IntArray
 
 
@@ -45,6 +46,11 @@ class Judged:
     @property
     def calibration(self) -> TestResult:
         """Is it calibrated?"""
+        raise NotImplementedError
+
+    @property
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination."""
         raise NotImplementedError
 
     @property
@@ -125,6 +131,11 @@ class Matter:
     def loss(self) -> str:
         """The loss that single-loss sections speak of."""
         return next(iter(self.losses))
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return True
 
     @property
     def percent(self) -> str:

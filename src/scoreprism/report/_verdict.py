@@ -87,7 +87,8 @@ def glance_table(case: Matter) -> Table:
     rows: list[tuple[Any, ...]] = []
     for model in order:
         risk = model.decompositions[case.loss].risk
-        gap = None if not case.paired or model is order[0] or not math.isfinite(risk) else ends(*behind(case, order[0], model))
+        known = case.paired and model is not order[0] and math.isfinite(risk)
+        gap = ends(*behind(case, order[0], model)) if known else None
         rows.append((model.name, next_step(case, model), risk, gap, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
