@@ -1,4 +1,4 @@
-"""The sections of a report from sums: calibration by cells, segments and periods, what is exact and where it is from."""
+"""The sections of a report from sums: calibration by cells, segments and periods, and what is exact."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _diagram(model: SummedModel, number: int) -> Figure:
     off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
     described = (
         f"Observed event rate against predicted probability, in {curve.x.size} bins of cells, each with its {percent} "
-        f"interval (Jeffreys, each by itself); the mean score is outside of it in {100 * off:.0f} % of them. Above, the "
-        "scores of events and of other rows."
+        f"interval (Jeffreys, each by itself); the mean score is outside of it in {100 * off:.0f} % of them. Above, "
+        "the scores of events and of other rows."
     )
     return diagram(curve, model.name, number, described, data)
 
@@ -206,8 +206,10 @@ def _drifted(case: SummedCase, drift: Drift, periods: SegmentDecompositions) -> 
         rows.append((str(after), str(before), *cells))
     columns = [("period", "period", "text"), ("against", "against", "text")]
     columns += [(name, name, "signed") for name in drift.names]
-    note = f"Change of each term with its {case.percent} interval, each by itself: of {len(rows)} periods without a " \
-        f"change, {len(rows) * alpha_of(case.level):.1g} would seem to have one."  # fmt: skip
+    note = (
+        f"Change of each term with its {case.percent} interval, each by itself: of {len(rows)} periods without a "
+        f"change, {len(rows) * alpha_of(case.level):.1g} would seem to have one."
+    )
     data = table("drift", f"Change of the {case.loss} loss from period to period", columns, rows, note)
     said = f"The {term} changed in {len(moved)} of {len(rows)} periods: {enumerated(moved, 6)}." if moved else (
         f"The {term} is not shown to have changed from any period to the next."
@@ -264,17 +266,19 @@ def _exactness(case: SummedCase) -> Table:
         what = f"{model.partial.n_keys:,} {'distinct scores' if model.partial.exact else 'cells'}"
         for name, result in model.decompositions.items():
             error = min(result.std_error.values())
-            share = result.quantisation_error / error if error > 0.0 else None
-            sure = "exact" if model.partial.exact else "within the bound"
-            rows.append((model.name, name, what, sure, result.quantisation_error, error, share))
+            moved = result.quantisation_error
+            share = moved / error if error > 0.0 else math.nan
+            beside = "–" if math.isnan(share) else "< 0.1 %" if 0.0 < share < 0.001 else f"{100 * share:.1f} %"
+            bound = "0, exact" if model.partial.exact else f"{moved:.1e}"
+            rows.append((model.name, name, what, bound, error, beside))
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
-        ("terms", "terms", "text"), ("quantisation", "moved by at most", "number"),
-        ("std_error", "standard error", "number"), ("ratio", "of it", "share"),
+        ("quantisation", "terms moved by at most", "text"), ("std_error", "standard error", "number"),
+        ("ratio", "of it", "text"),
     ]  # fmt: skip
     note = (
-        "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by row, "
-        "and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, against each "
-        "other. The standard error is the smallest of a term."
+        "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by "
+        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, one against "
+        "the other. The standard error is the smallest of a term."
     )
     return table("exactness", "What is exact, and what is quantised", columns, rows, note)
