@@ -8,21 +8,19 @@ the model that did not see it; how far the models scatter there is the spread of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._progress import tracked
 from scoreprism._validation import listed, parse_count, parse_random_state, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.exceptions import InputError
 from scoreprism.simplex import FloatArray, IntArray
 
-__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "no_crossfit", "run_all", "split_blocks"]
+__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "no_crossfit", "split_blocks"]
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
 REFITS = 5
@@ -122,40 +120,6 @@ class CrossFit:
         for model, rows in enumerate(places):
             folds[:, rows] = laws[self.members[model]][:, rows]
         return FittedLaw(law, folds, self.factor)
-
-
-def run_all(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str) -> Iterator[Any]:
-    """
-    A function of each item, in order, here or in joblib's processes, with a bar on slow work in a terminal.
-
-    Parameters
-    ----------
-    function : callable
-        What to run.
-    items : sequence
-        What to run it on.
-    n_jobs : int or None
-        Processes, as in joblib.
-    what : str
-        What the bar says.
-
-    Yields
-    ------
-    object
-        Results.
-
-    Examples
-    --------
-    >>> list(run_all(abs, [-1, 2], None, "absolute values"))
-    [1, 2]
-    """
-    if n_jobs in (None, 1) or len(items) < 2:
-        yield from tracked(map(function, items), len(items), what)
-        return
-    from joblib import Parallel, delayed
-
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(function)(item) for item in items)
-    yield from tracked(results, len(items), what)
 
 
 def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:

@@ -118,8 +118,8 @@ class LostWorkerError(ScoreprismError):
     """
     A process that worked on a part of a long computation died.
 
-    Raised by `pipeline_bootstrap` when the system kills one of its workers, most often for want of memory. What was
-    finished is in the checkpoint, if there is one.
+    Raised when the system kills a worker, most often for want of memory, or a cluster loses one and cannot repeat its
+    work. What `pipeline_bootstrap` had finished is in the checkpoint, if there is one.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
-from scoreprism.crossfit import run_all
+from scoreprism._workers import run_all
 from scoreprism.decomposition._table import Drawable
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_results import Amount

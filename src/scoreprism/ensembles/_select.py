@@ -17,7 +17,7 @@ from scoreprism._validation import (
     refuse,
     warn_of_hard_labels,
 )
-from scoreprism.crossfit import run_all
+from scoreprism._workers import run_all
 from scoreprism.ensembles._selection import SelectionTable, StageSelection
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import outside, parse_confidence, parse_count, parse_law, parse_random_state, refuse
-from scoreprism.crossfit import run_all
+from scoreprism._workers import run_all
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._martingale import martingale_checks

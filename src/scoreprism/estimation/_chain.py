@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._workers import run_all
 from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, run_all, split_blocks
+from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Sheet, spread
 from scoreprism.estimation._learners import CELL_ROWS, Cells, MapLearner, OwnMap, fit_foreign

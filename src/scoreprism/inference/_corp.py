@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._workers import run_all, worker_count
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import in_sample, two_class_sheet
 from scoreprism.decomposition._pools import corp_losses
@@ -218,16 +219,14 @@ def _sums(ranked: Ranked) -> Kernel:
 
 
 def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several."""
-    if n_jobs is None or n_jobs == 1:
-        return some(range(count))
-    if n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
+    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
         remedy = "For example 2, or -1 for all processors."
         refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
-    from joblib import Parallel, delayed
-
+    if worker_count(n_jobs) == 1:
+        return some(range(count))
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(some)(chunk) for chunk in chunks))
+    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
 
 
 def _some(

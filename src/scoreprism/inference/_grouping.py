@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
-from scoreprism.crossfit import run_all
+from scoreprism._workers import run_all
 from scoreprism.estimation._chain import Block, Problem, calibrate, fit_levels
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.inference._calibration import TestResult

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from scoreprism._workers import run_all
 from scoreprism.inference._scored import Scored
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -36,16 +37,12 @@ def simulate(
     seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(count)
     lengths = [min(size, n_resamples - b * size) for b in range(count)]
 
-    def block(seed: np.random.SeedSequence, m: int) -> FloatArray:
+    def block(task: tuple[np.random.SeedSequence, int]) -> FloatArray:
+        seed, m = task
         return _evaluate(statistics, data.draw(np.random.default_rng(seed), m))
 
     tasks = list(zip(seeds, lengths, strict=True))
-    if n_jobs in (None, 1) or count == 1:
-        blocks = [block(*task) for task in tasks]
-    else:
-        from joblib import Parallel, delayed
-
-        blocks = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(block)(*task) for task in tasks)
+    blocks = run_all(block, tasks, n_jobs, "draws", threads=True)
     observed = _evaluate(statistics, data.observed)
     if data.impossible:  # no draw does what was observed: whatever looks at it, it is more extreme than all of them
         observed = np.full(observed.shape, np.inf)

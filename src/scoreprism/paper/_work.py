@@ -135,7 +135,7 @@ class Work:
         keep: Callable[[int, Any], None],
         done: dict[int, Any],
     ) -> list[Any]:
-        from scoreprism.pipelines._parallel import as_finished
+        from scoreprism._workers import as_finished
 
         found = dict(done)
         items = list(left.items())

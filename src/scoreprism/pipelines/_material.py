@@ -95,7 +95,7 @@ def parse_part(value: object, name: str, groups: Any) -> Part:
     X, y, *rest = value
     by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": rest[0] if rest else None}
     require_aligned(by_row | {f"groups of {name}": groups})
-    X = X.tocsr() if hasattr(X, "tocsr") else X  # once, not in every replicate
+    X = settled(X)
     labels = parse_labels(y, f"{name} y")
     n = labels.shape[0]
     require_rows(_count(X, name), n, f"{name} X", f"{name} y")
@@ -108,6 +108,34 @@ def parse_part(value: object, name: str, groups: Any) -> Part:
         return part
     kept = np.flatnonzero(weight)
     return replace(part.taken(kept), kept=kept)
+
+
+def settled(X: Any) -> Any:
+    """
+    Features as rows are taken from them: converted once, not in every replicate, and laid out as pickling leaves them.
+
+    A view with gaps arrives at a worker without gaps, and the last bits of a product of matrices depend on that.
+
+    Parameters
+    ----------
+    X : array, frame or sparse matrix
+        Features.
+
+    Returns
+    -------
+    array, frame or sparse matrix
+        The same numbers.
+
+    Examples
+    --------
+    >>> settled(np.eye(4)[:, ::2]).flags.c_contiguous
+    True
+    """
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    if type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X.copy() if backend_of(X) == "pandas" else X  # its blocks may have gaps too, and do not tell
 
 
 def _count(X: Any, name: str) -> int:

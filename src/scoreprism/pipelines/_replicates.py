@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._workers import one_thread
 from scoreprism.calibrators._data import Data
 from scoreprism.estimation._chain import Block, Calibrated, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed
@@ -137,17 +137,10 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
     How many threads a worker may use depends on the number of workers, and the last bits of a sum on the threads.
     """
-    with warnings.catch_warnings(), _threads().limit(limits=1, user_api="blas"):
+    with warnings.catch_warnings(), one_thread():
         if not warn:
             warnings.simplefilter("ignore")
         yield
-
-
-@cache
-def _threads() -> Any:
-    from threadpoolctl import ThreadpoolController  # scikit-learn depends on it
-
-    return ThreadpoolController()
 
 
 def replicate(setup: Setup, number: int) -> Replicate:

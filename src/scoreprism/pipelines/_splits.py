@@ -27,12 +27,14 @@ from scoreprism._validation import (
     refuse,
     require_rows,
 )
-from scoreprism.crossfit import REFITS, run_all
+from scoreprism._workers import run_all
+from scoreprism.crossfit import REFITS
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.estimation._parse import require_jobs
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism.losses import ProperLoss
+from scoreprism.pipelines._material import settled
 from scoreprism.pipelines._split_methods import (
     Combining,
     fit_model,
@@ -180,7 +182,7 @@ def repeated_splits(
     k = len(rows.classes)
     redraws = parse_count(noise_floor, "noise_floor", 0)
     study = Study(
-        X=X.tocsr() if hasattr(X, "tocsr") else X,
+        X=settled(X),
         labels=labels,
         rows=rows,
         weight=parse_weights(sample_weight, rows.n, "y"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,25 +49,31 @@ def cell_of(score: FloatArray, cells: int) -> IntArray:
     >>> cell_of(np.array([0.0, 1e-300, 0.5, 1 - 2**-53, 1.0]), 8)
     array([0, 1, 5, 8, 9])
     """
-    cell = 1 + np.floor(position(score) * (cells / 2)).astype(np.intp)
-    return np.where(score <= 0.0, 0, cell)
+    return np.floor(position(score) * (cells / 2)).astype(np.intp) + (score > 0.0)
 
 
-def position_expression(score: nw.Expr) -> nw.Expr:
-    """`position` in an engine, of scores from 0 to 1."""
+def with_root(frame: nw.LazyFrame[Any], score: str) -> nw.LazyFrame[Any]:
+    """The frame with the column ``root``; step by step, because some engines evaluate what is repeated again."""
     import narwhals as nw
 
-    low = score < 0.5
-    root = (nw.when(low).then(score).otherwise(1.0 - score) * 2.0).sqrt()
-    return nw.when(low).then(root).otherwise(2.0 - root)
+    s = nw.col(score)
+    near = frame.with_columns(root=nw.when(s < 0.5).then(s).otherwise(1.0 - s) * 2.0)
+    return near.with_columns(root=nw.col("root").sqrt())
+
+
+def parts_expression(score: nw.Expr, parts: float) -> nw.Expr:
+    """`position` in so many parts per unit, whole, of a frame `with_root`."""
+    import narwhals as nw
+
+    root = nw.col("root")
+    return (nw.when(score < 0.5).then(root).otherwise(2.0 - root) * parts).floor()
 
 
 def cell_expression(score: nw.Expr, cells: int) -> nw.Expr:
     """`cell_of` in an engine; floor comes before the cast, because DuckDB rounds when it casts."""
     import narwhals as nw
 
-    cell = (position_expression(score) * (cells / 2)).floor().cast(nw.Int64) + 1
-    return nw.when(score <= 0.0).then(nw.lit(0, nw.Int64)).otherwise(cell)
+    return parts_expression(score, cells / 2).cast(nw.Int64) + (score > 0.0).cast(nw.Int64)
 
 
 def edges(cells: int) -> FloatArray:

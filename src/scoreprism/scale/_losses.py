@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import narwhals as nw
 
 from scoreprism.losses import Brier, LogLoss, ProperLoss, RankedProbability, Spherical
 
-Formula = Callable[[Any, nw.Expr], nw.Expr]
+Formula = Callable[[nw.Expr, nw.Expr], nw.Expr]
 
 
-def _log(_: Any, hit: nw.Expr) -> nw.Expr:
-    possible = nw.when(hit > 0.0).then(hit).otherwise(nw.lit(1.0))  # engines disagree on log 0: it is counted instead
-    return 0.0 - possible.log()
+def possible(hit: nw.Expr) -> nw.Expr:
+    """p_y, or 1 where it is 0: engines disagree on log 0, so such rows are counted instead."""
+    return hit + (hit <= 0.0).cast(nw.Float64)
 
 
-def _square(_: Any, hit: nw.Expr) -> nw.Expr:
+def _square(hit: nw.Expr, _: nw.Expr) -> nw.Expr:
     return (1.0 - hit) * (1.0 - hit)
 
 
-def _spherical(_: Any, hit: nw.Expr) -> nw.Expr:
+def _spherical(hit: nw.Expr, _: nw.Expr) -> nw.Expr:
     rest = 1.0 - hit
     return 1.0 - hit / (hit * hit + rest * rest).sqrt()
 
 
-#: Losses of two classes that engines evaluate, as functions of p_y; the others are evaluated on cells.
+#: Losses of two classes that engines evaluate, as functions of p_y (and of what `possible` makes of it); the others
+#: are evaluated on cells.
 FORMULAS: dict[type[ProperLoss], Formula] = {
-    LogLoss: _log,
+    LogLoss: lambda _, some: 0.0 - some.log(),
     Brier: _square,
     RankedProbability: _square,
     Spherical: _spherical,
@@ -40,6 +40,6 @@ def by_row(loss: ProperLoss) -> bool:
     return type(loss) in FORMULAS
 
 
-def loss_expression(loss: ProperLoss, hit: nw.Expr) -> nw.Expr:
-    """The loss at the probability `hit` of what happened; 0 where it is infinite, which has to be counted."""
-    return FORMULAS[type(loss)](loss, hit)
+def loss_expression(loss: ProperLoss, hit: nw.Expr, some: nw.Expr) -> nw.Expr:
+    """The loss at the probability of what happened (`hit`, or where it is 0, `some`); 0 where it is infinite."""
+    return FORMULAS[type(loss)](hit, some)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scoreprism._validation import listed, plain, refuse
 from scoreprism.exceptions import InputError, LabelError, ScoreprismError
 from scoreprism.scale._engines import fetched, first_line
-from scoreprism.scale._grid import cell_expression, position_expression
-from scoreprism.scale._losses import by_row, loss_expression
+from scoreprism.scale._grid import cell_expression, parts_expression, with_root
+from scoreprism.scale._losses import by_row, loss_expression, possible
 from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._roles import Roles, hashed, number, outcome, period, period_label
+from scoreprism.scale._roles import Roles, hashed, is_outcome, number, outcome, period, period_label
 from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.
@@ -23,7 +23,7 @@ _HEAD = 20_000
 #: Segments times periods; more than this is a column of identifiers, not of segments.
 MOST_SEGMENTS = 20_000
 #: Keys of rows that are not in any cell.
-_BAD, _ABSENT = -1.0, -2.0
+_BAD, _ABSENT = -1, -2
 #: Bits of the grids that separate distinct scores, from coarse to fine.
 _BITS = (16, 24, 32, 40, 48)
 
@@ -49,6 +49,9 @@ def summed(reading: Reading) -> Partial:
     try:
         exact = _few_scores(rows, reading)
         table = fetched(_grouped(_stated(rows, reading), reading, exact=exact))
+        if not exact:
+            table["key"], table["event"] = np.divmod(table["key"], 2)  # −1 and −2 become −1
+            table["key"] = np.where(table["key"] < 0, np.where(table["event"] == 1, _BAD, _ABSENT), table["key"])
     except ScoreprismError:
         raise
     except Exception as error:  # noqa: BLE001 - every engine has errors of its own
@@ -78,7 +81,7 @@ def _rows(reading: Reading) -> nw.LazyFrame[Any]:
 
 def _valid(reading: Reading) -> nw.Expr:
     """Whether a row can be summed; null and NaN compare to nothing."""
-    valid = nw.col("y") >= -1
+    valid = is_outcome()
     for t in range(len(reading.levels)):
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
     if reading.settings.weighted:
@@ -89,17 +92,14 @@ def _valid(reading: Reading) -> nw.Expr:
 
 
 def _stated(rows: nw.LazyFrame[Any], reading: Reading) -> nw.LazyFrame[Any]:
-    """Rows with a state: 1 counts, 0 has no weight, −1 cannot be; the last two hold harmless numbers."""
-    weighted = reading.settings.weighted
-    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if weighted else nw.lit(1)
-    stated = rows.with_columns(state=nw.when(_valid(reading)).then(counts).otherwise(nw.lit(-1)))
-    counted = nw.col("state") == 1
-    held = {f"law{t}": nw.when(counted).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t, _ in _laws(reading)}
-    if weighted:
-        held["w"] = nw.when(counted).then(nw.col("w")).otherwise(nw.lit(0.0))
-    return stated.with_columns(
-        event=(nw.col("y") == 1).cast(nw.Int64), minus=(nw.col("y") == -1).cast(nw.Int64), **held
-    )
+    """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
+    stated = rows.with_columns(valid=_valid(reading), event=(nw.col("y") == 1).cast(nw.Int64))
+    held = {
+        f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t, _ in _laws(reading)
+    }
+    if reading.settings.weighted:
+        held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
+    return stated.with_columns(**held)
 
 
 def _laws(reading: Reading) -> list[tuple[int, str]]:
@@ -112,11 +112,13 @@ def _laws(reading: Reading) -> list[tuple[int, str]]:
 def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
     """The one group-by: arithmetic first, plain sums after (Dask knows no others)."""
     settings, score = reading.settings, nw.col("law0")
-    cell = score if exact else cell_expression(score, settings.cells).cast(nw.Float64)
-    outside = nw.when(nw.col("state") == 0).then(nw.lit(_ABSENT)).otherwise(nw.lit(_BAD))
-    rows = rows.with_columns(key=nw.when(nw.col("state") == 1).then(cell).otherwise(outside))
     columns, sums = _loss_columns(reading, exact=exact)
-    rows = rows.with_columns(**columns) if columns else rows
+    if not exact:
+        rows = with_root(rows, "law0")
+    if columns:
+        rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t, _ in _laws(reading)})
+        rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t, _ in _laws(reading)})
+    rows = rows.with_columns(key=_key(reading, exact=exact), **columns)
     moments = {} if exact else {"s": score, "s2": score * score}
     sums = {**moments, **sums}
     if settings.weighted:
@@ -127,16 +129,26 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
         sums = {"w": w, "w2": w * w, **firsts, **seconds, **squares}
     summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(reading)
     rows = rows.with_columns(**summands) if summands else rows
-    found = [nw.len().alias("n"), nw.col("minus").sum()]
+    found = [nw.len().alias("n"), nw.col("y").sum().alias("y")]
     found += [nw.col(name).sum() for name in summands]
     if not exact:
         found += [score.min().alias("lo"), score.max().alias("hi")]
-    return rows.group_by(*_keys(reading)).agg(*found)
+    return rows.group_by("key", *(["event"] if exact else []), *_keys(reading)).agg(*found)
+
+
+def _key(reading: Reading, *, exact: bool) -> nw.Expr:
+    """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
+    kind = nw.Float64 if exact else nw.Int64
+    score, bad = nw.col("law0"), nw.lit(_BAD, kind)
+    key = score if exact else cell_expression(score, reading.settings.cells) * 2 + nw.col("event")
+    if reading.settings.weighted:
+        key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT, kind))
+    return nw.when(nw.col("valid")).then(key).otherwise(bad)
 
 
 def _keys(reading: Reading) -> list[str]:
     roles = reading.roles
-    keys = ["key", "event", *(f"by{i}" for i in range(len(roles.by)))]
+    keys = [f"by{i}" for i in range(len(roles.by))]
     return keys + (["time"] if roles.time is not None else []) + (["fold"] if roles.fold is not None else [])
 
 
@@ -149,7 +161,7 @@ def _loss_columns(reading: Reading, *, exact: bool) -> tuple[dict[str, nw.Expr],
         if not by_row(loss):
             continue
         for t, _ in _laws(reading):
-            columns[f"loss{i}{t}"] = loss_expression(loss, _hit(f"law{t}", reading.settings.clip))
+            columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(f"some{t}"))
         for t, _ in _laws(reading):
             sums[f"a{i}{t}"] = nw.col(f"loss{i}{t}")
             for u in range(t, len(reading.levels)):
@@ -173,7 +185,7 @@ def _impossible(reading: Reading) -> dict[str, nw.Expr]:
     """Rows to which a law above the score gave probability 0; those of the score have cells of their own."""
     found = {}
     for t, _ in _laws(reading)[1:]:
-        found[f"zero{t}"] = (_hit(f"law{t}", reading.settings.clip) <= 0.0).cast(nw.Int64)
+        found[f"zero{t}"] = (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64)
     return found
 
 
@@ -191,9 +203,9 @@ def _few_scores(rows: nw.LazyFrame[Any], reading: Reading) -> bool:
     score = rows.select(s=nw.when(_valid(reading)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
     if np.unique(fetched(score.head(_HEAD))["s"]).size > cells:
         return False
-    apart = 0
+    score, apart = with_root(score, "s"), 0
     for bits in (*_BITS, None):
-        code = nw.col("s") if bits is None else (position_expression(nw.col("s")) * 2.0 ** (bits - 1)).floor()
+        code = nw.col("s") if bits is None else parts_expression(nw.col("s"), 2.0 ** (bits - 1))
         found = fetched(
             score.with_columns(code=code)
             .group_by("code")
@@ -205,7 +217,7 @@ def _few_scores(rows: nw.LazyFrame[Any], reading: Reading) -> bool:
             return False
         if not shared.any():
             return True
-        score = score.with_columns(code=code).filter(nw.col("code").is_in(found["code"][shared].tolist())).select("s")
+        score = score.with_columns(code=code).filter(nw.col("code").is_in(found["code"][shared].tolist()))
     return True  # pragma: no cover - the last round has one score per code
 
 
@@ -275,9 +287,9 @@ def _refuse_bad(table: dict[str, NDArray[Any]], reading: Reading) -> None:
     bad = table["key"] == _BAD
     if bad.any():
         _explain(int(table["n"][bad].sum()), int(table["n"].sum()), reading)
-    minus = int(table["minus"].sum())
-    zeros = int(table["n"][table["event"] == 0].sum()) - minus
-    if minus and zeros:
+    other = (table["event"] == 0) & ~bad
+    minus, zeros = -int(table["y"][other].sum()), int(table["n"][other].sum())
+    if 0 < minus < zeros:
         refuse(
             f"target {roles.target!r} must hold two labels",
             "−1, 0 and 1",
@@ -286,7 +298,7 @@ def _refuse_bad(table: dict[str, NDArray[Any]], reading: Reading) -> None:
         )
     if roles.pos_label is not None:
         _require_two_labels(reading)
-    segments = set(zip(*(table[name].tolist() for name in _keys(reading)[2:]), strict=True))
+    segments = set(zip(*(table[name].tolist() for name in _keys(reading)), strict=True))
     if len(segments) > MOST_SEGMENTS:
         found = f"{len(segments):,}"
         refuse(f"by, time and folds must make at most {MOST_SEGMENTS:,} groups", found, "Use coarser columns.")
@@ -338,7 +350,8 @@ def _explain(count: int, total: int, reading: Reading) -> None:
                 "Fill it.",
             )
     labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
-    found = fetched(labels.filter(nw.col("y") == -2).select("v").head(1000))["v"]
+    flagged = labels.with_columns(fine=nw.when(is_outcome()).then(nw.lit(1)).otherwise(nw.lit(0)))
+    found = fetched(flagged.filter(nw.col("fine") == 0).select("v").head(1000))["v"]
     shown = listed(dict.fromkeys(plain(plain_label(value)) for value in found.tolist()))
     refuse(
         f"target {roles.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row",

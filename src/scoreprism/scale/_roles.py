@@ -138,6 +138,9 @@ def _with_period(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
     return roles
 
 
+#: What stands for a label that is no outcome.
+NO_OUTCOME = -2
+
 # ── expressions ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -147,19 +150,23 @@ def number(name: str) -> nw.Expr:
 
 
 def outcome(roles: Roles, kind: nw.dtypes.DType) -> nw.Expr:
-    """1 for the event, 0 for the other label, −1 for a 0 written as −1, −2 for what is no outcome."""
+    """1 for the event, 0 (or −1) for the other label; what is no outcome is another number, or missing."""
     target = nw.col(roles.target)
     if kind == nw.Boolean:
         event, other = target, ~target
         if roles.pos_label is not None and not roles.pos_label:
             event, other = other, event
-        return nw.when(event).then(nw.lit(1)).otherwise(nw.when(other).then(nw.lit(0)).otherwise(nw.lit(-2)))
+        return nw.when(event).then(nw.lit(1)).otherwise(nw.when(other).then(nw.lit(0)).otherwise(nw.lit(NO_OUTCOME)))
     if roles.pos_label is not None:
-        rest = nw.when(~target.is_null()).then(nw.lit(0)).otherwise(nw.lit(-2))
+        rest = nw.when(~target.is_null()).then(nw.lit(0)).otherwise(nw.lit(NO_OUTCOME))
         return nw.when(target == roles.pos_label).then(nw.lit(1)).otherwise(rest)
-    value = target.cast(nw.Float64)
-    minus = nw.when(value == -1.0).then(nw.lit(-1)).otherwise(nw.lit(-2))
-    return nw.when(value == 1.0).then(nw.lit(1)).otherwise(nw.when(value == 0.0).then(nw.lit(0)).otherwise(minus))
+    return target.cast(nw.Int64 if kind.is_integer() else nw.Float64)
+
+
+def is_outcome() -> nw.Expr:
+    """Whether the column y, made by `outcome`, holds one."""
+    y = nw.col("y")
+    return (y == 0) | (y == 1) | (y == -1)
 
 
 def period(roles: Roles) -> nw.Expr:
