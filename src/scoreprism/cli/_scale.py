@@ -44,10 +44,10 @@ _SETTLED = (
 _SPELLED = {
     r"\bpos_label=": "--pos-label ", r"\bpos_label\b": "--pos-label", r"\bsample_weight\b": "--weight",
     r"\bcv_column=": "--cv-column ", r"\bcv_column\b": "--cv-column", r"\bengine=": "--engine ",
-    r"\bkey (?=or cv|')": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
+    r"^key (?=must|$)": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
     r"\btime=": "--time ", r"\btime must": "--time must", r"^by(\[\d+\])? must": "--group must",
-    r"^by, time": "--group, --time", r"^q (?=must|')": "--reference ", r"^latent (?=must|')": "--latent ",
-    r"^target (?=must|')": "--target ", r"^score (?=must|')": "--score ", r"^cells must": "--cells must",
+    r"^by, time": "--group, --time", r"^q (?=must|$)": "--reference ", r"^latent (?=must|$)": "--latent ",
+    r"^target (?=must|$)": "--target ", r"^score (?=must|$)": "--score ", r"^cells must": "--cells must",
 }  # fmt: skip
 _QUOTED = re.compile(r"('[^']*')")
 

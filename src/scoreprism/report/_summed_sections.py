@@ -117,7 +117,7 @@ def _titled(partial: Partial, column: str) -> str:
     settings = partial.settings
     if column != settings.time:
         return column
-    return f"{column}, by {settings.every}" if settings.every else column
+    return f"{column}, in {settings.every}s" if settings.every else column
 
 
 def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[SegmentDecompositions | None, list[str]]:
@@ -192,18 +192,14 @@ def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[s
 
 def _drifted(case: SummedCase, drift: Drift, periods: SegmentDecompositions) -> list[Block]:
     """Changes from period to period, and what they say."""
-    term = drift.names[0]
     rows: list[tuple[Any, ...]] = []
-    moved = []
     for after, before in drift.pairs:
-        cells = []
-        for name in drift.names:
-            interval = drift.interval(name, after, case.level)
-            change = periods[after].terms[name] - periods[before].terms[name]
-            cells.append(ends(interval.low, interval.high, change) if math.isfinite(change) else None)
-            if name == term and (interval.low > 0.0 or interval.high < 0.0):
-                moved.append(str(after))
+        known = [drift.interval(name, after, case.level) for name in drift.names]
+        changes = [periods[after].terms[name] - periods[before].terms[name] for name in drift.names]
+        cells = [ends(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)]
         rows.append((str(after), str(before), *cells))
+    term, first = drift.names[0], [row[2] for row in rows]
+    moved = [row[0] for row, cell in zip(rows, first, strict=True) if cell and (cell.low > 0.0 or cell.high < 0.0)]
     columns = [("period", "period", "text"), ("against", "against", "text")]
     columns += [(name, name, "signed") for name in drift.names]
     note = (
@@ -211,9 +207,10 @@ def _drifted(case: SummedCase, drift: Drift, periods: SegmentDecompositions) -> 
         f"change, {len(rows) * alpha_of(case.level):.1g} would seem to have one."
     )
     data = table("drift", f"Change of the {case.loss} loss from period to period", columns, rows, note)
-    said = f"The {term} changed in {len(moved)} of {len(rows)} periods: {enumerated(moved, 6)}." if moved else (
-        f"The {term} is not shown to have changed from any period to the next."
-    )  # fmt: skip
+    said = f"The {term} is not shown to have changed from any period to the next."
+    if moved:
+        said = f"The interval of the change of {term} is off 0 in {len(moved)} of {len(rows)} periods: "
+        said += f"{enumerated(moved, 6)}."
     return [Notice("note", said), *_drift_figure(case, drift, len(rows)), data]
 
 
@@ -226,7 +223,9 @@ def _drift_figure(case: SummedCase, drift: Drift, count: int) -> list[Block]:
         drift.plot(ax, level=case.level)
 
     described = f"The terms of the {case.loss} loss in each of {count + 1} periods, with {case.percent} intervals."
-    return [figure("drift-figure", "The terms over time", described, draw, size=(6.4, 3.8))]
+    return [
+        figure("drift-figure", "The terms over time", described, draw, size=(6.4, 1.0 + 1.5 * (1 + len(drift.names))))
+    ]
 
 
 # ── method ──────────────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +277,7 @@ def _exactness(case: SummedCase) -> Table:
     ]  # fmt: skip
     note = (
         "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by "
-        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, one against "
-        "the other. The standard error is the smallest of a term."
+        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, one "
+        "against the other. The standard error is the smallest of a term."
     )
     return table("exactness", "What is exact, and what is quantised", columns, rows, note)

@@ -115,7 +115,7 @@ class SummedCase(Matter):
     seed: int
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
-    telling = "give P(event | features), as --reference,"
+    telling = "give P(event | features) as a reference"
 
     @property
     def first(self) -> SummedModel:
