@@ -50,6 +50,8 @@ _MANY = (
 )
 #: Classes whose curves are drawn.
 _CLASSES = 4
+#: Where half of the grades are below this, their ends have more decimals.
+_FINE = 0.02
 #: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
 GRADES, _DECILES, _ROWS = 20, 10, 30
 
@@ -345,8 +347,9 @@ def graded(found: Sequence[Grade], what: str, name: str, number: int, level: flo
         agrees = "not refuted" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
         where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
         rows.append((where, g.rows, g.mean, g.rate, ends(g.low, g.high), agrees))
+    fine = "number" if found[len(found) // 2].most < _FINE else "short"
     columns = [
-        ("score", what, "short"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
+        ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
         ("observed", "observed", "short"),
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip

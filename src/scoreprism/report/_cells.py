@@ -58,20 +58,20 @@ class Cells:
         keys, place = np.unique(table["key"], return_inverse=True)
         where = (table["y"].astype(np.intp), place)
         score = table["key"] * table["w"] if partial.exact else table["s"]
-        sums = []
-        for column in (table["n"], table["w"], table["w2"], score):
-            sums.append(np.zeros((2, keys.size)))
-            np.add.at(sums[-1], where, column)
+        n, w, w2, s = (np.zeros((2, keys.size)) for _ in range(4))
+        for total, column in ((n, table["n"]), (w, table["w"]), (w2, table["w2"]), (s, score)):
+            np.add.at(total, where, column)
         low, high = np.full((2, keys.size), np.inf), np.full((2, keys.size), -np.inf)
         np.minimum.at(low, where, table["key"] if partial.exact else table["lo"])
         np.maximum.at(high, where, table["key"] if partial.exact else table["hi"])
-        return cls(*sums, np.where(low > 1.0, high[::-1], low), np.where(high < 0.0, low[::-1], high), partial.exact)
+        ends = np.where(low > 1.0, high[::-1], low), np.where(high < 0.0, low[::-1], high)
+        return cls(n, w, w2, s, *ends, partial.exact)
 
     @property
     def mean(self) -> FloatArray:
         """Mean score of each cell, over both outcomes."""
         middle = self.total.sum(axis=0) / self.weight.sum(axis=0)
-        return np.clip(middle, self.low.min(axis=0), self.high.max(axis=0))
+        return np.asarray(np.clip(middle, self.low.min(axis=0), self.high.max(axis=0)))
 
     @property
     def lines(self) -> FloatArray:
@@ -88,8 +88,8 @@ class Cells:
             return np.asarray(np.add.reduceat(part, starts, axis=1))
 
         low, high = np.minimum.reduceat(self.low, starts, axis=1), np.maximum.reduceat(self.high, starts, axis=1)
-        sums = [added(part) for part in (self.rows, self.weight, self.squares, self.total)]
-        return Cells(*sums, low, high, self.exact and starts.size == bins.size)
+        n, w, w2, s = added(self.rows), added(self.weight), added(self.squares), added(self.total)
+        return Cells(n, w, w2, s, low, high, self.exact and starts.size == bins.size)
 
     def rates(self, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Event rate of each cell, and its Jeffreys interval; rows of unequal weight count as fewer."""
@@ -108,9 +108,10 @@ def grades_of(cells: Cells, level: float) -> list[Grade]:
         middle = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
         cells = cells.merged(np.minimum((middle * _DECILES).astype(np.intp), _DECILES - 1))
     rate, low, high = cells.rates(level)
-    columns = (cells.low.min(axis=0), cells.high.max(axis=0), cells.rows.sum(axis=0), cells.mean, rate, low, high)
+    least, most, rows, mean = cells.low.min(axis=0), cells.high.max(axis=0), cells.rows.sum(axis=0), cells.mean
     return [
-        Grade(*values[:2], int(values[2]), *values[3:]) for values in zip(*(c.tolist() for c in columns), strict=True)
+        Grade(float(least[g]), float(most[g]), int(rows[g]), float(mean[g]), float(rate[g]), low[g], high[g])
+        for g in range(rate.size)
     ]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scoreprism._progress import tracked
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
+from scoreprism.losses import ProperLoss
 from scoreprism.report._calibration import diagram, graded, meaning, metrics_table
 from scoreprism.report._cells import curve_of, grades_of
 from scoreprism.report._evidence import alpha_of
@@ -54,7 +55,7 @@ def _diagram(model: SummedModel, number: int) -> Figure:
     data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
     off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
     described = (
-        f"Observed event rate against predicted probability, in {curve.x.size} bins of cells, each with its {percent} "
+        f"Observed event rate against predicted probability, in {curve.x.size} bins, each with its {percent} "
         f"interval (Jeffreys, each by itself); the mean score is outside of it in {100 * off:.0f} % of them. Above, "
         "the scores of events and of other rows."
     )
@@ -62,7 +63,7 @@ def _diagram(model: SummedModel, number: int) -> Figure:
 
 
 def _tests(case: SummedCase) -> Table:
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         for method, part in model.calibration.components.items():
             rows.append((model.name, method, part["statistic"], part["pvalue"]))
@@ -87,8 +88,11 @@ def _grades(model: SummedModel, number: int) -> Table:
 
 def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompositions]]:
     """Terms by segment and by period; and the periods and segments themselves."""
-    model = case.first
+    model, first = case.first, case.loss
+    case = replace(case, losses=finite_first(case))
     blocks: list[Block] = []
+    if case.loss != first:
+        blocks.append(Notice("note", f"Parts are judged by the {case.loss} loss: the {first} loss is infinite."))
     every: dict[str, SegmentDecompositions] = {}
     titles = {}
     for partial in model.partials:
@@ -111,6 +115,13 @@ def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompo
     left = [titles[column] for column in titles if column not in every]
     said_so = segments_meaning(case, wrong, len(pvalues), left)
     return Section("segments", SECTIONS["segments"], said_so, tuple(blocks)), every
+
+
+def finite_first(case: SummedCase) -> dict[str, ProperLoss]:
+    """The losses, the first finite one at the head: an infinite one says nothing of parts."""
+    results = case.first.decompositions
+    head = next((name for name in case.losses if math.isfinite(results[name].risk)), case.loss)
+    return {head: case.losses[head]} | case.losses
 
 
 def _titled(partial: Partial, column: str) -> str:

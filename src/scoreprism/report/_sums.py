@@ -64,7 +64,7 @@ class SummedModel(Judged):
     @property
     def outcomes(self) -> IntArray:
         """Rows of each class."""
-        return np.round(self.cells.rows.sum(axis=1)).astype(np.intp)
+        return np.asarray(np.round(self.cells.rows.sum(axis=1)), dtype=np.intp)
 
     def infinite_rows(self, loss: str) -> int:
         """Rows that had a score of 0 or 1 and were wrong."""
