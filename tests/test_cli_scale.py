@@ -213,13 +213,13 @@ def test_every_distinct_score_is_a_grade(table):
 def test_sums_of_days_add_up_to_the_whole(data):
     args = (*ONE, "--group", "side", "--time", "day", "--key", "id")
     for i in range(3):
-        call("report", f"data/part{i}.parquet", *args, "--save-partial", f"day{i}.json", "-o", f"day{i}.html")
-    kept = json.loads(call("report", "--partials", "day*.json", "--format", "json", "-q").stdout)
+        call("report", f"data/part{i}.parquet", *args, "--save-partial", f"day{i}.json", "-o", f"day{i}.txt")
+    kept = json.loads(call("report", "--partials", "day*.json", "--format", "json", "-q", "-o", "days.txt").stdout)
     whole = answer("data", *args)
     close(terms(kept), terms(whole), 1e-12)
     assert kept["origin"]["details"] == {"partials": 3}
     assert scale.Partial.from_json(Path("day0.json").read_text()).settings.keys == ("side", "day")
-    call("report", "--partials", "day*.json", "--save-partial", "all.json", "-o", "all.html", "-q")
+    call("report", "--partials", "day*.json", "--save-partial", "all.json", "-o", "all.txt", "-q")
     assert terms(answer("--partials", "all.json")) == terms(kept)
     assert set(answer("--partials", "all.json", "--loss", "spherical")["models"]["p"]["losses"]) == {"spherical"}
 
@@ -236,8 +236,8 @@ def test_a_kept_sum_is_not_replaced_without_force(data):
 
 
 def test_partials_that_do_not_fit_are_named(data):
-    call("report", "data", *ONE, "--save-partial", "a.json", "-o", "a.html")
-    call("report", "data", *ONE, "--cells", "64", "--save-partial", "b.json", "-o", "b.html")
+    call("report", "data", *ONE, "--save-partial", "a.json", "-o", "a.txt")
+    call("report", "data", *ONE, "--cells", "64", "--save-partial", "b.json", "-o", "b.txt")
     found = call("report", "--partials", "?.json", code=2)
     assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
     Path("b.json").write_text(Path("a.json").read_text()[:-40])
@@ -420,6 +420,14 @@ def test_many_segments_and_rare_ones(table):
     labels = [row[0] for t in section.tables if t.key == "segments-1" for row in t.rows]
     assert [int(label) for label in labels] == sorted(int(label) for label in labels)
     assert [row[0] for t in section.tables if t.key == "segments-2" for row in t.rows] == ["(missing)"]
+
+
+def test_periods_that_are_numbers_are_in_their_order(table):
+    late = table.with_columns(week=8 + pl.col("id") // 1500)
+    section = summarize_sums(scale.summarize(late, target="y", score="p", time="week"), loss="brier")["segments"]
+    tables = {t.key: [row[:2] for row in t.rows] for t in section.tables}
+    assert [str(row[0]) for row in tables["segments-1"]] == ["8", "9", "10", "11"]
+    assert tables["drift"] == [("9", "8"), ("10", "9"), ("11", "10")]
 
 
 # ── vocabulary and documentation ────────────────────────────────────────────────────────────────────

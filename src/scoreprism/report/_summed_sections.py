@@ -106,11 +106,13 @@ def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompo
         return None, {}
     shown = {titles[column]: found for column, found in every.items()}
     pvalues = adjusted(shown)
-    for number, (title, found) in enumerate(shown.items()):
-        blocks += shown_by(case, title, found, number, pvalues)
     time = model.partials[-1].settings.time
-    if time in every and len(every[time]) > 1:
-        blocks += _drifted(case, replace(model.decompositions[case.loss], periods=every[time]).drift(), every[time])
+    for number, (column, found) in enumerate(every.items()):
+        parts = shown_by(case, titles[column], found, number, pvalues)
+        several = column == time and len(found) > 1
+        drifted = _drifted(case, replace(model.decompositions[case.loss], periods=found).drift()) if several else []
+        lines = any(isinstance(block, Figure) for block in drifted)  # which say more than bars
+        blocks += [*(part for part in parts if not (lines and isinstance(part, Figure))), *drifted]
     wrong = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
     left = [titles[column] for column in titles if column not in every]
     said_so = segments_meaning(case, wrong, len(pvalues), left)
@@ -192,18 +194,18 @@ def _named(label: Any) -> str:
     return MISSING if label is None else str(label)
 
 
-def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[str, Partial]]:
+def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[Any, Partial]]:
     """The sums of each label."""
     labels, codes = _codes(partial, column)
     for label in chosen:
         held = codes == labels.index(label)
         table = {name: values[held] for name, values in partial.table.items()}
-        yield _named(label), replace(partial, table=table, absent=0).pooled()
+        yield MISSING if label is None else label, replace(partial, table=table, absent=0).pooled()
 
 
-def _drifted(case: SummedCase, drift: Drift, periods: SegmentDecompositions) -> list[Block]:
+def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
     """Changes from period to period, and what they say."""
-    rows: list[tuple[Any, ...]] = []
+    periods, rows = drift.periods, list[tuple[Any, ...]]()
     for after, before in drift.pairs:
         known = [drift.interval(name, after, case.level) for name in drift.names]
         changes = [periods[after].terms[name] - periods[before].terms[name] for name in drift.names]
