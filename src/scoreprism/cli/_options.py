@@ -172,6 +172,23 @@ RANDOM = _several(
     (("--jobs",), {"type": Jobs(), "metavar": "N", "help": "Processes; results do not depend on it."}),
 )
 
+#: Engines that open files, and lengths of periods: those of `scoreprism.scale`, which is not loaded here.
+ENGINES, PERIODS = ("polars", "duckdb", "dask", "spark"), ("day", "week", "month", "quarter", "year")
+#: Where data are too many for memory: any of these, several files, a glob or a folder make a report from sums.
+SCALE = _several(
+    "At scale",
+    (("--engine",), {"type": click.Choice(ENGINES), "metavar": "NAME", "help": "Sum the rows where they are, and "
+      "work on sums: polars (default for several files), duckdb, dask or spark."}),
+    (("--every",), {"type": click.Choice(PERIODS), "metavar": "LENGTH", "help": "Length of a period of --time: day, "
+      "week, month (default), quarter or year."}),
+    (("--cells",), {"type": click.IntRange(min=8), "metavar": "N", "help": "Cells of the score, where distinct scores "
+      "are more; 1024 if not given."}),
+    (("--cv-column",), {"metavar": "COLUMN", "help": "Folds; drawn if not given."}),
+    (("--key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
+    (("--partials",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-partial kept, instead of FILE; "
+      "a path, a glob or a folder."}),
+)  # fmt: skip
+
 #: What is printed.
 QUIET = _option("Output", "--quiet", "-q", is_flag=True, help="Nothing on stderr but errors.")
 FORCE = _option("Output", "--force", is_flag=True, help="Replace files that exist.")

@@ -20,6 +20,7 @@ from scoreprism.cli._options import (
     PARTS,
     RANDOM,
     READING,
+    SCALE,
     SHOWN,
     Asked,
     Command,
@@ -27,6 +28,7 @@ from scoreprism.cli._options import (
     options,
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
+from scoreprism.cli._scale import Call, at_scale, spelled, summed
 from scoreprism.cli._summaries import summarized, told
 from scoreprism.cli._types import FILE
 
@@ -35,31 +37,40 @@ if TYPE_CHECKING:
     from scoreprism.report import Report
 
 _FILE = click.argument("file", type=FILE)
+_FILES = click.argument("files", type=FILE, nargs=-1, metavar="FILE...")
 _TITLE = click.option("--title", cls=Option, section="Output", help="What stands above it.")
 _COLUMNS = (JUDGED, FEATURES, KNOWN, CLUSTER)
 _REST = (READING, NUMBERS, RANDOM, GATES)
 
 
 @click.command(cls=Command, example="scoreprism report credit.csv --target default --score model -o report.html")
-@_FILE
+@_FILES
 @options(
-    *_COLUMNS, PARTS, *_REST,
+    *_COLUMNS, PARTS, *_REST, SCALE,
     click.option("--output", "-o", "paths", type=FILE, cls=Option, section="Output", multiple=True, metavar="FILE",
                  help="Where the report goes: .html, .json, .md, .csv or .txt; give it several times for several. "
                  "FILE-report.html by default."),
     click.option("--save-map", type=FILE, cls=Option, section="Output", metavar="FILE",
                  help="Keep the best recalibration map as JSON, for `scoreprism apply`."),
+    click.option("--save-partial", type=FILE, cls=Option, section="Output", metavar="FILE",
+                 help="Keep the sums as JSON, for --partials."),
     _TITLE, FORCE, SHOWN,
 )  # fmt: skip
-def report(file: str, paths: tuple[str, ...], save_map: str | None, force: bool, **given: Any) -> None:
+def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None, force: bool, **given: Any) -> None:
     """
     Write a report on the scores in FILE that can be handed over, and print its verdict.
 
-    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
+    are summed where they are, whatever their size.
     """
     from scoreprism.report._report import require_ending
 
-    voice, wanted = Voice(given["quiet"]), paths or (_beside(file),)
+    voice = Voice(given["quiet"])
+    if at_scale(files, given):
+        _report_sums(Call(files, given), voice, paths, force)
+        return
+    file = _single(files)
+    wanted = paths or (_beside(file),)
     for path in wanted:
         require_ending(path)
     targets = outputs((*wanted, *((save_map,) if save_map else ())), force=force, inputs=(file,))
@@ -74,15 +85,23 @@ def report(file: str, paths: tuple[str, ...], save_map: str | None, force: bool,
 
 
 @click.command(cls=Command, example="scoreprism diagnose credit.csv --target default --score model")
-@_FILE
-@options(*_COLUMNS, PARTS, *_REST, _TITLE, SHOWN)
-def diagnose(file: str, **given: Any) -> None:
+@_FILES
+@options(*_COLUMNS, PARTS, *_REST, SCALE, _TITLE, SHOWN)
+def diagnose(files: tuple[str, ...], **given: Any) -> None:
     """
     Print what is wrong with the scores in FILE, and what to do about it.
 
-    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
+    FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
+    are summed where they are, whatever their size.
     """
-    asked = Asked(file, given)
+    if at_scale(files, given):
+        call = Call(files, given)
+        call.check()
+        found, _ = summed(call, Voice(given["quiet"]), "diagnosis", ("verdict", "calibration", "segments"))
+        emit(found, given["form"])
+        gate_failed(failures(found, Asked("", given)))
+        return
+    asked = Asked(_single(files), given)
     found = summarized(asked, Voice(given["quiet"]), "diagnosis", _diagnosis)
     emit(found, given["form"])
     gate_failed(failures(found, asked))
@@ -104,6 +123,35 @@ def compare(file: str, **given: Any) -> None:
     found = summarized(asked, Voice(given["quiet"]), "comparison", choose)
     emit(told(found, "models", given["title"] or f"Comparison of {', '.join(found.models)}"), given["form"])
     gate_failed(failures(found, asked))
+
+
+def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) -> None:
+    """Write a report from sums, and the sums themselves where that was asked for."""
+    from scoreprism.report._report import require_ending
+
+    call.check()
+    kept = call.given["save_partial"]
+    wanted = paths or (f"{call.stem}-report.html",)
+    for path in wanted:
+        require_ending(path)
+    with spelled():
+        targets = outputs((*wanted, *((kept,) if kept else ())), force=force, inputs=call.inputs)
+    found, partial = summed(call, voice, "report", None)
+    if kept:
+        from scoreprism._files import write_text
+
+        voice.say(f"wrote {write_text(targets.pop(), partial.to_json, overwrite=force)}")
+    for target in targets:
+        voice.say(f"wrote {found.save(target, overwrite=force)}")
+    emit(replace(found, sections=(found["verdict"],)), call.given["form"])
+    gate_failed(failures(found, Asked("", call.given)))
+
+
+def _single(files: tuple[str, ...]) -> str:
+    """The one file of a report from rows."""
+    if not files:
+        raise click.UsageError("Missing argument 'FILE'", click.get_current_context())
+    return files[0]
 
 
 def _diagnosis(data: Predictions) -> list[str]:

@@ -233,8 +233,24 @@ def require_order(score: pl.Series, positive: NDArray[np.bool_], role: str, othe
     # the sum of the ranks of a random draw of rows without replacement: exact under ties
     spread = np.sqrt(ones * zeros / (n * (n - 1.0)) * np.square(ranks - middle).sum())
     excess = ranks[positive].sum() - ones * middle
+    refuse_reversed(excess, spread, ones * zeros, role, other)
+
+
+def refuse_reversed(excess: float, spread: float, pairs: float, role: str, other: str) -> None:
+    """
+    Refuse ranks of events that are too low to be an accident.
+
+    Parameters
+    ----------
+    excess, spread : float
+        Rank sum of the events less what it would be of a random draw, and its standard deviation.
+    pairs : float
+        Events times others.
+    role, other : str
+        What it is, and the other label, for messages.
+    """
     if spread > 0 and excess < -_SURE * spread:
-        area = 0.5 + excess / (ones * zeros)
+        area = 0.5 + excess / pairs
         refuse(
             f"{role} must be higher where the positive label is more frequent",
             f"an area under the ROC curve of {area:.3f}",

@@ -1,6 +1,7 @@
 """Reports: summarize() → Report → terminal, HTML, JSON or Markdown.
 
-`make_report` and `summarize` are loaded when they are first used: what a report is made of is light, making one is not.
+`make_report`, `summarize` and `summarize_sums` are loaded when they are first used:
+what a report is made of is light, making one is not.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from scoreprism.report._report import SECTIONS, ModelResult, Report
 
 if TYPE_CHECKING:
     from scoreprism.report._summarize import make_report, summarize
+    from scoreprism.report._summed import summarize_sums
 
 __all__ = [
     "SECTIONS",
@@ -26,6 +28,7 @@ __all__ = [
     "Table",
     "make_report",
     "summarize",
+    "summarize_sums",
 ]
 
 
@@ -34,4 +37,8 @@ def __getattr__(name: str) -> object:
         from scoreprism.report import _summarize
 
         return getattr(_summarize, name)
+    if name == "summarize_sums":
+        from scoreprism.report._summed import summarize_sums
+
+        return summarize_sums
     raise AttributeError(f"module 'scoreprism.report' has no attribute {name!r}")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import amount
-from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._fit import Model
+from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._pieces import enumerated, pvalue
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
@@ -21,7 +18,7 @@ _REMEDIES = {"reliability": "recalibration", "grouping": "a better model of the 
 _STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
 
 
-def shown_gains(case: Case, model: Model) -> dict[str, float]:
+def shown_gains(case: Matter, model: Judged) -> dict[str, float]:
     """The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing."""
     result = model.decompositions[case.loss]
     doubted = {level for level, _ in result._doubts}
@@ -37,7 +34,7 @@ def shown_gains(case: Case, model: Model) -> dict[str, float]:
     return found
 
 
-def only_tested(case: Case, model: Model) -> bool:
+def only_tested(case: Matter, model: Judged) -> bool:
     """Whether the test shows miscalibration whose size the decomposition leaves open."""
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
@@ -45,7 +42,7 @@ def only_tested(case: Case, model: Model) -> bool:
     return model.refuted and result.lower_bound("reliability", case.level).value <= 0.0
 
 
-def only_group_tested(case: Case, model: Model) -> bool:
+def only_group_tested(case: Matter, model: Judged) -> bool:
     """Whether a test shows that features know more than the score, and the bound of the term leaves open how much."""
     result = model.decompositions[case.loss]
     if model.grouping is None or not math.isfinite(result.risk) or result._doubts:
@@ -55,10 +52,10 @@ def only_group_tested(case: Case, model: Model) -> bool:
     )
 
 
-def advised(case: Case, model: Model) -> tuple[list[str], list[str]]:
+def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
     """What to do, and what is not known."""
     result = model.decompositions[case.loss]
-    lines = [line.replace("pass X to", "give features to") for line in result.summary(case.level).advice]
+    lines = [line.replace("pass X to", f"{case.telling} to") for line in result.summary(case.level).advice]
     gains = shown_gains(case, model)
     if only_tested(case, model):
         most = amount(result.interval("reliability", case.level).high, result.risk)
@@ -90,7 +87,7 @@ _ASKS = ("Recalibrate", "Do not act", "The loss is infinite", "The features know
 _SILENT = ("Nothing can be concluded", "No miscalibration is shown")
 
 
-def next_step(case: Case, model: Model) -> str:
+def next_step(case: Matter, model: Judged) -> str:
     """What to do next, in a few words."""
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk):
@@ -105,12 +102,12 @@ def next_step(case: Case, model: Model) -> str:
     return " and ".join(steps) or "nothing is shown"
 
 
-def headline(case: Case) -> str:
+def headline(case: Matter) -> str:
     """The verdict in a sentence or two, from bounds and tests alone."""
     return _of_one(case, case.first) if len(case.models) == 1 else _of_several(case)
 
 
-def _of_one(case: Case, model: Model) -> str:
+def _of_one(case: Matter, model: Judged) -> str:
     result = model.decompositions[case.loss]
     what = f"the {result.loss} loss of {model.name}"
     if not math.isfinite(result.risk):
@@ -144,7 +141,7 @@ def _and_more(gains: dict[str, float], result: Decomposition) -> str:
     return f", {enumerated(parts)}" if parts else ""
 
 
-def _of_several(case: Case) -> str:
+def _of_several(case: Matter) -> str:
     """Which model has the smallest loss, which others may be as good, and which to recalibrate."""
     order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
     best = order[0]
@@ -155,7 +152,7 @@ def _of_several(case: Case) -> str:
     if seen:
         return f"Nothing can be concluded: {enumerated(seen)} saw these rows before."
     finite = [other for other in order[1:] if math.isfinite(other.decompositions[case.loss].risk)]
-    alike = [other.name for other in finite if not behind(case, best, other)[0] > 0.0]
+    alike = [other.name for other in finite if case.paired and not behind(case, best, other)[0] > 0.0]
     worse = f", and {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} not shown to be worse" if alike else ""
     sentence = f"{best.name} has the smallest {result.loss} loss, {result.risk:.4f}{worse}."
     steps = {model.name: next_step(case, model) for model in order}
@@ -165,7 +162,7 @@ def _of_several(case: Case) -> str:
     return f"{sentence} Recalibrate {enumerated(recalibrate)}." if recalibrate else sentence
 
 
-def behind(case: Case, best: Model, other: Model) -> tuple[float, float]:
+def behind(case: Matter, best: Judged, other: Judged) -> tuple[float, float]:
     """Interval of the difference of two losses, paired."""
     from scoreprism.intervals import quantile
 
@@ -174,7 +171,7 @@ def behind(case: Case, best: Model, other: Model) -> tuple[float, float]:
     return float(gap.risk - reach), float(gap.risk + reach)
 
 
-def warned(case: Case) -> list[str]:
+def warned(case: Matter) -> list[str]:
     """Everything a reader must beware of."""
     said = [_small(case.first), _CLUSTERS if case.first.clustered else "", *case.warnings]
     for one in case.models.values():
@@ -182,7 +179,7 @@ def warned(case: Case) -> list[str]:
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
         few = [note for result in one.decompositions.values() for note in result.notes if "too optimistic" in note]
         infinite = [
-            f"{_infinite_rows(one, loss)} rows have an infinite {loss} loss: the score gave "
+            f"{one.infinite_rows(loss):,} rows have an infinite {loss} loss: the score gave "
             "probability 0 to what happened."
             for loss, result in one.decompositions.items()
             if math.isinf(result.risk)
@@ -199,13 +196,8 @@ _CLUSTERS = (
 )
 
 
-def _infinite_rows(model: Model, loss: str) -> int:
-    rows = model.decompositions[loss].level_losses[:, 0]
-    return int(np.isinf(rows).sum())
-
-
-def _small(model: Model) -> str:
-    counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
+def _small(model: Judged) -> str:
+    counts = model.outcomes
     n, rarest = int(counts.sum()), int(counts.min())
     if n < FEW_ROWS or rarest < FEW_OUTCOMES:
         label = model.labels[int(counts.argmin())]

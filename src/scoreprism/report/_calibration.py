@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, alpha_of
 from scoreprism.report._fit import EDGE, FEWER, Model
-from scoreprism.report._model import Block, Notice, Range, Section, Table
+from scoreprism.report._judged import Judged, Matter
+from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
 from scoreprism.simplex import FloatArray, IntArray
@@ -48,6 +50,8 @@ _MANY = (
 )
 #: Classes whose curves are drawn.
 _CLASSES = 4
+#: Where half of the grades are below this, their ends have more decimals.
+_FINE = 0.02
 #: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
 GRADES, _DECILES, _ROWS = 20, 10, 30
 
@@ -70,10 +74,10 @@ def calibration(case: Case) -> Section:
     notes = [note for model in case.models.values() for note in (*model.metrics.notes, model.untested) if note]
     notes += [_MANY] if case.first.y.size > MANY else []
     blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
-    return Section("calibration", SECTIONS["calibration"], _meaning(case), tuple(blocks))
+    return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
 
 
-def _meaning(case: Case) -> str:
+def meaning(case: Matter) -> str:
     model = case.first
     test, found = model.calibration, model.metrics
     if model.refuted:
@@ -128,15 +132,41 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
         f"calibrated score would stay in{outside}; above it the scores of events and of other rows."
     )
 
+    return diagram(curve, model.name, number, described, data)
+
+
+def diagram(curve: ReliabilityCurve, name: str, number: int, described: str, data: Table) -> Figure:
+    """
+    The reliability diagram, below the scores of events and of others.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        With its band and the distribution of scores.
+    name : str
+        The model.
+    number : int
+        Its place among the models.
+    described : str
+        What the picture shows.
+    data : Table
+        The numbers behind it.
+
+    Returns
+    -------
+    Figure
+        Drawn when it is needed.
+    """
+
     def draw(axes: Any) -> None:
-        scores, diagram = axes
-        ReliabilityDisplay(curve).plot(diagram, histogram=False)
-        ScoreDistributionDisplay(_by_class(curve)).plot(scores, zoom=diagram.get_xlim())
-        diagram.set_box_aspect(None)
+        scores, below = axes
+        ReliabilityDisplay(curve).plot(below, histogram=False)
+        ScoreDistributionDisplay(_by_class(curve)).plot(scores, zoom=below.get_xlim())
+        below.set_box_aspect(None)
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
-    title = f"Reliability diagram of {model.name}, and the scores of events and of others"
+    title = f"Reliability diagram of {name}, and the scores of events and of others"
     return figure(f"reliability-{number}", title, described, draw, data, size=(4.4, 5.2), panels=(1.3, 4.2))
 
 
@@ -189,7 +219,7 @@ def _classes(case: Case) -> Block:
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
-def metrics_table(case: Case) -> Table:
+def metrics_table(case: Matter) -> Table:
     """Summaries of calibration, one row per metric, one pair of columns per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
@@ -207,7 +237,7 @@ def metrics_table(case: Case) -> Table:
     )
 
 
-def _measured(model: Model, name: str) -> Any:
+def _measured(model: Judged, name: str) -> Any:
     if name not in model.metrics.names:
         return None
     interval = model.metrics.intervals[name]
@@ -273,18 +303,58 @@ def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
     for g in range(count):
         inside = score[grade == g]
         mean = float(np.average(inside, weights=weight[grade == g]))
-        agrees = "not refuted" if low[g] <= mean <= high[g] else "too low" if mean < low[g] else "too high"
-        least, most = float(inside.min()), float(inside.max())
-        where = Range(None, None, least) if least == most else Range(least, most)
-        rows.append((where, inside.size, mean, float(rate[g]), ends(low[g], high[g]), agrees))
+        rows.append(Grade(float(inside.min()), float(inside.max()), inside.size, mean, float(rate[g]), low[g], high[g]))
     what = "score" if model.k == 2 else "largest probability"
+    return graded(rows, what, model.name, number, level)
+
+
+class Grade(NamedTuple):
+    """A grade of a score: where it is, how many rows it has, what was predicted and what was seen."""
+
+    least: float
+    most: float
+    rows: int
+    mean: float
+    rate: float
+    low: float
+    high: float
+
+
+def graded(found: Sequence[Grade], what: str, name: str, number: int, level: float) -> Table:
+    """
+    A table of grades.
+
+    Parameters
+    ----------
+    found : sequence of Grade
+        In order.
+    what : str
+        What is graded.
+    name : str
+        The model.
+    number : int
+        Its place among the models.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Table
+        One row per grade.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for g in found:
+        agrees = "not refuted" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
+        where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
+        rows.append((where, g.rows, g.mean, g.rate, ends(g.low, g.high), agrees))
+    fine = "number" if found[len(found) // 2].most < _FINE else "short"
     columns = [
-        ("score", what, "short"), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
+        ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
         ("observed", "observed", "short"),
         ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
     ]  # fmt: skip
     kind = "Grades" if all(row[0].estimate is not None for row in rows) else "Bins of equal size"
-    return table(f"grades-{number}", f"{kind} of {model.name}", columns, rows, _chance(count, level))
+    return table(f"grades-{number}", f"{kind} of {name}", columns, rows, _chance(len(rows), level))
 
 
 def _chance(count: int, level: float) -> str:

@@ -18,6 +18,7 @@ from scoreprism.estimation._parse import Request
 from scoreprism.frames import take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.report._fit import Model, fitted
+from scoreprism.report._judged import Matter
 from scoreprism.report._periods import sortable
 from scoreprism.simplex import ArrayLike, IntArray
 
@@ -26,7 +27,7 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(Matter):
     """
     What a report is about.
 
@@ -77,19 +78,9 @@ class Case:
         return next(iter(self.models.values()))
 
     @property
-    def loss(self) -> str:
-        """The loss that single-loss sections speak of."""
-        return next(iter(self.losses))
-
-    @property
     def binary(self) -> bool:
         """Whether there are two classes."""
         return self.first.k == 2
-
-    @property
-    def percent(self) -> str:
-        """The confidence level in words."""
-        return f"{100 * self.level:g} %"
 
 
 def parse_case(

@@ -24,7 +24,8 @@ from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._evidence import FULL as MANY
-from scoreprism.report._evidence import SOME, alpha_of, calibration_of, grouping_of
+from scoreprism.report._evidence import SOME, calibration_of, grouping_of
+from scoreprism.report._judged import Judged
 from scoreprism.report._maps import MapTable, judge_maps
 from scoreprism.report._memory import lean, shared
 from scoreprism.simplex import FloatArray, IntArray, as_vector, n_classes
@@ -51,7 +52,7 @@ EDGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Judged):
     """
     One model: its laws, and what is asked of them.
 
@@ -140,30 +141,25 @@ class Model:
         return int(self.y.size if self.weight is None else (self.weight > 0).sum())
 
     @property
-    def _main(self) -> Decomposition:
-        return next(iter(self.decompositions.values()))
+    def outcomes(self) -> IntArray:
+        """Rows of each class, those without weight left out."""
+        held = self.y if self.weight is None else self.y[self.weight > 0]
+        return np.bincount(held, minlength=self.k)
+
+    def infinite_rows(self, loss: str) -> int:
+        """Rows whose loss is infinite."""
+        return int(np.isinf(self.decompositions[loss].level_losses[:, 0]).sum())
 
     @cached_property
     def calibration(self) -> TestResult:
         """Is it calibrated?"""
         how = {"clustered": self.clustered, "seed": self.seed}
-        return calibration_of(self.y, self.law, self.given, self._main, **how)  # type: ignore[arg-type]
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the test of calibration rejects."""
-        return bool(self.calibration.pvalue <= alpha_of(self.level))
-
-    @cached_property
-    def miscalibrated(self) -> bool:
-        """Whether miscalibration is shown, by the test or by the bound of its term."""
-        doubted = any(level <= 1 for level, _ in self._main._doubts) or not np.isfinite(self._main.risk)
-        return self.refuted or (not doubted and self._main.lower_bound("reliability", self.level).value > 0.0)
+        return calibration_of(self.y, self.law, self.given, self.main, **how)  # type: ignore[arg-type]
 
     @cached_property
     def _grouping(self) -> tuple[TestResult | None, str]:
         how = {"clustered": self.clustered, "seed": self.seed}
-        return grouping_of(self.y, self.law, self.request.X, self.given, self._main, **how)  # type: ignore[arg-type]
+        return grouping_of(self.y, self.law, self.request.X, self.given, self.main, **how)  # type: ignore[arg-type]
 
     @property
     def grouping(self) -> TestResult | None:

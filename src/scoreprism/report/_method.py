@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from scoreprism.report._case import Case
 from scoreprism.report._fit import Model
-from scoreprism.report._model import Block, Notice, Origin, Section
+from scoreprism.report._judged import Matter
+from scoreprism.report._model import Block, Notice, Origin, Section, Table
 from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._versions import versions
@@ -48,7 +47,7 @@ def _rows(model: Model) -> str:
 def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """The last section."""
     model = case.first
-    counts = np.bincount(model.y if model.weight is None else model.y[model.weight > 0], minlength=model.k)
+    counts = model.outcomes
     shares = ", ".join(f"{label}: {count:,}" for label, count in zip(model.labels[:12], counts, strict=False))
     facts: list[tuple[str, str]] = [
         ("file", origin.name),
@@ -60,11 +59,56 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in origin.details.items()]
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    blocks: list[Block] = [
-        table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
-    ]
+    laws = [(name, note) for name, one in case.models.items() for note in one.laws.chain()[1].notes]
+    said = (
+        f"Every number here was computed from {model.rows:,} rows with seed {case.seed}: the same "
+        "data, versions and choices give it again, "
+        "to the last digit."
+    )
+    blocks = [facts_table(facts), *tables_of(case, model.k, laws, case.notes)]
+    return Section("method", SECTIONS["method"], said, tuple(blocks))
+
+
+def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
+    """
+    Data and choices, a line each.
+
+    Parameters
+    ----------
+    facts : sequence of pairs of str
+        What, and its value.
+
+    Returns
+    -------
+    Table
+        The same.
+    """
+    return table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
+
+
+def tables_of(case: Matter, k: int, laws: Sequence[tuple[str, str]], notes: Sequence[str]) -> list[Block]:
+    """
+    Formulas, symbols, laws, versions and references.
+
+    Parameters
+    ----------
+    case : Matter
+        What the report is about.
+    k : int
+        Number of classes.
+    laws : sequence of pairs of str
+        Models, and how their laws were fitted.
+    notes : sequence of str
+        What was done to the data.
+
+    Returns
+    -------
+    list of blocks
+        Tables and notes.
+    """
+    blocks: list[Block] = []
     formulas = [
-        (name, loss.formula(model.k), "strictly proper" if loss.strictly_proper else "proper")
+        (name, loss.formula(k), "strictly proper" if loss.strictly_proper else "proper")
         for name, loss in case.losses.items()
     ]
     blocks.append(
@@ -75,11 +119,10 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
             formulas,
         )
     )
-    result = model.decompositions[case.loss]
+    result = case.first.decompositions[case.loss]
     used = [(word, SYMBOLS[word]) for word in (*result.level_names, *result.names) if word in SYMBOLS]
     columns = [("word", "word", "text"), ("stands_for", "stands for", "text")]
     blocks.append(table("symbols", "The decomposition", columns, used))
-    laws = [(name, note) for name, one in case.models.items() for note in one.laws.chain()[1].notes]
     blocks.append(table("laws", "Laws", [("model", "model", "text"), ("law", "how it was fitted", "text")], laws))
     blocks.append(
         table(
@@ -89,13 +132,8 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
             list(versions().items()),
         )
     )
-    blocks += [Notice("note", note) for note in case.notes]
+    blocks += [Notice("note", note) for note in notes]
     blocks.append(
         table("references", "References", [("reference", "source", "text")], [(line,) for line in REFERENCES])
     )
-    meaning = (
-        f"Every number here was computed from {model.rows:,} rows with seed {case.seed}: the same "
-        "data, versions and choices give it again, "
-        "to the last digit."
-    )
-    return Section("method", SECTIONS["method"], meaning, tuple(blocks))
+    return blocks

@@ -17,6 +17,7 @@ from scoreprism.frames import take_rows
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._fit import Model
+from scoreprism.report._judged import Matter
 from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
 from scoreprism.report._pieces import ends, enumerated, figure, table
@@ -41,19 +42,19 @@ def segments(case: Case) -> Section | None:
         blocks += [Notice("note", f"{column}: {text}") for text in left_out]
         if found is not None:
             every[column] = found
-    pvalues = _adjusted(every)
+    pvalues = adjusted(every)
     for number, (column, found) in enumerate(every.items()):
-        blocks += _shown(case, column, found, number, pvalues)
+        blocks += shown_by(case, column, found, number, pvalues)
     if every and not isinstance(case.first.request.cv, (int, np.integer)):
         blocks.append(
             Notice("note", "Inside segments, laws are fitted in five random folds, whatever the splits above.")
         )
     shown = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
     left = [column for column in by if column not in every]
-    return Section("segments", SECTIONS["segments"], _meaning(case, shown, len(pvalues), left), tuple(blocks))
+    return Section("segments", SECTIONS["segments"], meaning(case, shown, len(pvalues), left), tuple(blocks))
 
 
-def _adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], float]:
+def adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], float]:
     """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
     raw = {
         (column, segment): evidence(result, "reliability")
@@ -63,7 +64,7 @@ def _adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], 
     return dict(zip(raw, holm(list(raw.values())), strict=True))
 
 
-def _meaning(case: Case, shown: list[str], total: int, left: list[str]) -> str:
+def meaning(case: Matter, shown: list[str], total: int, left: list[str]) -> str:
     name = case.first.name
     needs = f"the {LEAST} rows, and {RAREST} of the rarer outcome, that a decomposition of its own needs"
     if not total:
@@ -123,8 +124,8 @@ def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]
     return np.flatnonzero(np.isin(codes, chosen) & held), said
 
 
-def _shown(
-    case: Case, column: str, found: SegmentDecompositions, number: int, pvalues: dict[tuple[str, Any], float]
+def shown_by(
+    case: Matter, column: str, found: SegmentDecompositions, number: int, pvalues: dict[tuple[str, Any], float]
 ) -> list[Block]:
     rows: list[tuple[Any, ...]] = []
     for segment, result in found.decompositions.items():

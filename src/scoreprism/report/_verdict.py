@@ -9,8 +9,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._advice import advised, behind, next_step, warned
-from scoreprism.report._case import Case
-from scoreprism.report._fit import Model
+from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
@@ -26,7 +25,7 @@ DEFINITIONS = {
 }
 
 
-def verdict(case: Case) -> Section:
+def verdict(case: Matter) -> Section:
     """The first section."""
     several = len(case.models) > 1
     blocks: list[Block] = _several_advised(case) if several else _advised(case, case.first)
@@ -45,12 +44,12 @@ def _said(text: str, blocks: list[Block]) -> bool:
     return any(isinstance(block, Notice) and text.lower() in block.text.lower() for block in blocks)
 
 
-def _advised(case: Case, model: Model) -> list[Block]:
+def _advised(case: Matter, model: Judged) -> list[Block]:
     actions, notes = advised(case, model)
     return [*(Notice("action", line) for line in actions), *(Notice("note", line) for line in notes)]
 
 
-def _several_advised(case: Case) -> list[Block]:
+def _several_advised(case: Matter) -> list[Block]:
     """Of several models only what asks for something."""
     return [
         Notice("action", _named(model.name, line)) for model in case.models.values() for line in advised(case, model)[0]
@@ -62,7 +61,7 @@ def _named(name: str, line: str) -> str:
     return f"Recalibrate {name}{line[11:]}" if line.startswith("Recalibrate") else f"{name}: {line}"
 
 
-def _shares(case: Case, model: Model) -> str:
+def _shares(case: Matter, model: Judged) -> str:
     """The estimates, in a sentence."""
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk) or result.risk <= 0.0:
@@ -71,7 +70,7 @@ def _shares(case: Case, model: Model) -> str:
     return f"Estimated parts of the {result.loss} loss of {model.name}, {result.risk:.4f}: {enumerated(parts)}."
 
 
-def _compared(case: Case) -> str:
+def _compared(case: Matter) -> str:
     """What tests say of the models."""
     wrong = [model.name for model in case.models.values() if model.miscalibrated]
     count = len(case.models)
@@ -82,22 +81,26 @@ def _compared(case: Case) -> str:
     return f"{len(wrong)} of the {count} models {are} shown to be miscalibrated{names}."
 
 
-def glance_table(case: Case) -> Table:
+def glance_table(case: Matter) -> Table:
     """All models in one line each, smallest loss first."""
     order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
     rows: list[tuple[Any, ...]] = []
     for model in order:
         risk = model.decompositions[case.loss].risk
-        gap = None if model is order[0] or not math.isfinite(risk) else ends(*behind(case, order[0], model))
+        known = case.paired and model is not order[0] and math.isfinite(risk)
+        gap = ends(*behind(case, order[0], model)) if known else None
         rows.append((model.name, next_step(case, model), risk, gap, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
         ("behind", f"behind the best ({case.percent})", "signed"), ("pvalue", "calibrated? p", "pvalue"),
     ]  # fmt: skip
-    return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows)
+    if not case.paired:
+        columns, rows = [*columns[:3], columns[4]], [(*row[:3], row[4]) for row in rows]
+    note = "" if case.paired else "Sums do not tell whether losses differ by more than chance: compare on rows."
+    return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
-def terms_table(case: Case) -> Table:
+def terms_table(case: Matter) -> Table:
     """The terms of all models and losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -140,14 +143,14 @@ def known_cell(result: Decomposition, term: str, level: float) -> Any:
     return ends(*known_of(result, term, level), value) if math.isfinite(value) else None
 
 
-def _glossary(case: Case) -> Table:
+def _glossary(case: Matter) -> Table:
     names = case.first.decompositions[case.loss].names
     columns = [("term", "term", "text"), ("what", "what it is", "text"), ("by", "what reduces it", "text")]
     rows = [(name, DEFINITIONS.get(name, f"what is gained from {name}"), meaning(name)) for name in names]
     return table("meaning", "What the terms mean", columns, rows)
 
 
-def _waterfall(case: Case, model: Model) -> Block | None:
+def _waterfall(case: Matter, model: Judged) -> Block | None:
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk):
         return None
@@ -161,7 +164,7 @@ def _waterfall(case: Case, model: Model) -> Block | None:
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
 
 
-def _bars(case: Case) -> Block | None:
+def _bars(case: Matter) -> Block | None:
     """What can be reduced, model by model."""
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
     if not all(math.isfinite(result.risk) for result in found.values()):
@@ -180,7 +183,7 @@ def _bars(case: Case) -> Block | None:
     )
 
 
-def _how_sure(case: Case, model: Model) -> str:
+def _how_sure(case: Matter, model: Judged) -> str:
     test = model.calibration
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."

@@ -1,0 +1,348 @@
+"""Reports from sums: what the command line asks of the engines, and what it refuses there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoreprism.cli._options import Asked
+from scoreprism.cli._output import Voice
+
+if TYPE_CHECKING:
+    from scoreprism.report import Report
+    from scoreprism.scale import Partial
+
+#: Options that only make sense where rows are summed.
+_OF_SUMS = ("engine", "every", "cells", "cv_column", "key", "save_partial")
+#: Options that need rows in memory, and what to do instead.
+_SAMPLE = "Take a sample of rows into one file, and leave out what is at scale."
+_OF_ROWS = {
+    "features": _SAMPLE,
+    "all_features": _SAMPLE,
+    "save_map": "Fit it with `scoreprism recalibrate` on a sample.",
+    "cluster": "--key or --cv-column keep rows together in folds; intervals take rows as independent.",
+    "time_format": "Keep dates as dates, in Parquet.",
+    "delimiter": "Convert the files to Parquet.",
+    "decimal_comma": "Convert the files to Parquet.",
+    "encoding": "Convert the files to Parquet.",
+    "drop_missing": "Leave these rows out where the data are.",
+    "max_gigabytes": "Memory does not grow with the rows: leave it out.",
+    "jobs": "The engine has threads of its own: leave it out.",
+}
+#: Options that partials have settled.
+_SETTLED = (
+    "target", "scores", "pos_label", "weight", "reference", "latent", "groups", "time", "clip", *_OF_SUMS[:-1],
+)  # fmt: skip
+#: What options are called in Python, and here.
+_SPELLED = {
+    r"\bpos_label=": "--pos-label ", r"\bpos_label\b": "--pos-label", r"\bsample_weight\b": "--weight",
+    r"\bcv_column=": "--cv-column ", r"\bcv_column\b": "--cv-column", r"\bengine=": "--engine ",
+    r"^key (?=must|$)": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
+    r"\btime=": "--time ", r"\btime must": "--time must", r"^by(\[\d+\])? must": "--group must",
+    r"^by, time": "--group, --time", r"^q (?=must|$)": "--reference ", r"^latent (?=must|$)": "--latent ",
+    r"^target (?=must|$)": "--target ", r"^score (?=must|$)": "--score ", r"^cells must": "--cells must",
+}  # fmt: skip
+_QUOTED = re.compile(r"('[^']*')")
+
+
+def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """
+    Whether a call is about sums: its options say so, or its files.
+
+    Parameters
+    ----------
+    files : sequence of str
+        What was given in the place of FILE.
+    given : mapping
+        Options by name.
+
+    Returns
+    -------
+    bool
+        False for one file without such options.
+
+    Examples
+    --------
+    >>> at_scale(["data/*.parquet"], {}), at_scale(["credit.csv"], {}), at_scale(["a.csv"], {"engine": "polars"})
+    (True, False, True)
+    """
+    asked = bool(given.get("partials")) or any(given.get(name) is not None for name in _OF_SUMS)
+    return asked or len(files) > 1 or any(_is_many(file) for file in files)
+
+
+def _is_many(file: str) -> bool:
+    """A folder, or a glob that is not the name of a file."""
+    return file != "-" and not Path(file).is_file() and (Path(file).is_dir() or any(sign in file for sign in "*?["))
+
+
+@dataclass(frozen=True)
+class Call:
+    """
+    A call for a report from sums.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Paths, globs and folders.
+    given : mapping
+        Options by name, as click parsed them.
+    """
+
+    files: tuple[str, ...]
+    given: Mapping[str, Any]
+
+    def check(self) -> None:
+        """Refuse what sums cannot do, before anything is read."""
+        typed = _typed()
+        for name, remedy in _OF_ROWS.items():
+            if name in typed:
+                raise click.UsageError(
+                    f"{_flag(name)} needs rows in memory, and these are summed where they are. {remedy}"
+                )
+        if "-" in self.files:
+            raise click.UsageError(
+                "at scale FILE must be a path, a glob or a folder; got - (stdin). Write it to a file"
+            )
+        if self.given["partials"]:
+            self._check_partials(typed)
+            return
+        for name in ("target", "scores"):
+            if not self.given[name]:
+                raise click.UsageError(
+                    f"{_flag(name)} must name a column, at scale; got none. Columns are not guessed there"
+                )
+        if len(self.given["scores"]) > 1 and self.given.get("save_partial"):
+            raise click.UsageError("--save-partial keeps the sums of one score; got several. Call it once for each")
+
+    def _check_partials(self, typed: set[str]) -> None:
+        if self.files:
+            raise click.UsageError(
+                f"give FILE or --partials; got both. The sums of {self.files[0]!r} can be added later"
+            )
+        settled = [name for name in _SETTLED if name in typed]
+        if settled:
+            raise click.UsageError(f"{_flag(settled[0])} is settled in the sums of --partials. Leave it out")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Every file that is read."""
+        if self.given["partials"]:
+            return tuple(_json_files(self.given["partials"]))
+        from scoreprism.scale._engines import find_files
+
+        return tuple(find_files(list(self.files))[0])
+
+    @property
+    def name(self) -> str:
+        """What the data are called: the pattern or the folder, without where it stands."""
+        source = (*self.files, *self.given["partials"])
+        if len(source) > 1:
+            return f"{Path(source[0]).name} and {len(source) - 1} more"
+        path = Path(source[0])
+        return str(path) if not path.is_absolute() else str(Path(path.parent.name) / path.name)
+
+    @property
+    def stem(self) -> str:
+        """What a report on them is called."""
+        path = Path((*self.files, *self.given["partials"])[0])
+        alone = len(self.files) == 1 and path.is_file()
+        word = path.name.partition(".")[0] if alone or path.is_dir() else path.parent.name
+        return word if word.strip(".*?[]") else "predictions"
+
+
+def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Partial]:
+    """
+    The report on data that stay where they are.
+
+    Parameters
+    ----------
+    call : Call
+        What the command was asked for.
+    voice : Voice
+        Says notes and warnings.
+    kind : str
+        What the report is.
+    sections : sequence of str or None
+        Which; all of them by default.
+
+    Returns
+    -------
+    tuple of Report and Partial
+        And the sums of the first score, by all columns where they are to be kept.
+    """
+    # as in `Asked.read`: polars shall give back what it does not use
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+    from scoreprism.report import Origin, summarize_sums
+
+    given = call.given
+    asked = _typed()
+    with voice.listening(), spelled():
+        sums = _read(call) if given["partials"] else _summarized(call, voice)
+        for name, found in sums.items():
+            if not given["as_given"]:
+                _require_order(name, found[0])
+        voice.say(f"seed: {given['seed']}")
+        losses = list(Asked("", given).losses()) if "losses" in asked or not given["partials"] else None
+        first = next(iter(sums.values()))
+        report = summarize_sums(
+            sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
+            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first))),
+        )  # fmt: skip
+    return replace(report, kind=kind), first[0]
+
+
+def _details(call: Call, passes: int) -> dict[str, Any]:
+    """Where the numbers come from."""
+    files = call.inputs
+    if call.given["partials"]:
+        return {"partials": len(files)}
+    size = sum(Path(file).stat().st_size for file in files)
+    found = {"engine": call.given["engine"] or "polars", "files": len(files), "bytes": f"{size:,}"}
+    return found | {"group-bys": f"{passes}, each over all rows"}
+
+
+def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
+    """Sums of each score; by segments and by periods one after the other, which takes less memory than at once."""
+    from scoreprism.scale import summarize
+
+    given = call.given
+    groups, time = tuple(dict.fromkeys(given["groups"])), given["time"]
+    keys: list[dict[str, Any]] = [{"by": group} for group in groups]
+    keys += [{"time": time, "every": given["every"]}] if time is not None else []
+    if time is None and given["every"] is not None:
+        raise click.UsageError("--every goes with --time; got it alone. Name the column of dates")
+    if given.get("save_partial") or len(keys) < 2:
+        keys = [{"by": groups or None, "time": time, "every": given["every"]}]
+    elif not given["quiet"]:
+        voice.say(
+            f"note: the data are read {len(keys)} times, once for each of {', '.join((*groups, time or ''))}".rstrip(
+                ", "
+            )
+        )
+    options = {
+        "target": given["target"], "q": given["reference"], "latent": given["latent"],
+        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "cv_column": given["cv_column"],
+        "key": given["key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
+    }  # fmt: skip
+    options |= {"cells": given["cells"]} if given["cells"] is not None else {}
+    files = list(call.files)
+    return {score: tuple(summarize(files, score=score, **key, **options) for key in keys) for score in given["scores"]}
+
+
+def _label(call: Call) -> Any:
+    """The label of --pos-label as the column has it."""
+    text, target = call.given["pos_label"], call.given["target"]
+    if text is None:
+        return None
+    import narwhals as nw
+
+    from scoreprism.scale import scan
+
+    schema: Any = nw.from_native(scan(list(call.files), engine=call.given["engine"])).lazy().collect_schema()
+    kind = schema.get(target)
+    if kind == nw.Boolean and text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    if kind is not None and kind.is_numeric():
+        try:
+            return int(text) if kind.is_integer() else float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _require_order(score: str, partial: Partial) -> None:
+    """Refuse a score that is high where events are rare, as for rows: ranks of cells, rows of a cell as ties."""
+    import numpy as np
+
+    from scoreprism.cli._scores import refuse_reversed
+
+    table = partial.table
+    _, place = np.unique(table["key"], return_inverse=True)
+    rows = np.bincount(place, table["n"])
+    events = np.bincount(place, table["n"] * table["y"])
+    n, ones = float(rows.sum()), float(events.sum())
+    if not 0.0 < ones < n:
+        return
+    gap = np.cumsum(rows) - 0.5 * rows - 0.5 * n
+    spread = float(np.sqrt(ones * (n - ones) / (n * (n - 1.0)) * (rows @ gap**2)))
+    other = "0" if partial.settings.pos_label is None else "the other label"
+    refuse_reversed(float(events @ gap), spread, ones * (n - ones), f"--score {score!r}", other)
+
+
+# ── partials ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json_files(patterns: Sequence[str]) -> list[str]:
+    """Files of sums, by path, glob or folder, each once."""
+    import glob
+
+    from scoreprism._validation import refuse
+
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        here = Path(pattern).expanduser()
+        if here.is_dir():
+            some = sorted(str(path) for path in here.glob("*.json"))
+        else:
+            some = [str(here)] if here.is_file() else sorted(glob.glob(str(here), recursive=True))  # noqa: PTH207
+        if not some:
+            refuse("--partials must name files that exist", f"{pattern!r}, which matches none", "Check the path.")
+        found |= dict.fromkeys(some)
+    return list(found)
+
+
+def _read(call: Call) -> dict[str, tuple[Partial, ...]]:
+    """Partials added up, score by score; a file that does not fit is named."""
+    from scoreprism._progress import tracked
+    from scoreprism.exceptions import InputError
+    from scoreprism.scale import Partial
+
+    files = call.inputs
+    totals: dict[str, Partial] = {}
+    for file in tracked(files, len(files), "sums of files"):
+        try:
+            part = Partial.from_json(Path(file).read_bytes())
+            score = part.settings.score
+            totals[score] = totals[score] + part if score in totals else part
+        except InputError as error:
+            raise InputError(f"{Path(file).name}: {error}") from None
+    return {score: (total,) for score, total in totals.items()}
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _typed() -> set[str]:
+    """Options that were given, not left at their defaults."""
+    context = click.get_current_context()
+    default = (click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP)
+    return {name for name in context.params if context.get_parameter_source(name) not in default}
+
+
+def _flag(name: str) -> str:
+    """An option as it is typed."""
+    known = {option.name: option.opts[0] for option in click.get_current_context().command.params}
+    return known.get(name, f"--{name.replace('_', '-')}")
+
+
+@contextmanager
+def spelled() -> Iterator[None]:
+    """Refusals of the library, which speak of arguments, in the words of options; what is quoted stays as it is."""
+    from scoreprism.exceptions import ScoreprismError
+
+    try:
+        yield
+    except ScoreprismError as error:
+        parts = _QUOTED.split(str(error))
+        for i in range(0, len(parts), 2):
+            for word, option in _SPELLED.items():
+                if i == 0 or not word.startswith("^"):
+                    parts[i] = re.sub(word, option, parts[i])
+        raise type(error)("".join(parts)) from None

@@ -1,0 +1,151 @@
+"""What verdicts and sections ask of a model and of a report's material, whether there are rows or only sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scoreprism.report._evidence import alpha_of
+
+if TYPE_CHECKING:
+    from scoreprism.decomposition import Decomposition
+    from scoreprism.inference import TestResult
+    from scoreprism.losses import ProperLoss
+    from scoreprism.metrics import MetricTable
+    from scoreprism.simplex import IntArray
+
+
+class Judged:
+    """
+    A model that can be judged.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    decompositions : dict of str to Decomposition
+        One per loss.
+    warnings : tuple of str
+        What was warned of on the way.
+    level : float
+        Confidence level.
+    """
+
+    name: str
+    decompositions: dict[str, Decomposition]
+    warnings: tuple[str, ...]
+    level: float
+
+    @property
+    def main(self) -> Decomposition:
+        """That of the first loss."""
+        return next(iter(self.decompositions.values()))
+
+    @property
+    def calibration(self) -> TestResult:
+        """Is it calibrated?"""
+        raise NotImplementedError
+
+    @property
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination."""
+        raise NotImplementedError
+
+    @property
+    def grouping(self) -> TestResult | None:
+        """Do features know more than the score? None where that was not tested."""
+        return None
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return False
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes, in words."""
+        raise NotImplementedError
+
+    @property
+    def outcomes(self) -> IntArray:
+        """Rows of each class, those without weight left out."""
+        raise NotImplementedError
+
+    def infinite_rows(self, loss: str) -> int:
+        """
+        Rows whose loss is infinite.
+
+        Parameters
+        ----------
+        loss : str
+            One of the losses.
+
+        Returns
+        -------
+        int
+            How many.
+        """
+        raise NotImplementedError
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the test of calibration rejects."""
+        return bool(self.calibration.pvalue <= alpha_of(self.level))
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether miscalibration is shown, by the test or by the bound of its term."""
+        doubted = any(level <= 1 for level, _ in self.main._doubts) or not np.isfinite(self.main.risk)
+        return self.refuted or (not doubted and self.main.lower_bound("reliability", self.level).value > 0.0)
+
+
+class Matter:
+    """
+    What a report is about.
+
+    Attributes
+    ----------
+    models : mapping of str to Judged
+        At least one.
+    losses : dict of str to ProperLoss
+        The first is the one that single-loss sections speak of.
+    level : float
+        Confidence level.
+    warnings : tuple of str
+        What was warned of while sections were made.
+    """
+
+    models: Mapping[str, Judged]
+    losses: dict[str, ProperLoss]
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def first(self) -> Judged:
+        """The model that single-model figures show."""
+        return next(iter(self.models.values()))
+
+    @property
+    def loss(self) -> str:
+        """The loss that single-loss sections speak of."""
+        return next(iter(self.losses))
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return True
+
+    @property
+    def percent(self) -> str:
+        """The confidence level in words."""
+        return f"{100 * self.level:g} %"
+
+    #: What would tell the model from the data.
+    telling = "give features"
+
+    @property
+    def paired(self) -> bool:
+        """Whether losses of several models are known row by row, so that their difference has an interval."""
+        return True

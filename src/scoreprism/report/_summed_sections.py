@@ -1,0 +1,296 @@
+"""The sections of a report from sums: calibration by cells, segments and periods, and what is exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from scoreprism._progress import tracked
+from scoreprism.estimation import SegmentDecompositions
+from scoreprism.exceptions import ScoreprismError
+from scoreprism.losses import ProperLoss
+from scoreprism.report._calibration import diagram, graded, meaning, metrics_table
+from scoreprism.report._cells import curve_of, grades_of
+from scoreprism.report._evidence import alpha_of
+from scoreprism.report._fit import overheard
+from scoreprism.report._method import facts_table, tables_of
+from scoreprism.report._model import Block, Figure, Notice, Origin, Section, Table
+from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
+from scoreprism.report._report import SECTIONS
+from scoreprism.report._segments import LEAST, MOST, RAREST, adjusted, shown_by
+from scoreprism.report._segments import meaning as segments_meaning
+from scoreprism.report._sums import SummedCase, SummedModel
+from scoreprism.scale import Drift, Partial, ScaledDecomposition
+
+#: Periods at most: the last ones.
+MOST_PERIODS = 60
+MISSING = "(missing)"
+
+
+# ── calibration ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def calibration(case: SummedCase) -> Section:
+    """Diagrams, summaries, tests and grades, from cells."""
+    first, *others = enumerate(case.models.values(), start=1)
+    blocks: list[Block] = [_diagram(first[1], 1), metrics_table(case), _tests(case), _grades(first[1], 1)]
+    for number, model in others:
+        blocks += [_diagram(model, number), _grades(model, number)]
+    if any(not model.partial.exact for model in case.models.values()):
+        words = "Slope, area and Spiegelhalter's variance take the rows of a cell at their mean score."
+        blocks.append(Notice("note", words))
+    return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
+
+
+def _diagram(model: SummedModel, number: int) -> Figure:
+    curve = curve_of(model.cells, model.level, model.name)
+    assert curve.low is not None and curve.high is not None  # noqa: PT018, S101 - it has a band
+    rows = [(float(curve.x[i]), float(curve.y[i]), ends(curve.low[i], curve.high[i])) for i in thinned(curve.x.size)]
+    percent = f"{100 * model.level:g} %"
+    columns = [("score", "predicted", "short"), ("rate", "observed", "short"), ("interval", percent, "short")]
+    data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
+    off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
+    described = (
+        f"Observed event rate against predicted probability, in {curve.x.size} bins, each with its {percent} "
+        f"interval (Jeffreys, each by itself); the mean score is outside of it in {100 * off:.0f} % of them. Above, "
+        "the scores of events and of other rows."
+    )
+    return diagram(curve, model.name, number, described, data)
+
+
+def _tests(case: SummedCase) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for model in case.models.values():
+        for method, part in model.calibration.components.items():
+            rows.append((model.name, method, part["statistic"], part["pvalue"]))
+        rows.append((model.name, "both, adjusted", None, model.calibration.pvalue))
+    columns = [
+        ("model", "model", "text"), ("method", "test", "text"), ("statistic", "statistic", "short"),
+        ("pvalue", "p-value", "pvalue"),
+    ]  # fmt: skip
+    note = (
+        "Hypothesis: outcomes are drawn from the scores. With many rows a small p-value says nothing of the size of "
+        "what is wrong: see the terms."
+    )
+    return table("tests", "Tests of calibration", columns, rows, note)
+
+
+def _grades(model: SummedModel, number: int) -> Table:
+    return graded(grades_of(model.cells, model.level), "score", model.name, number, model.level)
+
+
+# ── segments and periods ────────────────────────────────────────────────────────────────────────────
+
+
+def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompositions]]:
+    """Terms by segment and by period; and the periods and segments themselves."""
+    model, first = case.first, case.loss
+    case = replace(case, losses=finite_first(case))
+    blocks: list[Block] = []
+    if case.loss != first:
+        blocks.append(Notice("note", f"Parts are judged by the {case.loss} loss: the {first} loss is infinite."))
+    every: dict[str, SegmentDecompositions] = {}
+    titles = {}
+    for partial in model.partials:
+        for column in partial.settings.keys:
+            titles[column] = _titled(partial, column)
+            found, said = _decomposed(case, partial, column)
+            blocks += [Notice("note", f"{column}: {text}") for text in said]
+            if found is not None:
+                every[column] = found
+    if not titles:
+        return None, {}
+    shown = {titles[column]: found for column, found in every.items()}
+    pvalues = adjusted(shown)
+    time = model.partials[-1].settings.time
+    for number, (column, found) in enumerate(every.items()):
+        parts = shown_by(case, titles[column], found, number, pvalues)
+        several = column == time and len(found) > 1
+        drifted = _drifted(case, replace(model.decompositions[case.loss], periods=found).drift()) if several else []
+        lines = any(isinstance(block, Figure) for block in drifted)  # which say more than bars
+        blocks += [*(part for part in parts if not (lines and isinstance(part, Figure))), *drifted]
+    wrong = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
+    left = [titles[column] for column in titles if column not in every]
+    said_so = segments_meaning(case, wrong, len(pvalues), left)
+    return Section("segments", SECTIONS["segments"], said_so, tuple(blocks)), every
+
+
+def finite_first(case: SummedCase) -> dict[str, ProperLoss]:
+    """The losses, the first finite one at the head: an infinite one says nothing of parts."""
+    results = case.first.decompositions
+    head = next((name for name in case.losses if math.isfinite(results[name].risk)), case.loss)
+    return {head: case.losses[head]} | case.losses
+
+
+def _titled(partial: Partial, column: str) -> str:
+    settings = partial.settings
+    if column != settings.time:
+        return column
+    return f"{column}, in {settings.every}s" if settings.every else column
+
+
+def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[SegmentDecompositions | None, list[str]]:
+    """Segments of one column that are large enough, by laws of their own; and what was left out."""
+    chosen, said = _large(partial, column)
+    found: dict[Any, ScaledDecomposition] = {}
+    skipped: dict[Any, str] = {}
+    with overheard():
+        for label, part in tracked(_parts(partial, column, chosen), len(chosen), f"laws by {column}"):
+            try:
+                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed)
+            except ScoreprismError as error:
+                skipped[label] = str(error)
+                continue
+            assert isinstance(result, ScaledDecomposition)  # noqa: S101 - of one loss
+            found[label] = result
+    said += [f"{label} was left out: {why}" for label, why in skipped.items()]
+    if not found:
+        return None, [*said, "no segment is large enough"]
+    names = next(iter(found.values())).names
+    return SegmentDecompositions(names, None, dict(found), skipped), said
+
+
+def _codes(partial: Partial, column: str) -> tuple[list[Any], Any]:
+    """Labels of a column in order, and the place of each line's label among them."""
+    place = partial.settings.keys.index(column)
+    values = [key[place] for key in partial.segments]
+    labels = sorted(set(values), key=_order)
+    where = {label: i for i, label in enumerate(labels)}
+    by_segment = np.array([where[value] for value in values], dtype=np.intp)
+    return labels, by_segment[partial.table["segment"].astype(np.intp)]
+
+
+def _order(label: Any) -> tuple[bool, bool, Any]:
+    """Numbers as numbers, words as words, what is missing last."""
+    number = isinstance(label, (int, float))
+    return label is None, not number, label if number else str(label)
+
+
+def _large(partial: Partial, column: str) -> tuple[list[Any], list[str]]:
+    """Labels with enough rows of both outcomes; the largest of many segments, the last of many periods."""
+    labels, codes = _codes(partial, column)
+    rows = np.stack([np.bincount(codes, partial.table["n"] * (partial.table["y"] == y), len(labels)) for y in (0, 1)])
+    size = rows.sum(axis=0)
+    enough = (size >= LEAST) & (rows.min(axis=0) >= RAREST)
+    said = []
+    if not enough.all():
+        small = [f"{_named(labels[i])} ({size[i]:,.0f})" for i in np.flatnonzero(~enough)]
+        said.append(f"left out for fewer than {LEAST} rows or {RAREST} of the rarer outcome: {enumerated(small, 6)}")
+    chosen = np.flatnonzero(enough)
+    if column == partial.settings.time and chosen.size > MOST_PERIODS:
+        said.append(f"the last {MOST_PERIODS} of {chosen.size} periods are shown")
+        chosen = chosen[-MOST_PERIODS:]
+    elif column != partial.settings.time and chosen.size > MOST:
+        said.append(f"the {MOST} largest of {chosen.size} segments are shown")
+        chosen = np.sort(chosen[np.argsort(-size[chosen], kind="stable")[:MOST]])
+    return [labels[i] for i in chosen], said
+
+
+def _named(label: Any) -> str:
+    return MISSING if label is None else str(label)
+
+
+def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[Any, Partial]]:
+    """The sums of each label."""
+    labels, codes = _codes(partial, column)
+    for label in chosen:
+        held = codes == labels.index(label)
+        table = {name: values[held] for name, values in partial.table.items()}
+        yield MISSING if label is None else label, replace(partial, table=table, absent=0).pooled()
+
+
+def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
+    """Changes from period to period, and what they say."""
+    periods, rows = drift.periods, list[tuple[Any, ...]]()
+    for after, before in drift.pairs:
+        known = [drift.interval(name, after, case.level) for name in drift.names]
+        changes = [periods[after].terms[name] - periods[before].terms[name] for name in drift.names]
+        cells = [ends(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)]
+        rows.append((str(after), str(before), *cells))
+    term, first = drift.names[0], [row[2] for row in rows]
+    moved = [row[0] for row, cell in zip(rows, first, strict=True) if cell and (cell.low > 0.0 or cell.high < 0.0)]
+    columns = [("period", "period", "text"), ("against", "against", "text")]
+    columns += [(name, name, "signed") for name in drift.names]
+    note = (
+        f"Change of each term with its {case.percent} interval, each by itself: of {len(rows)} periods without a "
+        f"change, {len(rows) * alpha_of(case.level):.1g} would seem to have one."
+    )
+    data = table("drift", f"Change of the {case.loss} loss from period to period", columns, rows, note)
+    said = f"The {term} is not shown to have changed from any period to the next."
+    if moved:
+        said = f"The interval of the change of {term} is off 0 in {len(moved)} of {len(rows)} periods: "
+        said += f"{enumerated(moved, 6)}."
+    return [Notice("note", said), *_drift_figure(case, drift, len(rows)), data]
+
+
+def _drift_figure(case: SummedCase, drift: Drift, count: int) -> list[Block]:
+    """Terms over time, where the display is there."""
+    if not hasattr(drift, "plot") or not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
+        return []
+
+    def draw(ax: Any) -> None:
+        drift.plot(ax, level=case.level)
+
+    described = f"The terms of the {case.loss} loss in each of {count + 1} periods, with {case.percent} intervals."
+    return [
+        figure("drift-figure", "The terms over time", described, draw, size=(6.4, 1.0 + 1.5 * (1 + len(drift.names))))
+    ]
+
+
+# ── method ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def method(case: SummedCase, origin: Origin, settings: Mapping[str, Any]) -> Section:
+    """What was computed, from which sums, and what is exact."""
+    model = case.first
+    partial, chosen = model.partial, model.partial.settings
+    others, events = model.outcomes.tolist()
+    facts = [("data", origin.name), ("rows", f"{partial.n:,}"), ("outcomes", f"others: {others:,}, events: {events:,}")]
+    facts += [(key.replace("_", " "), str(value)) for key, value in origin.details.items()]
+    columns = {"target": chosen.target, "weights": chosen.sample_weight, "folds": _folds(partial)}
+    facts += [(key, str(value)) for key, value in columns.items() if value is not None]
+    facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
+    laws = [(name, note) for name, one in case.models.items() for note in one.main.notes]
+    blocks: list[Block] = [facts_table(facts), _exactness(case), *tables_of(case, 2, laws, case.notes)]
+    said = (
+        f"Every number here was computed from sums over {partial.n:,} rows: rows were read where they are and never "
+        "held in memory."
+    )
+    return Section("method", SECTIONS["method"], said, tuple(blocks))
+
+
+def _folds(partial: Partial) -> str:
+    settings = partial.settings
+    if settings.fold is None:
+        return "drawn within cells: rows are taken to be independent"
+    how = f"hash of {settings.fold}" if settings.fold_hash else f"column {settings.fold}"
+    return f"{len(partial.folds)}, from the {how}"
+
+
+def _exactness(case: SummedCase) -> Table:
+    """What summing by cell did, beside what chance does."""
+    rows: list[tuple[Any, ...]] = []
+    for model in case.models.values():
+        what = f"{model.partial.n_keys:,} {'distinct scores' if model.partial.exact else 'cells'}"
+        for name, result in model.decompositions.items():
+            error = min(result.std_error.values())
+            moved = result.quantisation_error
+            share = moved / error if error > 0.0 else math.nan
+            beside = "–" if math.isnan(share) else "< 0.1 %" if 0.0 < share < 0.001 else f"{100 * share:.1f} %"
+            bound = "0, exact" if model.partial.exact else f"{moved:.1e}"
+            rows.append((model.name, name, what, bound, error, beside))
+    columns = [
+        ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
+        ("quantisation", "terms moved by at most", "text"), ("std_error", "standard error", "number"),
+        ("ratio", "of it", "text"),
+    ]  # fmt: skip
+    note = (
+        "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by "
+        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, one "
+        "against the other. The standard error is the smallest of a term."
+    )
+    return table("exactness", "What is exact, and what is quantised", columns, rows, note)

@@ -1,0 +1,142 @@
+"""One model of a report from sums: its decompositions and what is asked of its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from scoreprism._validation import refuse
+from scoreprism.inference import TestResult
+from scoreprism.intervals import tail
+from scoreprism.losses import ProperLoss
+from scoreprism.metrics import MetricTable
+from scoreprism.report._cells import Cells, metrics_of, spiegelhalter_of
+from scoreprism.report._evidence import from_bound
+from scoreprism.report._fit import overheard
+from scoreprism.report._judged import Judged, Matter
+from scoreprism.scale import Partial, ScaledDecomposition
+from scoreprism.simplex import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SummedModel(Judged):
+    """
+    One model, from sums.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    decompositions : dict of str to ScaledDecomposition
+        One per loss.
+    warnings : tuple of str
+        What was warned of on the way.
+    level : float
+        Confidence level.
+    partials : tuple of Partial
+        Sums of the same rows, by different columns.
+    """
+
+    name: str
+    decompositions: dict[str, ScaledDecomposition]  # type: ignore[assignment]
+    warnings: tuple[str, ...]
+    level: float
+    partials: tuple[Partial, ...]
+
+    @property
+    def partial(self) -> Partial:
+        """The sums that the whole comes from."""
+        return self.partials[0]
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The score in cells."""
+        return Cells.of(self.partial)
+
+    @property
+    def labels(self) -> list[str]:
+        """The other class, and the one that scores speak of."""
+        event = self.partial.settings.pos_label
+        return ["0", "1"] if event is None else ["any other", str(event)]
+
+    @property
+    def outcomes(self) -> IntArray:
+        """Rows of each class."""
+        return np.asarray(np.round(self.cells.rows.sum(axis=1)), dtype=np.intp)
+
+    def infinite_rows(self, loss: str) -> int:
+        """Rows that had a score of 0 or 1 and were wrong."""
+        rows, never = self.cells.rows, self.cells
+        return int(rows[1][never.high[1] == 0.0].sum() + rows[0][never.low[0] == 1.0].sum())
+
+    @cached_property
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination."""
+        return metrics_of(self.cells, self.level)
+
+    @cached_property
+    def calibration(self) -> TestResult:
+        """The bound of the reliability or Spiegelhalter's test, as for rows that are too many to draw outcomes."""
+        bound = from_bound(self.main, "reliability", "bound")
+        z = spiegelhalter_of(self.cells)
+        parts = {"bound": {"statistic": bound.statistic, "pvalue": bound.pvalue}}
+        parts["spiegelhalter"] = {"statistic": z, "pvalue": min(2.0 * tail(abs(z)), 1.0)}
+        known = [part["pvalue"] for part in parts.values() if not np.isnan(part["pvalue"])]
+        words = "P(Y | S) = S: outcomes are drawn from the scores"
+        smallest = min(known, default=float("nan"))
+        adjusted = min(len(known) * smallest, 1.0) if known else smallest
+        return TestResult(smallest, adjusted, "bound or spiegelhalter", words, bound.n, 0, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCase(Matter):
+    """
+    What a report from sums is about.
+
+    Attributes
+    ----------
+    models : dict of str to SummedModel
+        Each with its decompositions.
+    losses : dict of str to ProperLoss
+        The first is the one that single-loss sections speak of.
+    level : float
+        Confidence level.
+    seed : int
+        Seed of drawn folds.
+    notes, warnings : tuple of str
+        What was done to the data, and what was warned of.
+    """
+
+    models: dict[str, SummedModel]
+    losses: dict[str, ProperLoss]
+    level: float
+    seed: int
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+    telling = "give P(event | features) as a reference"
+
+    @property
+    def first(self) -> SummedModel:
+        """The model that single-model figures show."""
+        return next(iter(self.models.values()))
+
+    @property
+    def paired(self) -> bool:
+        """Sums of different scores know nothing of each other."""
+        return False
+
+
+def judged_sums(
+    name: str, partials: tuple[Partial, ...], losses: dict[str, ProperLoss], level: float, seed: int
+) -> SummedModel:
+    """Fit the laws of one model to its sums; what is warned of is kept for the reader of the report."""
+    rows = {partial.n for partial in partials}
+    if len(rows) > 1:
+        refuse("partials of one model must be sums of the same rows", f"{sorted(rows)} rows", "Sum them again.")
+    with overheard() as said:
+        whole = partials[0].pooled()
+        found = whole.decompose(loss=list(losses.values()), random_state=seed)
+    assert isinstance(found, dict)  # noqa: S101 - losses are a list
+    return SummedModel(name, found, tuple(said), level, partials)

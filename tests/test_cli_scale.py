@@ -1,0 +1,457 @@
+"""report and diagnose at scale: the same numbers as the library's, from any engine, from files or from kept sums."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import scoreprism
+from scoreprism import metrics, scale
+from scoreprism.cli import main
+from scoreprism.cli._options import ENGINES, PERIODS, SCALE
+from scoreprism.cli._scale import at_scale
+from scoreprism.inference import calibration_test
+from scoreprism.report import summarize_sums
+from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
+from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
+from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE
+
+ROOT = Path(__file__).parents[1]
+ONE = ("--target", "y", "--score", "p")
+
+
+def call(*args, code=0):
+    """Run a command here; its outcome, once the exit code is what it should be."""
+    found = CliRunner().invoke(main, [str(a) for a in args])
+    assert found.exit_code == code, f"exit {found.exit_code}\n{found.stdout}\n{found.stderr}"
+    assert "Traceback" not in found.stdout + found.stderr
+    return found
+
+
+def rows(n=6000, seed=0):
+    """A score with 1.5 times the log-odds of the law `q`; `grade` is it in steps of 0.05."""
+    rng = np.random.default_rng(seed)
+    q = rng.beta(1.5, 4, n)
+    p = 1 / (1 + (1 / q - 1) ** 1.5)
+    days = np.datetime64("2026-01-01") + rng.integers(0, 120, n)
+    return pl.DataFrame({
+        "y": (rng.random(n) < q).astype(np.int8),
+        "p": p,
+        "mild": 0.5 * (p + q),
+        "grade": np.round(p * 20) / 20,
+        "q": q,
+        "w": rng.uniform(0.5, 2, n),
+        "side": np.where(rng.random(n) < 0.4, "left", "right"),
+        "day": days,
+        "fold": np.arange(n) % 5,
+        "id": np.arange(n),
+        "word": np.where(rng.random(n) < 0.5, "yes", "no"),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table():
+    return rows()
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch, table):
+    """Three Parquet files in the folder ``data`` of the working folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i, start in enumerate((0, 2500, 4000)):
+        table.slice(start, (2500, 1500, 2000)[i]).write_parquet(folder / f"part{i}.parquet")
+    return folder
+
+
+def answer(*args):
+    return json.loads(call("diagnose", *args, "--format", "json", "--quiet").stdout)
+
+
+def terms(found, score="p", loss="log"):
+    return {
+        name: (t["estimate"], t["low"], t["high"])
+        for name, t in found["models"][score]["losses"][loss]["terms"].items()
+    }
+
+
+def close(a, b, tolerance=1e-9):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert np.allclose(a[name], b[name], rtol=0, atol=tolerance), name
+
+
+# ── the numbers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_gives_the_numbers_of_the_library(data):
+    d = scale.decompose("data/*.parquet", target="y", score="p", sample_weight="w", loss=["log", "brier"])
+    found = answer("data/*.parquet", *ONE, "--weight", "w")
+    for loss in ("log", "brier"):
+        mine = terms(found, loss=loss)
+        close({name: value[0] for name, value in mine.items()}, d[loss].terms)
+        interval = d[loss].interval("reliability")
+        assert mine["reliability"][1:] == pytest.approx((interval.low, interval.high), abs=1e-9)
+        moved = found["models"]["p"]["losses"][loss]["decomposition"]["quantisation_error"]
+        assert moved == pytest.approx(d[loss].quantisation_error, rel=1e-6)
+        assert 0 < moved < 0.1 * d[loss].std_error["reliability"]
+
+
+def test_few_scores_and_given_folds_equal_the_report_on_rows(data, table):
+    y, s, fold = (table[name].to_numpy() for name in ("y", "grade", "fold"))
+    splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]
+    d = scoreprism.decompose(y, s, loss="brier", cv=splits)
+    found = answer("data", "--target", "y", "--score", "grade", "--cv-column", "fold", "--loss", "brier")
+    close({n: v[0] for n, v in terms(found, "grade", "brier").items()}, d.terms)
+    assert found["models"]["grade"]["losses"]["brier"]["decomposition"]["quantisation_error"] == 0.0
+
+
+def test_a_glob_a_folder_and_a_list_are_the_same(data):
+    glob = answer("data/*.parquet", *ONE)
+    listed = answer(*sorted(data.glob("*.parquet")), *ONE)
+    folder = answer("data", *ONE, "--engine", "polars")
+    close(terms(glob), terms(listed))
+    close(terms(glob), terms(folder))
+    assert listed["origin"]["name"] == "part0.parquet and 2 more"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.slow)])
+def test_engines_agree(data, engine):
+    pytest.importorskip({"spark": "pyspark"}.get(engine, engine))
+    args = ("data/*.parquet", *ONE, "--weight", "w", "--cv-column", "fold", "--group", "side")
+    mine, other = answer(*args), answer(*args, "--engine", engine)
+    close(terms(mine), terms(other))
+    assert other["origin"]["details"]["engine"] == engine
+
+
+def test_groups_keep_their_meaning(data, table):
+    """Each --group column by itself, as for rows; and --time by its periods."""
+    found = answer("data", *ONE, "--group", "side", "--group", "word", "--time", "day", "--every", "month")
+    tables = {t["key"]: t for s in found["sections"] if s["key"] == "segments" for t in s["tables"]}
+    counts = {key: {row["segment"]: row["rows"] for row in tables[key]["rows"]} for key in list(tables)[:3]}
+    for key, column in zip(counts, ("side", "word"), strict=False):
+        assert counts[key] == dict(table[column].value_counts().iter_rows())
+    months = table.group_by(pl.col("day").dt.strftime("%Y-%m")).len().rows()
+    assert counts["segments-3"] == dict(months)
+    assert [row["period"] for row in tables["drift"]["rows"]] == ["2026-02", "2026-03", "2026-04"]
+    left = scale.decompose(table.filter(pl.col("side") == "left"), target="y", score="p", loss="log")
+    assert tables["segments-1"]["rows"][0]["reliability"] == pytest.approx(left.terms["reliability"], abs=1e-12)
+
+
+def test_reference_splits_the_loss_in_three(data):
+    found = answer("data", *ONE, "--reference", "q")
+    assert list(terms(found)) == ["reliability", "grouping", "irreducible"]
+
+
+@pytest.mark.parametrize("column", ["p", "grade"])
+def test_summaries_from_cells_are_those_of_rows(table, column):
+    """Source: scoreprism.metrics and calibration_test on the rows; distinct scores lose nothing, cells a little."""
+    y, s, w = table["y"].to_numpy(), table[column].to_numpy(), table["w"].to_numpy()
+    inside = (s > 0) & (s < 1)
+    frame = table.filter(pl.Series(inside))
+    partial = scale.summarize(frame, target="y", score=column, sample_weight="w")
+    cells, tolerance = Cells.of(partial), 1e-9 if partial.exact else 2e-4
+    assert partial.exact == (column == "grade")
+    found = metrics_of(cells, 0.95)
+    y, s, w = y[inside], s[inside], w[inside]
+    for name in ("calibration_slope", "auc"):
+        truth = getattr(metrics, name)(y, s, sample_weight=w)
+        assert float(found.estimates[name]) == pytest.approx(float(truth), abs=tolerance)
+    slope = metrics.calibration_slope(y, s, sample_weight=w).interval(0.95)
+    assert found.intervals["calibration_slope"].low == pytest.approx(slope.low, abs=10 * tolerance)
+    area = metrics.auc(y, s).std_error
+    plain = metrics_of(Cells.of(scale.summarize(frame, target="y", score=column)), 0.95)
+    assert plain.std_error["auc"] == pytest.approx(area, rel=0.02)
+    ratio = metrics.observed_expected_ratio(y, s, sample_weight=w)
+    assert float(found.estimates["observed_expected_ratio"]) == pytest.approx(float(ratio), rel=1e-12)
+    z = calibration_test(y, s, method="spiegelhalter").statistic
+    own = spiegelhalter_of(Cells.of(scale.summarize(frame, target="y", score=column)))
+    assert abs(own) == pytest.approx(abs(z), rel=1e-9 if partial.exact else 1e-4)
+
+
+def test_curves_and_grades_hold_every_row(table):
+    cells = Cells.of(scale.summarize(table, target="y", score="p"))
+    y, s = table["y"].to_numpy(), table["p"].to_numpy()
+    grades = grades_of(cells, 0.95)
+    assert sum(g.rows for g in grades) == len(y)
+    assert sum(g.rows * g.rate for g in grades) == pytest.approx(y.sum())
+    assert len(grades) == 10
+    curve = curve_of(cells, 0.95, "p")
+    assert curve.weight @ curve.y == pytest.approx(y.mean())
+    assert curve.weight @ curve.x == pytest.approx(s.mean())
+    assert (curve.weight * len(y) >= 50 - 1e-6).all()
+    assert (curve.low <= curve.y).all()
+    assert (curve.y <= curve.high).all()
+    spread = distribution_of(cells, "p")
+    truth = np.histogram(s[y == 1], spread.edges)[0].cumsum() / len(y)
+    assert np.abs(spread.events.cumsum() - truth).max() < 2e-3  # rows are spread over their cell
+    assert (spread.events.sum(), spread.others.sum()) == pytest.approx((y.mean(), 1 - y.mean()))
+
+
+def test_every_distinct_score_is_a_grade(table):
+    cells = Cells.of(scale.summarize(table, target="y", score="grade"))
+    values = dict(table.group_by("grade").agg(pl.col("y").mean()).iter_rows())
+    if len(values) <= 20:
+        assert {g.least: g.rate for g in grades_of(cells, 0.95)} == pytest.approx(values)
+    few = table.with_columns(step=(pl.col("p") * 4).round() / 4)
+    grades = grades_of(Cells.of(scale.summarize(few, target="y", score="step")), 0.95)
+    assert [g.least for g in grades] == sorted(few["step"].unique())
+
+
+# ── sums that are kept ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_sums_of_days_add_up_to_the_whole(data):
+    args = (*ONE, "--group", "side", "--time", "day", "--key", "id")
+    for i in range(3):
+        call("report", f"data/part{i}.parquet", *args, "--save-partial", f"day{i}.json", "-o", f"day{i}.txt")
+    kept = json.loads(call("report", "--partials", "day*.json", "--format", "json", "-q", "-o", "days.txt").stdout)
+    whole = answer("data", *args)
+    close(terms(kept), terms(whole), 1e-12)
+    assert kept["origin"]["details"] == {"partials": 3}
+    assert scale.Partial.from_json(Path("day0.json").read_text()).settings.keys == ("side", "day")
+    call("report", "--partials", "day*.json", "--save-partial", "all.json", "-o", "all.txt", "-q")
+    assert terms(answer("--partials", "all.json")) == terms(kept)
+    assert set(answer("--partials", "all.json", "--loss", "spherical")["models"]["p"]["losses"]) == {"spherical"}
+
+
+def test_a_kept_sum_is_not_replaced_without_force(data):
+    args = ("report", "data", *ONE, "--save-partial", "sums.json", "-o", "r.html")
+    Path("sums.json").write_text("mine")
+    assert "must not exist yet" in call(*args, code=2).stderr
+    assert Path("sums.json").read_text() == "mine"
+    assert not Path("r.html").exists()
+    call(*args, "--force")
+    again = call("report", "--partials", "sums.json", "--save-partial", "sums.json", "--force", code=2)
+    assert "a file that is read must not be replaced" in again.stderr
+
+
+def test_partials_that_do_not_fit_are_named(data):
+    call("report", "data", *ONE, "--save-partial", "a.json", "-o", "a.txt")
+    call("report", "data", *ONE, "--cells", "64", "--save-partial", "b.json", "-o", "b.txt")
+    found = call("report", "--partials", "?.json", code=2)
+    assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
+    Path("b.json").write_text(Path("a.json").read_text()[:-40])
+    assert (
+        "error: b.json: a partial must be JSON that Partial.to_json wrote"
+        in call("diagnose", "--partials", "?.json", code=2).stderr
+    )
+    Path("b.json").write_text('{"partial_version": 99}')
+    assert "b.json: partial_version must be" in call("diagnose", "--partials", "?.json", code=2).stderr
+    assert "which matches none" in call("diagnose", "--partials", "none/*.json", code=2).stderr
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--features", "q"), "--features needs rows in memory"),
+        (("--all-features",), "--all-features needs rows in memory"),
+        (("--cluster", "id"), "--key or --cv-column keep rows together"),
+        (("--drop-missing",), "--drop-missing needs rows"),
+        (("--jobs", "2"), "The engine has threads of its own"),
+        (("--time", "word", "--every", "month"), "--every must come with a column of dates"),
+        (("--every", "month"), "--every goes with --time"),
+        (("--cv-column", "fold", "--key", "id"), "folds must come from --cv-column or --key; got both"),
+        (("--weight", "wt"), "--weight must name a column of the data; got 'wt'. Did you mean 'w'?"),
+        (("--group", "sides"), "--group must name a column of the data; got 'sides'. Did you mean 'side'?"),
+        (("--reference", "word"), "--reference must hold numbers"),
+        (("--key", "word"), "must be a column of whole numbers"),
+        (("--engine", "sparkle"), "'sparkle' is not one of"),
+        (("--cells", "4"), "4 is not in the range"),
+        (("--partials", "a.json"), "give FILE or --partials; got both"),
+    ],
+)
+def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
+    found = call("report", "data/*.parquet", *ONE, *args, code=2)
+    assert words in found.stderr
+    assert found.stderr.splitlines()[-1].startswith("error: ")
+    assert not found.stdout
+    assert sorted(p.name for p in Path().iterdir()) == ["data"]  # nothing is left
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("data",), "--target must name a column, at scale"),
+        (("data", "--target", "y"), "--score must name a column, at scale"),
+        (("data", "--target", "word", "--score", "p"), "--pos-label must name the label"),
+        (("data", "--target", "word", "--score", "p", "--pos-label", "maybe"), "must hold two labels"),
+        (("none/*.parquet", *ONE), "'none/*.parquet', which matches none"),
+        (("-", "data", *ONE), "got - (stdin)"),
+        (("--partials", "a.json", "--target", "y"), "--target is settled in the sums"),
+        (("--partials", "a.json", "--group", "side"), "--group is settled in the sums"),
+        ((), "Missing argument 'FILE'"),
+    ],
+)
+def test_wrong_calls(data, args, words):
+    assert words in call("diagnose", *args, code=2).stderr
+    assert words in call("report", *args, code=2).stderr
+
+
+def test_what_belongs_to_rows_is_said_for_every_such_option():
+    from scoreprism.cli._reports import report
+    from scoreprism.cli._scale import _OF_ROWS, _OF_SUMS, _SETTLED
+
+    names = {parameter.name for parameter in report.params}
+    assert {*_OF_ROWS, *_OF_SUMS, *_SETTLED} <= names
+
+
+def test_scores_that_rank_the_wrong_way_round(data, table):
+    table.with_columns(p=1 - pl.col("p")).write_parquet("data/part0.parquet")
+    Path("data/part1.parquet").unlink()
+    Path("data/part2.parquet").unlink()
+    found = call("diagnose", "data", *ONE, code=2)
+    area = metrics.auc(table["y"].to_numpy(), 1 - table["p"].to_numpy())
+    assert f"an area under the ROC curve of {area:.3f}" in found.stderr
+    call("diagnose", "data", *ONE, "--as-given")
+
+
+@pytest.mark.parametrize(("column", "label"), [("word", "yes"), ("flag", "True"), ("two", "2")])
+def test_labels_of_every_type(data, table, column, label):
+    y = table["y"]
+    made = {"word": y.replace_strict({0: "no", 1: "yes"}), "flag": y == 1, "two": y + 1}
+    for path in data.iterdir():
+        path.unlink()
+    table.with_columns(**made).write_parquet("data/a.parquet")
+    found = answer("data", "--target", column, "--score", "p", "--pos-label", label)
+    table.write_parquet("data/a.parquet")
+    close(terms(found), terms(answer("data", *ONE)))
+
+
+def test_bad_rows_leave_no_file(data, table):
+    table.head(50).with_columns(p=pl.lit(1.5)).write_parquet("data/part9.parquet")
+    found = call("report", "data", *ONE, "-o", "r.html", "--save-partial", "s.json", code=2)
+    assert "--score 'p' must hold probabilities from 0 to 1; got 1.5" in found.stderr
+    assert sorted(p.name for p in Path().iterdir()) == ["data"]
+
+
+def test_names_in_quotes_are_not_respelled(data, table):
+    for path in data.iterdir():
+        path.unlink()
+    table.with_columns(pos_label=pl.col("p")).write_parquet("data/a.parquet")
+    found = call("diagnose", "data", "--target", "y", "--score", "pos_labels", code=2)
+    assert "got 'pos_labels'. Did you mean 'pos_label'?" in found.stderr
+
+
+@pytest.mark.slow
+def test_a_run_that_is_terminated_leaves_nothing(data):
+    args = [sys.executable, "-m", "scoreprism", "report", "data", *ONE, "-o", "r.html", "--save-partial", "s.json"]
+    for wait in (1.0, 4.0):
+        running = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(wait)
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+        left = [path.name for path in Path().iterdir() if path.name != "data"]
+        assert running.returncode in (0, 143, -15)
+        assert running.returncode == 0 or not [name for name in left if name.endswith(".tmp")]
+        for name in left:
+            Path(name).unlink()
+
+
+# ── what is written ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_format(data):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    args = ("--score", "mild", "--group", "side", "--time", "day", "--title", "A title")
+    files = [f"r.{ending}" for ending in ("html", "json", "md", "csv", "txt")]
+    found = call("report", "data/*.parquet", *ONE, *args, *(x for f in files for x in ("-o", f)))
+    assert "A title" in found.stdout
+    assert "read 2 times" in found.stderr
+    plain = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(plain)
+    assert plain["kind"] == "report"
+    kept = plain["models"]["p"]["losses"]["log"]["decomposition"]
+    assert set(kept["segments"]["segments"]) == {"left", "right"}
+    assert list(kept["periods"]["segments"]) == ["2026-01", "2026-02", "2026-03", "2026-04"]
+    assert {"engine": "polars", "files": 3}.items() <= plain["origin"]["details"].items()
+    page = Path("r.html").read_text(encoding="utf-8")
+    for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability diagram of p", "<svg"):
+        assert words in page
+    assert "Change of the log loss from period to period" in Path("r.md").read_text(encoding="utf-8")
+    jsonschema.Draft202012Validator(schema).validate(answer("data", *ONE))
+
+
+def test_names_of_reports(data):
+    call("report", "data/*.parquet", *ONE, "-q")
+    call("report", "data/part0.parquet", *ONE, "--engine", "polars", "-q")
+    assert {"data-report.html", "part0-report.html"} <= {path.name for path in Path().iterdir()}
+
+
+def test_gates_at_scale(data):
+    found = call("diagnose", "data", *ONE, "--max-reliability", "1e-6", "--fail-if-miscalibrated", "-q", code=1)
+    assert "above --max-reliability 1e-06" in found.stderr
+    assert "the calibration of p is refuted" in found.stderr
+
+
+def test_infinite_losses_are_counted(table):
+    sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).otherwise(pl.col("p")))
+    report = summarize_sums(scale.summarize(sure, target="y", score="p"))
+    wrong = sure.filter((pl.col("p") == 0) & (pl.col("y") == 1)).height
+    said = [notice.text for notice in report["verdict"].notices]
+    assert any(text.startswith(f"{wrong} rows have an infinite log loss") for text in said)
+    report.to_html()
+    parts = summarize_sums(scale.summarize(sure, target="y", score="p", by="side", time="day"), sections=["segments"])
+    said = [notice.text for notice in parts["segments"].notices]
+    assert "Parts are judged by the brier loss: the log loss is infinite." in said
+    assert parts.models["p"].decompositions["brier"].periods is not None
+
+
+def test_many_segments_and_rare_ones(table):
+    many = table.with_columns(cell=pl.col("id") % 37, rare=pl.when(pl.col("id") < 5).then(pl.lit("few")))
+    sums = scale.summarize(many, target="y", score="p", by=["cell", "rare"])
+    section = summarize_sums(sums, loss="brier", sections=["segments"])["segments"]
+    said = " ".join(notice.text for notice in section.notices)
+    assert "the 24 largest of 37 segments are shown" in said
+    assert "left out for fewer than 100 rows or 10 of the rarer outcome: few (5)" in said
+    labels = [row[0] for t in section.tables if t.key == "segments-1" for row in t.rows]
+    assert [int(label) for label in labels] == sorted(int(label) for label in labels)
+    assert [row[0] for t in section.tables if t.key == "segments-2" for row in t.rows] == ["(missing)"]
+
+
+def test_periods_that_are_numbers_are_in_their_order(table):
+    late = table.with_columns(week=8 + pl.col("id") // 1500)
+    section = summarize_sums(scale.summarize(late, target="y", score="p", time="week"), loss="brier")["segments"]
+    tables = {t.key: [row[:2] for row in t.rows] for t in section.tables}
+    assert [str(row[0]) for row in tables["segments-1"]] == ["8", "9", "10", "11"]
+    assert tables["drift"] == [("9", "8"), ("10", "9"), ("11", "10")]
+
+
+# ── vocabulary and documentation ────────────────────────────────────────────────────────────────────
+
+
+def test_the_vocabulary_is_that_of_scale():
+    assert set(ENGINES) == {name for name, engine in ENGINES_OF_SCALE.items() if engine.scan is not None}
+    assert tuple(PERIODS) == tuple(PERIODS_OF_SCALE)
+
+
+def test_the_page_names_every_option():
+    from scoreprism.cli._reports import report
+
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").partition("## At scale")[2]
+    own = {o.opts[0] for o in report.params if getattr(o, "section", "") == "At scale"} | {"--save-partial"}
+    assert len(own) == len(SCALE) + 1
+    assert own == set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE))
+
+
+def test_when_a_call_is_at_scale(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("odd[1].csv").write_text("y,p\n")
+    assert not at_scale(["odd[1].csv"], {})
+    assert at_scale(["odd[12].csv"], {})
+    assert at_scale(["."], {})
+    assert not at_scale(["-"], {})
+    assert at_scale([], {"partials": ("a.json",)})
