@@ -135,7 +135,7 @@ class Call:
         """Every file that is read."""
         if self.given["partials"]:
             return tuple(_json_files(self.given["partials"]))
-        from scoreprism.scale._engines import find_files
+        from scoreprism.scale._files import find_files
 
         return tuple(find_files(list(self.files))[0])
 

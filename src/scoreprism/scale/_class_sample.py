@@ -19,8 +19,8 @@ from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, cla
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
 from scoreprism.scale._engines import engine_of
 from scoreprism.scale._laws import CLASS_FORMULAS, infinite_at_zero, picked
-from scoreprism.scale._pass import plain_label
 from scoreprism.scale._passes import collected
+from scoreprism.scale._reading import plain_label
 from scoreprism.scale._roles import period_label
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
 

@@ -16,8 +16,8 @@ from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import plainly_named, wrap
 from scoreprism.scale._laws import clipped, picked
-from scoreprism.scale._pass import plain_label
 from scoreprism.scale._passes import collected, grouped
+from scoreprism.scale._reading import plain_label
 from scoreprism.scale._roles import Roles, _with_period, hashed, number, period, period_label
 from scoreprism.simplex import FloatArray
 
