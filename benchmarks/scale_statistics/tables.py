@@ -1,0 +1,5 @@
+"""Tables of the simulations."""
+
+
+def markdown(book):
+    return "\n".join(book)
