@@ -12,20 +12,20 @@ PAIRS = {
     "the mix changes": (("b", "b, other mix"), ("c", "c, other mix")),
 }
 #: Rows of a period, and samples of it: every sample of one law is paired with every sample of the other.
-PERIOD_ROWS = {2000: 300, 20_000: 200, 200_000: 100}
+PERIOD_ROWS = {2000: 200, 20_000: 120, 200_000: 80}
 #: The same for grouping, with the law Q given.
 GROUPING = (("b", "b"), ("b", "a"), ("b", "b, other mix"))
-GROUPING_ROWS = {2000: 200, 20_000: 100}
+GROUPING_ROWS = {2000: 100, 20_000: 60}
 
 FOLD_LAWS = ("b", "c", "e", "b to 0.01", "weights")
-FOLD_ROWS = {500: 300, 2000: 300, 20_000: 100}
+FOLD_ROWS = {500: 200, 2000: 200, 20_000: 60}
 
 CELL_LAWS = ("a", "b", "c", "d", "e", "b to 0.0001", "rare 0.01", "rare 0.001", "rare 0.0001", "bold", "ends")
 CELL_COUNTS = (256, 512, 1024, 4096)
 #: Rows, samples, and numbers of cells that are tried.
-CELL_ROWS = {100_000: (3, CELL_COUNTS), 1_000_000: (2, CELL_COUNTS), 10_000_000: (1, (1024,))}
+CELL_ROWS = {100_000: (2, CELL_COUNTS), 1_000_000: (1, CELL_COUNTS), 10_000_000: (1, (1024,))}
 
-NULL_ROWS, NULL_SAMPLES = 1_000_000, 200
+NULL_ROWS, NULL_SAMPLES = 1_000_000, 100
 
 
 def _laws(pairs: object) -> list[str]:
@@ -56,5 +56,5 @@ def cells() -> list[Cell]:
 
 
 def _cell(name: str, function: object, samples: int, seed: str = "", **arguments: object) -> Cell:
-    quick = 1 if name.startswith("cells") and "/100000/" in name else 0 if samples < 3 else max(samples // 50, 2)
+    quick = 1 if name.startswith("cells") and "/100000/" in name else 0 if name.startswith("cells") else max(samples // 50, 2)
     return Cell(name, function, samples, quick, arguments, seed)  # type: ignore[arg-type]

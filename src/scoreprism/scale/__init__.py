@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from scoreprism.scale._decompose import decompose, summarize
+from scoreprism.scale._drift import Drift
 from scoreprism.scale._engines import ENGINES, scan
 from scoreprism.scale._partial import Partial
-from scoreprism.scale._result import Drift, ScaledDecomposition
+from scoreprism.scale._result import ScaledDecomposition
 
 __all__ = [
     "ENGINES",
