@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scoreprism._validation import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._table import Drawable, TermTable
@@ -230,21 +232,24 @@ def _plainly(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reach:
-    """An estimate and what its bracket is made of: ``[LD − 2·up − z·se, LD + 2·down + z·se]``."""
+    """An estimate and what its bracket is made of: ``[LD − 2·up − z·se, LD + 2·down + z·se]``, cut at `least`."""
 
     value: float
     difference: float
     error: float
     up: float = 0.0
     down: float = 0.0
+    least: float = -math.inf
 
     def below(self, z: float) -> float:
-        """How far the bracket goes below the estimate."""
-        return max(self.value - self.difference + 2.0 * self.up + z * self.error, 0.0)
+        """How far the bracket goes below the estimate; NaN stays NaN."""
+        end = self.difference - 2.0 * self.up - z * self.error
+        return float(np.maximum(self.value - np.maximum(end, self.least), 0.0))
 
     def above(self, z: float) -> float:
         """How far it goes above."""
-        return max(self.difference + 2.0 * self.down + z * self.error - self.value, 0.0)
+        end = self.difference + 2.0 * self.down + z * self.error
+        return float(np.maximum(np.maximum(end, self.least) - self.value, 0.0))
 
 
 def _reach(found: Decomposition, name: str) -> Reach:
@@ -253,16 +258,19 @@ def _reach(found: Decomposition, name: str) -> Reach:
         return Reach(found.risk, found.risk, found._moments.std_error(every))
     inference = found._inference(name)
     (difference, error), (up, down) = inference._difference(), inference._spreads()
-    return Reach(found.terms[name], difference, error, up, down)
+    least = 0.0 if ROLES[inference.role].nonnegative else -math.inf
+    return Reach(found.terms[name], difference, error, up, down, least)
 
 
 def _ends(after: Reach, before: Reach, z: float) -> tuple[float, float]:
     """
     Ends of the interval of a difference of two independent estimates (MOVER; Zou and Donner 2008).
 
-    The brackets of reliabilities are not cut at 0 here: docs/scale.md says what cutting would do.
+    The brackets of reliabilities are cut at 0, as ever. Where both periods are calibrated this covers .98; uncut ends
+    would always cover, with intervals 40 % wider (docs/scale.md).
     """
-    change = after.value - before.value
+    with np.errstate(invalid="ignore"):
+        change = float(np.subtract(after.value, before.value))  # two infinite losses have no difference
     low = change - math.hypot(after.below(z), before.above(z))
     return low, change + math.hypot(after.above(z), before.below(z))
 
