@@ -178,6 +178,7 @@ class DriftDisplay:
         mark = {"marker": "D", "linestyle": "none", "markersize": 4.6 if many else 6.0, "zorder": 4}
         edge = {"markeredgecolor": inks.paper, "markeredgewidth": 0.8}
         self.changed_ += axes.plot(x, track.changed, color=colour, **mark, **edge)
+        self.changed_[-1].set_in_layout(False)  # where nothing changed it would stand at the corner of the figure
         self._baseline(axes, inks, track)
         axes.set_title(self._loss if track.name == LOSS else track.name, loc="left", color=inks.ink)
         self._limits(axes, inks, track)
@@ -217,9 +218,8 @@ class DriftDisplay:
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False, length=0)
         gone = [i for i, label in enumerate(self._labels) if label in self.drift.periods.skipped]
-        self.skipped_ = last.plot(
-            gone, [0.0] * len(gone), "x", color=inks.quiet, markersize=5, clip_on=False, transform=last.get_xaxis_transform()
-        )  # fmt: skip
+        look = {"color": inks.quiet, "markersize": 5, "clip_on": False, "transform": last.get_xaxis_transform()}
+        self.skipped_ = last.plot(gone, [0.0] * len(gone), "x", **look) if gone else []  # an empty line has a place too
         if self._low:
             for panel in self.axes_:
                 panel.set_title(panel.get_title("left"), loc="left", fontsize=7.5, color=inks.ink, pad=2)
@@ -232,7 +232,7 @@ class DriftDisplay:
         if any(np.isfinite(mark.get_ydata()).any() for mark in self.changed_):
             handles.append(self.changed_[0])
             words.append("changed" if self._low else f"changed from {self._against} (Holm p < {MARKED:g})")
-        if self.skipped_[0].get_xdata().size:
+        if self.skipped_:
             handles.append(self.skipped_[0])
             words.append("left out")
         if words and self._low:
