@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.special import expit
 
 import scoreprism
 from benchmarks.scale_statistics.laws import LAWS
-from benchmarks.statistics.scenarios import Draw
+from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet, assemble
 from scoreprism.estimation._decompose import _sheet, chain_of, fit_laws, parse_losses
-from scoreprism.scale._fit import Options, _problem, _quantisation
+from scoreprism.scale._fit import Options, _problem, _quantisation, fitted_laws
 from scoreprism.scale._maps import calibrated_at
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._sheet import lines_of
+from scoreprism.scale._shift import _mix, _stale
 from scoreprism.simplex import IntArray
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
+LEVEL = 0.95
 FOLDS = 5
 #: Rows that are drawn and summed at a time.
 CHUNK = 500_000
@@ -131,3 +135,34 @@ def _against_plain(summed: Any, law: str, n: int, seed: int) -> Numbers:
         for loss in LOSSES
         for name in found[loss].names
     }
+
+
+# ── why the loss changed ────────────────────────────────────────────────────────────────────────────────
+
+
+def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
+    """The split of a change by mix and law, and what the map of the first period does in the second."""
+    rows = [frame(LAWS[law].sample(n, rng)) for law in (before, after)]
+    base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
+    losses = parse_losses(list(LOSSES))
+    options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
+    old, new = (fitted_laws(partial, options)[2] for partial in (base, now))
+    numbers = {}
+    for name, loss in losses.items():
+        periods = [SimpleNamespace(risk=0.0, partial=partial) for partial in (now, base)]
+        found = _mix(*periods, loss, LEVEL) | _stale(new, old, loss, None, LEVEL)
+        for part, ends in found.items():
+            keys = ("value", "error", "low", "high")
+            numbers |= {f"{name}/{part}/{key}": float(end) for key, end in zip(keys, ends, strict=True)}
+        numbers |= {f"{name}/{part}/truth": value for part, value in _stale_truth(old, after, loss).items()}
+    return numbers
+
+
+def _stale_truth(old: Any, law: str, loss: Any) -> Numbers:
+    """What the map that was fitted gains and loses in the population of the later period, by quadrature."""
+    nodes, mass = gauss(400)
+    mass = mass * 2.0 * nodes if "mix" in law else mass
+    s, c = SCORES[law[0]](nodes, 0.0 * nodes), expit(mean_q()(nodes))
+    b = calibrated_at(old, s).models.mean(axis=0)
+    stale, raw = loss.divergence(b, c), loss.divergence(s, c)
+    return {"loses": float(mass @ stale), "gains": float(mass @ (raw - stale))}

@@ -17,6 +17,10 @@ PERIOD_ROWS = {2000: 200, 20_000: 120, 200_000: 80}
 GROUPING = (("b", "b"), ("b", "a"), ("b", "b, other mix"))
 GROUPING_ROWS = {2000: 100, 20_000: 60}
 
+#: Splits of a change, and maps of the first period in the second: these have scores in common.
+SHIFTS = (("b", "b"), ("c", "c, other mix"), ("b", "b, other mix"), ("c", "b"))
+SHIFT_ROWS = {2000: 60, 20_000: 40}
+
 FOLD_LAWS = ("b", "c", "e", "b to 0.01", "weights")
 FOLD_ROWS = {500: 200, 2000: 200, 20_000: 60}
 
@@ -44,6 +48,10 @@ def cells() -> list[Cell]:
     for law in _laws(GROUPING):
         for n, samples in GROUPING_ROWS.items():
             found.append(_cell(f"grouping/{law}/{n}", simulate.terms, samples, law=law, n=n, plain=False, q=True))
+    for before, after in SHIFTS:
+        for n, samples in SHIFT_ROWS.items():
+            given = {"before": before, "after": after, "n": n}
+            found.append(_cell(f"shift/{before} to {after}/{n}", simulate.shift, samples, **given))
     null = {"law": "c", "n": NULL_ROWS, "plain": False}
     found.append(_cell(f"null/c/{NULL_ROWS}", simulate.terms, NULL_SAMPLES, **null))
     for n, (samples, counts) in CELL_ROWS.items():

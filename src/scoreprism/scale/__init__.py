@@ -7,12 +7,14 @@ from scoreprism.scale._drift import Drift
 from scoreprism.scale._engines import ENGINES, scan
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._result import ScaledDecomposition
+from scoreprism.scale._shift import Shifts
 
 __all__ = [
     "ENGINES",
     "Drift",
     "Partial",
     "ScaledDecomposition",
+    "Shifts",
     "decompose",
     "scan",
     "summarize",

@@ -17,6 +17,7 @@ from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import holm
 from scoreprism.intervals import ROLES, Interval, quantile, tail
 from scoreprism.scale._partial import key_order
+from scoreprism.scale._shift import Shifts, mix_between, stale_between
 
 #: What each period is compared with, if not with one that is named.
 AGAINST = ("previous", "first")
@@ -129,6 +130,42 @@ class Drift(Drawable, TermTable):
         """
         raw = {after: _pvalue(*self._both(term, after)) for after, _ in self.pairs}
         return dict(zip(raw, holm(list(raw.values())), strict=True)) if adjusted else raw
+
+    def mix(self, level: float = 0.95) -> Shifts:
+        """
+        How much of the change of the loss comes from other scores, and how much from another P(Y | S).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Shifts
+            ``mix``: what the loss would have changed by, had outcomes followed the baseline's law at the scores of this
+            period. ``law``: the rest, 0 if P(Y | S) is what it was. They add up to the change of the loss. Scores that
+            the baseline does not reach are judged by the nearest that it does.
+        """
+        return mix_between(self.periods, self.pairs, level)
+
+    def stale(self, level: float = 0.95) -> Shifts:
+        """
+        Whether a recalibration map that was fitted in the baseline is still right.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Shifts
+            ``gains``: by how much the baseline's map still lowers the loss of the scores, negative where it does harm.
+            ``loses``: the reliability of the scores it gives, which a map fitted now would save; it holds the noise of
+            the map, and so is not quite 0 where nothing changed.
+        """
+        return stale_between(self.periods, self.pairs, level)
 
     def _both(self, term: str, period: Any) -> tuple[Reach, Reach]:
         name = parse_choice(term, (*self.names, LOSS), "term")
