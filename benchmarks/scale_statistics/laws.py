@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from scipy.special import expit, logit
@@ -106,3 +107,9 @@ LAWS: dict[str, Scenario] = {
         )
     },
 }
+
+
+@cache
+def truth(law: str, loss: str) -> Terms:
+    """Population values."""
+    return LAWS[law].exact(loss)
