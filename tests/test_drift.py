@@ -144,7 +144,10 @@ def test_periods_are_in_order_when_segments_start_at_different_times():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda found: found.drift("last"), r"against must be one of previous, first, or a period: 0, 1, 2; got 'last'"),
+        (
+            lambda found: found.drift("last"),
+            r"against must be one of previous, first, or a period: 0, 1, 2; got 'last'",
+        ),
         (lambda found: found.drift().interval("grouping", 1), r"term must be one of"),
         (lambda found: found.drift().interval("loss", 0), r"the period must be one of 1, 2; got 0"),
     ],
@@ -272,7 +275,9 @@ def test_figure_shows_the_numbers(found, drift):
     assert np.allclose(drawn, [found.periods[t].terms["reliability"] for t in range(3)])
     assert np.isfinite(display.changed_[1].get_ydata()).tolist() == [False, False, True]
     ends = display.interval_[1].get_segments()[2][:, 1]
-    assert np.allclose(ends, [found.periods[2].interval("reliability").low, found.periods[2].interval("reliability").high])
+    assert np.allclose(
+        ends, [found.periods[2].interval("reliability").low, found.periods[2].interval("reliability").high]
+    )
 
 
 @pytest.mark.parametrize("count", [2, 12, 60])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-
 from benchmarks.scale_statistics import simulate
 from benchmarks.scale_statistics.__main__ import main
 from benchmarks.scale_statistics.laws import LAWS, truth
 from benchmarks.scale_statistics.studies import CELL_LAWS, cells
 from benchmarks.scale_statistics.tables import Pairs
+
 from scoreprism import scale
 from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
 from scoreprism.scale._maps import calibrated_at

@@ -38,31 +38,49 @@ def _laws(pairs: object) -> list[str]:
 
 def cells() -> list[Cell]:
     """All of them, the short ones first."""
+    return [*_one_period(), *_two_periods(), *_quantised()]
+
+
+def _one_period() -> list[Cell]:
+    studies = (
+        ("folds", FOLD_LAWS, FOLD_ROWS, {"plain": True}),
+        ("period", _laws(pair for pairs in PAIRS.values() for pair in pairs), PERIOD_ROWS, {"plain": False}),
+        ("grouping", _laws(GROUPING), GROUPING_ROWS, {"plain": False, "q": True}),
+        ("null", ("c",), {NULL_ROWS: NULL_SAMPLES}, {"plain": False}),
+    )
+    return [
+        _cell(f"{study}/{law}/{n}", simulate.terms, samples, law=law, n=n, **more)
+        for study, laws, rows, more in studies
+        for law in laws
+        for n, samples in rows.items()
+    ]
+
+
+def _two_periods() -> list[Cell]:
+    return [
+        _cell(f"shift/{before} to {after}/{n}", simulate.shift, samples, before=before, after=after, n=n)
+        for before, after in SHIFTS
+        for n, samples in SHIFT_ROWS.items()
+    ]
+
+
+def _quantised() -> list[Cell]:
     found = []
-    for law in FOLD_LAWS:
-        for n, samples in FOLD_ROWS.items():
-            found.append(_cell(f"folds/{law}/{n}", simulate.terms, samples, law=law, n=n, plain=True))
-    for law in _laws(pair for pairs in PAIRS.values() for pair in pairs):
-        for n, samples in PERIOD_ROWS.items():
-            found.append(_cell(f"period/{law}/{n}", simulate.terms, samples, law=law, n=n, plain=False))
-    for law in _laws(GROUPING):
-        for n, samples in GROUPING_ROWS.items():
-            found.append(_cell(f"grouping/{law}/{n}", simulate.terms, samples, law=law, n=n, plain=False, q=True))
-    for before, after in SHIFTS:
-        for n, samples in SHIFT_ROWS.items():
-            given = {"before": before, "after": after, "n": n}
-            found.append(_cell(f"shift/{before} to {after}/{n}", simulate.shift, samples, **given))
-    null = {"law": "c", "n": NULL_ROWS, "plain": False}
-    found.append(_cell(f"null/c/{NULL_ROWS}", simulate.terms, NULL_SAMPLES, **null))
     for n, (samples, counts) in CELL_ROWS.items():
         for law in CELL_LAWS:
             for count in counts:
-                plain = count == 1024 and n <= 1_000_000
-                given = {"law": law, "n": n, "cells": count, "plain": plain}
-                found.append(_cell(f"cells/{law}/{n}/{count}", simulate.quantisation, samples, f"cells/{law}/{n}", **given))
+                given = {"law": law, "n": n, "cells": count, "plain": count == 1024 and n <= 1_000_000}
+                name, seed = f"cells/{law}/{n}/{count}", f"cells/{law}/{n}"
+                found.append(_cell(name, simulate.quantisation, samples, seed, **given))
     return found
 
 
 def _cell(name: str, function: object, samples: int, seed: str = "", **arguments: object) -> Cell:
-    quick = 1 if name.startswith("cells") and "/100000/" in name else 0 if name.startswith("cells") else max(samples // 50, 2)
+    quick = (
+        1
+        if name.startswith("cells") and "/100000/" in name
+        else 0
+        if name.startswith("cells")
+        else max(samples // 50, 2)
+    )
     return Cell(name, function, samples, quick, arguments, seed)  # type: ignore[arg-type]

@@ -176,7 +176,7 @@ def _drift(book: Book) -> str:
     return _titled("Change of a term between two periods", _table(heads, lines))
 
 
-def _changes(before: str, after: str, found: list[Results], terms: Sequence[str] = ("reliability", "refinement")):  # noqa: ANN202
+def _changes(before: str, after: str, found: list[Results], terms: Sequence[str] = ("reliability", "refinement")):
     for loss in LOSSES:
         for term in terms:
             truth = _truth(after, loss, term) - _truth(before, loss, term)

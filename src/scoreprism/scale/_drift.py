@@ -244,9 +244,8 @@ class Drift(Drawable, TermTable):
         return f"{first.loss!s} loss, changes from {words.get(str(self.against), f'period {plain(self.against)}')}"
 
     def _footer(self) -> list[str]:
-        notes = [
-            f"in brackets: 95 % interval of each change; *: p < {MARKED:g} by Holm's method over {len(self.pairs)} periods"
-        ]
+        count = f"{len(self.pairs)} change{'s' * (len(self.pairs) > 1)}"
+        notes = [f"in brackets: 95 % intervals, each for itself; *: p < {MARKED:g} by Holm's method over {count}"]
         return notes + [f"period {period} was left out: {why}" for period, why in self.periods.skipped.items()]
 
 

@@ -19,8 +19,8 @@ from scoreprism.estimation._learners import Cells, ForeignMap, parse_calibrator
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._losses import by_row
 from scoreprism.scale._drift import Drift, drift_between
+from scoreprism.scale._losses import by_row
 from scoreprism.scale._partial import Partial, key_order
 from scoreprism.scale._result import ScaledDecomposition, scaled
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of

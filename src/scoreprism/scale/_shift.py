@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,12 +102,16 @@ class Shifts(TermTable):
 
 
 def _shifts(
-    heading: str, pairs: Any, found: list[Mapping[str, tuple[float, ...]]], level: float, notes: tuple[str, ...] = ()
+    heading: str,
+    pairs: Any,
+    found: Sequence[Mapping[str, tuple[float, ...]]],
+    level: float,
+    notes: tuple[str, ...] = (),
 ) -> Shifts:
     """Parts as (value, standard error, low, high), pair by pair, as columns."""
     names = tuple(found[0])
-    parts = [{name: np.array([line[name][j] for line in found]) for name in names} for j in range(4)]
-    return Shifts(names, None, tuple(pairs), *parts, level, heading, notes)
+    value, error, low, high = ({name: np.array([line[name][j] for line in found]) for name in names} for j in range(4))
+    return Shifts(names, None, tuple(pairs), value, error, low, high, level, heading, notes)
 
 
 # ── the mix of scores and the law ───────────────────────────────────────────────────────────────────
@@ -119,7 +123,7 @@ def mix_between(periods: Any, pairs: Any, level: float) -> Shifts:
     loss = next(iter(periods.decompositions.values())).loss
     found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
     notes = [
-        f"{100 * share:.1f} % of period {after} have scores that period {before} does not reach: the split is a guess there"
+        f"{100 * share:.1f} % of period {after} have scores that period {before} does not reach: a guess there"
         for after, before in pairs
         if (share := _unreached(periods[after].partial.table, periods[before].partial.table)) > UNREACHED
     ]
@@ -135,7 +139,7 @@ def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) ->
 
 def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, tuple[float, ...]]:
     """
-    The baseline's mean loss within strata of the score, weighted as this period is: between both periods (Kitagawa 1955).
+    The baseline's mean loss within strata of the score, weighted as this period is, stands between both (Kitagawa 1955).
 
     With p the shares of the strata and m their mean losses, mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀; variances by the
     delta method, periods independent.
