@@ -139,7 +139,7 @@ def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) ->
 
 def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, tuple[float, ...]]:
     """
-    The baseline's mean loss within strata of the score, weighted as this period is, stands between both (Kitagawa 1955).
+    The baseline's mean loss within strata of the score, weighted as this period is, lies between both (Kitagawa 1955).
 
     With p the shares of the strata and m their mean losses, mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀; variances by the
     delta method, periods independent.
