@@ -10,7 +10,7 @@ import hashlib
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,10 @@ def _code_of(path: Path) -> str:
     return ast.dump(tree)
 
 
-def fingerprint() -> str:
-    """A hash of the code that makes the numbers."""
+def fingerprint(more: Sequence[str] = ()) -> str:
+    """A hash of the code that makes the numbers; `more` names further modules of the library."""
     root, here = Path(scoreprism.__file__).parent, Path(__file__).parent
-    files = [file for name in _SOURCES for file in (*root.glob(f"{name}.py"), *root.glob(f"{name}/*.py"))]
+    files = [file for name in (*_SOURCES, *more) for file in (*root.glob(f"{name}.py"), *root.glob(f"{name}/*.py"))]
     files += [here / name for name in ("scenarios.py", "simulate.py", "peers.py")]
     joined = "".join(_code_of(file) for file in sorted(files) if file.exists())
     return hashlib.sha256(joined.encode()).hexdigest()[:16]
@@ -84,9 +84,9 @@ def fingerprint() -> str:
 class Checkpoint:
     """Results by cell in a folder; without a folder, nothing is kept."""
 
-    def __init__(self, folder: Path | None, *, stale: bool = False) -> None:
+    def __init__(self, folder: Path | None, *, stale: bool = False, more: Sequence[str] = ()) -> None:
         self.folder, self.stale = folder, stale
-        self.mark = fingerprint() if folder else ""
+        self.mark = fingerprint(more) if folder else ""
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
 

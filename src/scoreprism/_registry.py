@@ -33,7 +33,7 @@ def draws(kind: type, function: Callable[..., Any]) -> None:
 
 def draw(result: object, **options: Any) -> Any:
     """
-    Draw a result.
+    Draw a result, as its type or the nearest base that has a figure.
 
     Parameters
     ----------
@@ -48,4 +48,5 @@ def draw(result: object, **options: Any) -> Any:
         With its axes and artists.
     """
     import_module("scoreprism.displays")  # fills the table
-    return _DRAWS[type(result)](result, **options)
+    kind = next(kind for kind in type(result).__mro__ if kind in _DRAWS)
+    return _DRAWS[kind](result, **options)

@@ -19,9 +19,10 @@ from scoreprism.estimation._learners import Cells, ForeignMap, parse_calibrator
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
+from scoreprism.scale._drift import Drift, drift_between
 from scoreprism.scale._losses import by_row
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._result import Drift, ScaledDecomposition, drift_between, scaled
+from scoreprism.scale._partial import Partial, key_order
+from scoreprism.scale._result import ScaledDecomposition, scaled
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
@@ -92,15 +93,18 @@ def _parse(
 
 def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposition]:
     """Each loss of the rows of one partial, without segments."""
-    settings = partial.settings
+    folded, lines, laws = fitted_laws(partial, options)
+    results = laws.decomposed(options.losses, options.form, partial.settings.clip)
+    errors = {name: _quantisation(folded, lines, laws, loss) for name, loss in options.losses.items()}
+    return {name: scaled(found, partial, errors[name], options) for name, found in results.items()}
+
+
+def fitted_laws(partial: Partial, options: Options) -> tuple[Partial, Lines, Laws]:
+    """The laws of the rows of one partial, with the folds and lines they were fitted to."""
     folded = _folded(partial, options)
     lines = lines_of(folded)
     problem = _problem(partial, folded, lines, options)
-    laws = fit_laws(problem, options.losses, settings.clip)
-    results = laws.decomposed(options.losses, options.form, settings.clip)
-    errors = {name: _quantisation(folded, lines, laws, loss) for name, loss in options.losses.items()}
-    mass, held = float(partial.table["w"].sum()), int(partial.table["n"].sum())
-    return {name: scaled(found, partial, errors[name], mass, held) for name, found in results.items()}
+    return folded, lines, fit_laws(problem, options.losses, partial.settings.clip)
 
 
 def _folded(partial: Partial, options: Options) -> Partial:
@@ -262,7 +266,7 @@ def _by_key(partial: Partial, options: Options, places: range) -> dict[str, Segm
     """Each segment (or period) by laws of its own, for every loss."""
     if not len(places):
         return {}
-    labels = list(dict.fromkeys(tuple(key[j] for j in places) for key in partial.segments))
+    labels = sorted({tuple(key[j] for j in places) for key in partial.segments}, key=key_order)
     found: dict[str, dict[Any, ScaledDecomposition]] = {name: {} for name in options.losses}
     skipped: dict[Any, str] = {}
     names = [partial.settings.keys[j] for j in places]
@@ -282,7 +286,7 @@ def _by_key(partial: Partial, options: Options, places: range) -> dict[str, Segm
     }
 
 
-def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: str = "previous", **options: Any) -> Drift:
+def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: Any = "previous", **options: Any) -> Drift:
     """Changes of the terms from period to period."""
     if partial.settings.time is None:
         refuse("drift must have periods", "a partial without a time column", "Pass time= to summarize or decompose.")

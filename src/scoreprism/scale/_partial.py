@@ -17,7 +17,8 @@ from scoreprism.scale._losses import by_row
 from scoreprism.simplex import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from scoreprism.scale._result import Drift, ScaledDecomposition
+    from scoreprism.scale._drift import Drift
+    from scoreprism.scale._result import ScaledDecomposition
 
 #: Version of the JSON of a partial.
 PARTIAL_VERSION = 1
@@ -409,13 +410,14 @@ def _order(label: Any) -> tuple[bool, str, Any]:
     return (label is None, "" if numeric else type(label).__name__, 0 if label is None else label)
 
 
-def _key_order(label: Any) -> Any:
+def key_order(label: Any) -> Any:
+    """What labels, or tuples of them, are sorted by."""
     return tuple(_order(part) for part in label) if isinstance(label, tuple) else _order(label)
 
 
 def _coded(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
     """Distinct labels in order, and the number of each."""
-    names = sorted(set(labels), key=_key_order)
+    names = sorted(set(labels), key=key_order)
     place = {name: i for i, name in enumerate(names)}
     return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
 

@@ -128,9 +128,9 @@ class Lines:
     Groups of a partial, each as one line or, where a cell holds several scores, as four.
 
     A group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores,
-    {lo, m + σ²/(m − lo)} and {m − σ²/(hi − m), hi}, each with weights that keep m and σ². The mean over the group of a
-    function whose third derivative keeps its sign lies between the means of the pairs (Chebyshev and Markov), so half
-    of their difference bounds the error of taking the middle.
+    {lo, m + σ²/(m − lo)} and {m − σ²/(hi − m), hi}, each with weights that keep m and σ². The mean over the group of
+    any function whose third derivative keeps its sign lies between the means of the pairs (Chebyshev and Markov), so
+    half of their difference bounds the error of taking the middle.
     """
 
     score: FloatArray

@@ -1,0 +1,1 @@
+"""Simulations of what scale claims: cells, drawn folds, calibrated scores, drift between periods."""

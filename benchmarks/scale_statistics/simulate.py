@@ -1,0 +1,168 @@
+"""One sample of each study, reduced to numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+import scoreprism
+from benchmarks.scale_statistics.laws import LAWS
+from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
+from scoreprism import scale
+from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import Sheet, assemble
+from scoreprism.estimation._decompose import _sheet, chain_of, fit_laws, parse_losses
+from scoreprism.scale._fit import Options, _problem, _quantisation, fitted_laws
+from scoreprism.scale._maps import calibrated_at
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._sheet import lines_of
+from scoreprism.scale._shift import _mix, _stale
+from scoreprism.simplex import IntArray
+
+Numbers = dict[str, float]
+LOSSES = ("brier", "log")
+LEVEL = 0.95
+FOLDS = 5
+#: Rows that are drawn and summed at a time.
+CHUNK = 500_000
+
+
+def frame(draw: Draw, **more: Any) -> pl.DataFrame:
+    columns: dict[str, Any] = {"y": draw.y, "s": draw.s} | more
+    return pl.DataFrame(columns if draw.weight is None else columns | {"w": draw.weight})
+
+
+def described(found: Decomposition, prefix: str) -> Numbers:
+    """Terms, errors, brackets and what these are made of."""
+    numbers = {}
+    for name in found.names:
+        inference = found._inference(name)
+        (difference, error), (up, down) = inference._difference(), inference._spreads()
+        interval = found.interval(name)
+        values = (found.terms[name], found.std_error[name], interval.low, interval.high, difference, error, up, down)
+        keys = ("value", "error", "low", "high", "difference", "difference_error", "up", "down")
+        numbers |= {f"{prefix}/{name}/{key}": float(value) for key, value in zip(keys, values, strict=True)}
+    return numbers
+
+
+# ── terms of one period ─────────────────────────────────────────────────────────────────────────────────
+
+
+def terms(rng: np.random.Generator, law: str, n: int, plain: bool, q: bool = False) -> Numbers:
+    """The decomposition from sums, folds drawn within cells; and beside it that of the rows, if asked for."""
+    draw = LAWS[law].sample(n, rng)
+    weight = None if draw.weight is None else "w"
+    rows = frame(draw, q=draw.q) if q else frame(draw)
+    seed = int(rng.integers(2**31))
+    partial = scale.summarize(rows, target="y", score="s", sample_weight=weight, loss=LOSSES, q="q" if q else None)
+    found: Any = partial.decompose(random_state=seed)
+    numbers = {}
+    for loss in LOSSES:
+        numbers |= described(found[loss], f"scale/{loss}")
+    if plain:
+        options = {"loss": list(LOSSES), "random_state": seed, "sample_weight": draw.weight}
+        for loss, one in scoreprism.decompose(draw.y, draw.s, **options).items():
+            numbers |= described(one, f"plain/{loss}")
+    return numbers
+
+
+# ── cells ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chunks(law: str, n: int, seed: int) -> Any:
+    """Rows and their folds, the same whenever they are asked for."""
+    for start in range(0, n, CHUNK):
+        rng = np.random.default_rng([seed, start])
+        draw = LAWS[law].sample(min(CHUNK, n - start), rng)
+        yield draw, rng.integers(FOLDS, size=draw.y.size)
+
+
+def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: bool) -> Numbers:
+    """What summing by cell does to the terms: against the same fitted maps at the score of every row."""
+    seed = int(rng.integers(2**31))
+    partial = _partial(law, n, seed, cells)
+    losses = parse_losses(list(LOSSES))
+    options = Options(losses, "auto", FOLDS, "debiased", 0)
+    lines = lines_of(partial)
+    laws = fit_laws(_problem(partial, partial, lines, options), losses)
+    summed, numbers = laws.decomposed(losses, "debiased", None), {"keys": float(partial.n_keys)}
+    exact = _by_row(laws, law, n, seed)
+    for loss in LOSSES:
+        bound = _quantisation(partial, lines, laws, losses[loss])
+        numbers |= {f"{loss}/bound": bound}
+        for name in summed[loss].names:
+            key = f"{loss}/{name}"
+            numbers |= {f"{key}/error": summed[loss].terms[name] - exact[key], f"{key}/truth": exact[key]}
+            numbers |= {f"{key}/std_error": summed[loss].std_error[name]}
+    return numbers | (_against_plain(summed, law, n, seed) if plain else {})
+
+
+def _partial(law: str, n: int, seed: int, cells: int) -> Partial:
+    parts = (
+        scale.summarize(frame(draw, f=fold), target="y", score="s", cv_column="f", cells=cells, loss=LOSSES)
+        for draw, fold in chunks(law, n, seed)
+    )
+    return sum(parts)  # type: ignore[return-value]
+
+
+def _by_row(laws: Any, law: str, n: int, seed: int) -> Numbers:
+    """The terms of the same maps, evaluated for every row."""
+    totals: Numbers = {}
+    for draw, fold in chunks(law, n, seed):
+        fitted = calibrated_at(laws, draw.s, fold).fitted
+        sheet = _sheet(Sheet(draw.y, [draw.s], [None]), [("C", fitted.law, fitted)])
+        plan = chain_of(laws.problem, laws.choice.winner, (), ())[1]
+        for loss in LOSSES:
+            part = assemble(sheet, plan, scoreprism.get_loss(loss), "debiased", None)
+            for name, value in part.terms.items():
+                totals[f"{loss}/{name}"] = totals.get(f"{loss}/{name}", 0.0) + value * draw.y.size / n
+    return totals
+
+
+def _against_plain(summed: Any, law: str, n: int, seed: int) -> Numbers:
+    """The difference to `scoreprism.decompose` of the rows, with the same folds."""
+    parts = list(chunks(law, n, seed))
+    y, s = (np.concatenate([getattr(draw, name) for draw, _ in parts]) for name in ("y", "s"))
+    fold: IntArray = np.concatenate([one for _, one in parts])
+    splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(FOLDS)]
+    found = scoreprism.decompose(y, s, loss=list(LOSSES), cv=splits)
+    return {
+        f"{loss}/{name}/plain": summed[loss].terms[name] - found[loss].terms[name]
+        for loss in LOSSES
+        for name in found[loss].names
+    }
+
+
+# ── why the loss changed ────────────────────────────────────────────────────────────────────────────────
+
+
+def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
+    """The split of a change by mix and law, and what the map of the first period does in the second."""
+    rows = [frame(LAWS[law].sample(n, rng)) for law in (before, after)]
+    base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
+    losses = parse_losses(list(LOSSES))
+    options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
+    old, new = (fitted_laws(partial, options)[2] for partial in (base, now))
+    numbers = {}
+    for name, loss in losses.items():
+        periods = [SimpleNamespace(risk=0.0, partial=partial) for partial in (now, base)]
+        found = _mix(*periods, loss, LEVEL) | _stale(new, old, loss, None, LEVEL)
+        for part, ends in found.items():
+            keys = ("value", "error", "low", "high")
+            numbers |= {f"{name}/{part}/{key}": float(end) for key, end in zip(keys, ends, strict=True)}
+        numbers |= {f"{name}/{part}/truth": value for part, value in _stale_truth(old, after, loss).items()}
+    return numbers
+
+
+def _stale_truth(old: Any, law: str, loss: Any) -> Numbers:
+    """What the map that was fitted gains and loses in the population of the later period, by quadrature."""
+    nodes, mass = gauss(400)
+    mass = mass * 2.0 * nodes if "mix" in law else mass
+    s, c = SCORES[law[0]](nodes, 0.0 * nodes), expit(mean_q()(nodes))
+    b = calibrated_at(old, s).models.mean(axis=0)
+    stale, raw = loss.divergence(b, c), loss.divergence(s, c)
+    return {"loses": float(mass @ stale), "gains": float(mass @ (raw - stale))}

@@ -1,0 +1,263 @@
+"""Why a loss changed between periods: other scores or another P(Y | S); and what a map of the baseline loses now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scoreprism._validation import parse_confidence
+from scoreprism.decomposition._rows import Plan, assemble
+from scoreprism.decomposition._table import TermTable
+from scoreprism.estimation._decompose import Laws, _sheet
+from scoreprism.intervals import quantile
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._maps import calibrated_at
+from scoreprism.scale._partial import Partial
+from scoreprism.simplex import FloatArray, IntArray, clip_law
+
+#: Strata of the score in the baseline, at most, and rows of it in each, at least.
+STRATA, STRATUM_ROWS = 200, 30
+#: A larger share of scores beyond those of the baseline is told.
+UNREACHED = 0.005
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shifts(TermTable):
+    """
+    Parts of what happened between periods, each with an interval: a line for each period and part.
+
+    Made by `Drift.mix` and `Drift.stale`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parts.
+    pairs : tuple of pairs
+        Each period, and the one it is compared with.
+    value, std_error, low, high : dict of str to array
+        By part, an entry for each pair.
+    level : float
+        Confidence level of the intervals.
+    notes : tuple of str
+        What to keep in mind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rng = np.random.default_rng(0)
+    >>> late = np.arange(8000) >= 4000
+    >>> p = np.where(late, rng.beta(1.0, 2.0, 8000), rng.beta(2.0, 2.0, 8000))
+    >>> rows = pl.DataFrame({"y": (rng.random(8000) < p).astype(int), "p": p, "half": np.where(late, 2, 1)})
+    >>> mix = scale.decompose(rows, target="y", score="p", time="half", loss="brier").drift().mix()
+    >>> bool(mix.high["mix"][0] < 0), bool(mix.low["law"][0] < 0 < mix.high["law"][0])
+    (True, True)
+    """
+
+    pairs: tuple[tuple[Any, Any], ...]
+    value: dict[str, FloatArray]
+    std_error: dict[str, FloatArray]
+    low: dict[str, FloatArray]
+    high: dict[str, FloatArray]
+    level: float
+    _heading: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Each part in the last period."""
+        return {name: float(self.value[name][-1]) for name in self.names}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {key: [] for key in ("period", "against", "part", "value", "low", "high")}
+        for i, (after, before) in enumerate(self.pairs):
+            for name in self.names:
+                ends = (float(part[name][i]) for part in (self.value, self.low, self.high))
+                for key, entry in zip(columns, (after, before, name, *ends), strict=True):
+                    columns[key].append(entry)
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain Python objects.
+
+        Returns
+        -------
+        dict
+            The level, and one entry for each period and part.
+        """
+        columns = self._columns()
+        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+        return {"level": self.level, "parts": lines, "notes": list(self.notes)}
+
+    def _title(self) -> str:
+        return self._heading
+
+    def _footer(self) -> list[str]:
+        return [f"low, high: {100 * self.level:g} % intervals", *self.notes]
+
+
+def _shifts(
+    heading: str,
+    pairs: Any,
+    found: Sequence[Mapping[str, tuple[float, ...]]],
+    level: float,
+    notes: tuple[str, ...] = (),
+) -> Shifts:
+    """Parts as (value, standard error, low, high), pair by pair, as columns."""
+    names = tuple(found[0])
+    value, error, low, high = ({name: np.array([line[name][j] for line in found]) for name in names} for j in range(4))
+    return Shifts(names, None, tuple(pairs), value, error, low, high, level, heading, notes)
+
+
+# ── the mix of scores and the law ───────────────────────────────────────────────────────────────────
+
+
+def mix_between(periods: Any, pairs: Any, level: float) -> Shifts:
+    """The change of the loss from other scores, and from another P(Y | S) at the same scores."""
+    confidence = parse_confidence(level)
+    loss = next(iter(periods.decompositions.values())).loss
+    found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
+    notes = [
+        f"{100 * share:.1f} % of period {after} have scores that period {before} does not reach: a guess there"
+        for after, before in pairs
+        if (share := _unreached(periods[after].partial.table, periods[before].partial.table)) > UNREACHED
+    ]
+    heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S)"
+    return _shifts(heading, pairs, found, confidence, tuple(notes))
+
+
+def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:
+    """Share of the weight at scores (or in cells) beyond those of the baseline."""
+    beyond = (now["key"] < base["key"].min()) | (now["key"] > base["key"].max())
+    return float(now["w"][beyond].sum() / now["w"].sum())
+
+
+def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, tuple[float, ...]]:
+    """
+    The baseline's mean loss within strata of the score, weighted as this period is, lies between both (Kitagawa 1955).
+
+    With p the shares of the strata and m their mean losses, mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀; variances by the
+    delta method, periods independent.
+    """
+    if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
+        return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
+    edges = _edges(before.partial.table["key"], before.partial.table["n"])
+    old = _Strata.of(before.partial, loss, edges)
+    new = _Strata.of(after.partial, loss, edges)
+    ratio = new.share / old.share
+    expected = float(new.share @ old.mean)
+    law = float(new.share @ new.mean) - expected
+    mix = expected - float(old.share @ old.mean)
+    own = new.within + new.square * (new.mean - old.mean - law) ** 2 + 2.0 * new.cross * (new.mean - old.mean - law)
+    law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
+    there = new.square * (old.mean - expected) ** 2
+    here = (ratio - 1.0) ** 2 * old.within + old.square * (old.mean - float(old.share @ old.mean)) ** 2
+    mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
+    return {"mix": _clt(mix, mix_variance, level), "law": _clt(law, law_variance, level)}
+
+
+def _clt(value: float, variance: float, level: float) -> tuple[float, ...]:
+    error = float(np.sqrt(variance))
+    margin = quantile(level, two_sided=True) * error
+    return value, error, value - margin, value + margin
+
+
+def _edges(key: FloatArray, count: FloatArray) -> FloatArray:
+    """Lower edges of strata that hold about the same number of rows of the baseline."""
+    scores, group = np.unique(key, return_inverse=True)
+    rows = np.bincount(group, count)
+    wanted = max(STRATUM_ROWS, float(rows.sum()) / STRATA)
+    edges, held = [], np.inf
+    for score, more in zip(scores.tolist(), rows.tolist(), strict=True):
+        if held >= wanted:
+            edges.append(score)
+            held = 0.0
+        held += more
+    return np.array(edges if held >= wanted or len(edges) == 1 else edges[:-1])  # the last may be too small
+
+
+@dataclass(frozen=True)
+class _Strata:
+    """Moments of a loss by stratum: shares, means, Σw²(ℓ − mean)², Σw², Σw²(ℓ − mean)."""
+
+    total: float
+    share: FloatArray
+    mean: FloatArray
+    within: FloatArray
+    square: FloatArray
+    cross: FloatArray
+
+    @staticmethod
+    def of(partial: Partial, loss: ProperLoss, edges: FloatArray) -> _Strata:
+        table = partial.table
+        place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
+
+        def added(values: FloatArray) -> FloatArray:
+            return np.bincount(place, values, edges.size).astype(np.float64)
+
+        a, b, d = (added(values) for values in _loss_moments(partial, loss))
+        w, w2 = added(table["w"]), added(table["w2"])
+        total = float(w.sum())
+        mean = np.divide(a, w, out=np.zeros(edges.size), where=w > 0.0)
+        cross = b - mean * w2
+        within = np.maximum(d - 2.0 * mean * b + mean**2 * w2, 0.0)
+        return _Strata(total, w / total, mean, within, w2, cross)
+
+
+def _loss_moments(partial: Partial, loss: ProperLoss) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them."""
+    table, settings = partial.table, partial.settings
+    known = {str(one): i for i, one in enumerate(settings.losses)}
+    i = known.get(str(loss))
+    if i is not None and f"a{i}0" in table:
+        return table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"]
+    score = table["key"] if partial.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
+    law = score if settings.clip is None else clip_law(score, settings.clip)
+    value = loss.evaluate(law, table["y"].astype(np.intp))
+    return table["w"] * value, table["w2"] * value, table["w2"] * value**2
+
+
+# ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
+
+
+def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
+    """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
+    confidence = parse_confidence(level)
+    options = next(iter(periods.decompositions.values()))._options
+    loss = next(iter(periods.decompositions.values())).loss
+    fitted: dict[Any, tuple[Partial, Laws]] = {}
+
+    def laws(label: Any) -> Laws:
+        from scoreprism.scale._fit import fitted_laws
+
+        if label not in fitted:
+            part = periods[label].partial
+            fitted[label] = part, fitted_laws(part, replace(options, losses={str(loss): loss}))[2]
+        return fitted[label][1]
+
+    clip = periods[pairs[0][0]].partial.settings.clip
+    found = [_stale(laws(after), laws(before), loss, clip, confidence) for after, before in pairs]
+    return _shifts(f"{loss!s} loss of scores recalibrated by the map of the baseline", pairs, found, confidence)
+
+
+def _stale(now: Laws, base: Laws, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:
+    """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
+    problem = now.problem
+    law = calibrated_at(base, problem.data.score).models.mean(axis=0)
+    own = now.choice.winner.fitted
+    chain = replace(_sheet(replace(problem.sheet, laws=[law]), [("C", own.law, own)]), sums={})  # type: ignore[call-arg]
+    names = ("reliability", "refinement")
+    loses = assemble(chain, Plan(("B", "C"), names, ("reliability", "remaining"), ()), loss, "debiased", clip)
+    pair = _sheet(problem.sheet, [("B", law, None)])
+    gains = assemble(pair, Plan(("S", "B"), names, ("information", "remaining"), ()), loss, "difference", clip)
+    bracket = loses.interval("reliability", level)
+    gain, error = gains.terms["reliability"], gains.std_error["reliability"]
+    return {
+        "gains": _clt(gain, error**2, level),
+        "loses": (loses.terms["reliability"], loses.std_error["reliability"], bracket.low, bracket.high),
+    }

@@ -1,0 +1,159 @@
+"""What scale claims, by simulation: cells cost nothing, drawn folds are folds, drift covers (docs/scale_statistics.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from benchmarks.scale_statistics import simulate
+from benchmarks.scale_statistics.__main__ import main
+from benchmarks.scale_statistics.laws import LAWS, truth
+from benchmarks.scale_statistics.studies import CELL_LAWS, cells
+from benchmarks.scale_statistics.tables import Pairs
+
+from scoreprism import scale
+from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
+from scoreprism.scale._maps import calibrated_at
+
+LOSSES = simulate.LOSSES
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+# ── cells ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("law", ["b", "d", "ends", "rare 0.001"])
+def test_cells_move_terms_by_less_than_the_bound_and_far_less_than_an_error(law):
+    # the same fitted maps, evaluated at the score of every row
+    found = simulate.quantisation(generator(), law, 30_000, 1024, plain=False)
+    for loss in LOSSES:
+        error = abs(found[f"{loss}/reliability/error"])
+        assert 0.0 < error <= found[f"{loss}/bound"]
+        assert error < 0.1 * found[f"{loss}/reliability/std_error"]
+        assert found[f"{loss}/bound"] < 0.1 * found[f"{loss}/reliability/std_error"]
+
+
+def test_few_cells_are_worse_and_the_bound_says_so():
+    few, many = (simulate.quantisation(generator(), "b", 30_000, count, plain=False) for count in (8, 1024))
+    assert few["log/bound"] > 100 * many["log/bound"]
+    assert abs(few["log/reliability/error"]) > 100 * abs(many["log/reliability/error"])
+
+
+def test_terms_are_those_of_the_rows_with_the_same_folds():
+    found = simulate.quantisation(generator(), "e", 5000, 1024, plain=True)  # ten scores: nothing is quantised
+    for loss in LOSSES:
+        assert found[f"{loss}/bound"] == 0.0
+        assert abs(found[f"{loss}/reliability/plain"]) < 1e-9
+
+
+def test_maps_at_other_scores_are_the_fitted_ones():
+    draw = LAWS["b"].sample(3000, generator())
+    partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
+    losses = parse_losses(list(LOSSES))
+    _, _, laws = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
+    again = calibrated_at(laws, laws.problem.data.score, laws.problem.plan.home)
+    assert np.allclose(again.fitted.law, laws.choice.winner.fitted.law, atol=1e-5)  # maps of weight 1e-6 are left out
+    assert np.allclose(again.fitted.folds, laws.choice.winner.fitted.folds, atol=1e-5)
+
+
+# ── folds ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_drawn_folds_keep_every_sum(weighted):
+    rng = generator()
+    rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2), "w": rng.random(5000) + 0.1})
+    weight = "w" if weighted else None
+    partial = scale.summarize(rows, target="y", score="s", sample_weight=weight)
+    folded = _drawn(partial, 5, 0)
+    for name in ("n", "w", "w2"):
+        whole, parts = partial.table, folded.table
+        lines = {(k, y): v for k, y, v in zip(whole["key"], whole["y"], whole[name], strict=True)}
+        for (key, y), value in lines.items():
+            inside = (parts["key"] == key) & (parts["y"] == y)
+            assert parts[name][inside].sum() == pytest.approx(value, rel=1e-12)
+    sizes = np.bincount(folded.table["fold"].astype(int), folded.table["n"])
+    # a fold is binomial(n, 1/5), with a standard deviation of √(5000 · 0.16) ≈ 28; more where weights differ
+    assert np.abs(sizes - 1000).max() < 150
+    assert sizes.std() > 0.0
+
+
+# ── the command ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_runs_and_continues(tmp_path, capsys):
+    options = ["--only", "period/c/2000", "--jobs", "1", "--checkpoint", str(tmp_path)]
+    assert main([*options, "--simulations", "2"]) == 0
+    assert "Change of a term between two periods" in capsys.readouterr().out
+    assert main([*options, "--simulations", "2"]) == 0
+    assert "2/2" not in capsys.readouterr().err  # nothing left to do
+    names = [cell.name for cell in cells()]
+    assert len(set(names)) == len(names)
+
+
+def test_truths_of_other_mixes_are_means_over_other_rows():
+    # Monte Carlo with the law itself: E d(S, C), with C by the mean of Q in narrow strata of the score
+    law, loss = LAWS["b, other mix"], simulate.scoreprism.get_loss("brier")
+    draw = law.sample(400_000, generator())
+    order = np.argsort(draw.s).reshape(1000, 400)
+    c, s = draw.q[order].mean(axis=1), draw.s[order].mean(axis=1)
+    assert truth("b, other mix", "brier").reliability == pytest.approx(loss.divergence(s, c).mean(), abs=1e-4)
+
+
+# ── long ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", CELL_LAWS)
+def test_cells_at_a_million_rows(law):
+    found = simulate.quantisation(generator(1), law, 1_000_000, 1024, plain=False)
+    for loss in LOSSES:
+        assert abs(found[f"{loss}/reliability/error"]) <= found[f"{loss}/bound"] + 1e-13
+        assert found[f"{loss}/bound"] <= 0.1 * found[f"{loss}/reliability/std_error"]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("law", "n"), [("b", 500), ("e", 2000), ("weights", 2000)])
+def test_drawn_folds_are_like_folds_of_rows(law, n):
+    samples = [simulate.terms(np.random.default_rng([7, i]), law, n, plain=True) for i in range(100)]
+    for loss in LOSSES:
+        ours, rows = (
+            {end: np.array([one[f"{kind}/{loss}/reliability/{end}"] for one in samples]) for end in ("value", "down")}
+            for kind in ("scale", "plain")
+        )
+        apart = ours["value"] - rows["value"]
+        assert abs(apart.mean()) < 4.0 * apart.std() / 10.0
+        assert ours["down"].mean() == pytest.approx(rows["down"].mean(), rel=0.15)
+
+
+@pytest.mark.statistical
+def test_a_calibrated_score_of_a_million_rows():
+    found = [simulate.terms(np.random.default_rng([8, i]), "c", 1_000_000, plain=False) for i in range(20)]
+    for loss in LOSSES:
+        assert all(one[f"scale/{loss}/reliability/low"] == 0.0 for one in found)
+        assert np.mean([one[f"scale/{loss}/reliability/high"] for one in found]) < 3e-5
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("before", "after"), [("c", "c"), ("b", "b"), ("c", "b"), ("b", "b, other mix")])
+def test_intervals_of_a_change_cover(before, after):
+    period = {law: _samples(law, 60) for law in {before, after}}
+    for loss in LOSSES:
+        for term in ("reliability", "refinement"):
+            pairs = Pairs(period[before], period[after], f"scale/{loss}/{term}")
+            change = _value(after, loss, term) - _value(before, loss, term)
+            low, high = pairs.mover()
+            assert np.mean((low <= change) & (change <= high)) > 0.89  # 60 samples of each: ± 0.03
+
+
+def _samples(law, count):
+    found = [simulate.terms(np.random.default_rng([9, i]), law, 2000, plain=False) for i in range(count)]
+    return {"failed": np.zeros(count)} | {key: np.array([one[key] for one in found]) for key in found[0]}
+
+
+def _value(law, loss, term):
+    found = truth(law, loss)
+    return found.reliability if term == "reliability" else found.grouping + found.irreducible
