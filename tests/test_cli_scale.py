@@ -101,7 +101,7 @@ def test_the_command_gives_the_numbers_of_the_library(data):
         close({name: value[0] for name, value in mine.items()}, d[loss].terms)
         interval = d[loss].interval("reliability")
         assert mine["reliability"][1:] == pytest.approx((interval.low, interval.high), abs=1e-9)
-        moved = found["models"]["p"]["losses"][loss]["decomposition"]["quantisation_error"]
+        moved = found["models"]["p"]["losses"][loss]["decomposition"]["scale"]["quantisation_error"]
         assert moved == pytest.approx(d[loss].quantisation_error, rel=1e-6)
         assert 0 < moved < 0.1 * d[loss].std_error["reliability"]
 
@@ -112,7 +112,7 @@ def test_few_scores_and_given_folds_equal_the_report_on_rows(data, table):
     d = scoreprism.decompose(y, s, loss="brier", cv=splits)
     found = answer("data", "--target", "y", "--score", "grade", "--cv-column", "fold", "--loss", "brier")
     close({n: v[0] for n, v in terms(found, "grade", "brier").items()}, d.terms)
-    assert found["models"]["grade"]["losses"]["brier"]["decomposition"]["quantisation_error"] == 0.0
+    assert found["models"]["grade"]["losses"]["brier"]["decomposition"]["scale"]["quantisation_error"] == 0.0
 
 
 def test_a_glob_a_folder_and_a_list_are_the_same(data):
@@ -374,7 +374,7 @@ def test_every_format(data):
     plain = json.loads(Path("r.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(plain)
     assert plain["kind"] == "report"
-    kept = plain["models"]["p"]["losses"]["log"]["decomposition"]
+    kept = plain["models"]["p"]["losses"]["log"]["decomposition"]["scale"]
     assert set(kept["segments"]["segments"]) == {"left", "right"}
     assert list(kept["periods"]["segments"]) == ["2026-01", "2026-02", "2026-03", "2026-04"]
     assert {"engine": "polars", "files": 3}.items() <= plain["origin"]["details"].items()

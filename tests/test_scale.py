@@ -389,10 +389,13 @@ def test_a_summary_without_rows():
         found.interval("reliability", method="bca")
     assert "Recalibrate" in str(found.summary())
     again = scale.ScaledDecomposition.from_json(found.to_json())
-    assert again.terms == found.terms
+    assert again.terms == found.terms == scoreprism.Decomposition.from_json(found.to_json()).terms
+    assert again.n_units == found.n_units
+    assert again.segments["north"].interval("reliability") == found.segments["north"].interval("reliability")
+    assert again.to_json() == found.to_json()
     kept = json.loads(found.to_json())
-    assert set(kept["segments"]["segments"]) == {"north", "south", "west"}
-    assert kept["quantisation_error"] == 0.0
+    assert set(kept["scale"]["segments"]["segments"]) == {"north", "south", "west"}
+    assert kept["scale"]["quantisation_error"] == 0.0
     assert found.to_frame().height == 2
 
 

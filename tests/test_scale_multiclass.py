@@ -181,7 +181,8 @@ def test_parameters_are_those_of_a_fit_to_all_rows() -> None:
     vector = VectorScalingCalibrator().fit(scores, y)
     assert found.parameters["slopes"] == pytest.approx(vector.weights_.diagonal().tolist(), abs=2e-4)
     assert found.parameters["intercepts"] == pytest.approx(vector.intercepts_.tolist(), abs=2e-4)
-    assert found.to_dict()["rows_in_all"] == rows.height
+    assert found.to_dict()["scale"]["rows_in_all"] == rows.height
+    assert scale.ClassDecomposition.from_json(found.to_json()).parameters == found.parameters
 
 
 def test_rows_without_weight_are_absent() -> None:

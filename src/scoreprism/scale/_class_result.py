@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from scoreprism._progress import tracked
+from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._summary import SCALE, read_summary
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.losses import ProperLoss
@@ -59,18 +61,33 @@ class ClassDecomposition(ScaledDecomposition):
     passes: int = 0
     parameters: Mapping[str, Sequence[float]] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def _scale(self) -> dict[str, Any]:
+        more: dict[str, Any] = {"rows_in_all": self.rows_in_all, "risk_in_all": self.risk_in_all, "passes": self.passes}
+        more |= {"risk_std_error": self.risk_std_error, "parameters": dict(self.parameters or {})}
+        return {**super()._scale(), **more}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ClassDecomposition:
         """
-        The summary as plain Python objects.
+        Read a summary back.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote.
 
         Returns
         -------
-        dict
-            What `ScaledDecomposition.to_dict` gives, and the attributes above.
+        ClassDecomposition
+            With all of its attributes, but no sums.
         """
-        more: dict[str, Any] = {"rows_in_all": self.rows_in_all, "risk_in_all": self.risk_in_all, "passes": self.passes}
-        more |= {"risk_std_error": self.risk_std_error, "parameters": dict(self.parameters or {})}
-        return {**super().to_dict(), **more}
+        found: Any = super().from_json(text)
+        more = read_summary(text)[SCALE]
+        known = ("rows_in_all", "risk_in_all", "risk_std_error", "passes", "parameters")
+        if not set(known) <= set(more):
+            refuse("the JSON must be that of a ClassDecomposition", "another", "Use ScaledDecomposition.from_json.")
+        kept: ClassDecomposition = replace(found, **{name: more[name] for name in known})
+        return kept
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._summary import SCALE, encode, read_summary
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.scale._drift import Drift, drift_between
 
@@ -85,14 +87,47 @@ class ScaledDecomposition(Decomposition):
         Returns
         -------
         dict
-            What `Decomposition.to_dict` gives, the quantisation error, segments and periods.
+            What `Decomposition.to_dict` gives, and under ``"scale"`` the quantisation error, segments and periods.
         """
-        more: dict[str, Any] = {"quantisation_error": self.quantisation_error}
-        for name in ("segments", "periods"):
-            part = getattr(self, name)
-            if part is not None:
-                more[name] = part.to_dict()
-        return {**super().to_dict(), **more}
+        return {**super().to_dict(), SCALE: self._scale()}
+
+    def _scale(self) -> dict[str, Any]:
+        more: dict[str, Any] = {"quantisation_error": self.quantisation_error, "weight": self._mass, "held": self._held}
+        parts = {name: getattr(self, name) for name in _PARTS}
+        return more | {name: part.to_dict() for name, part in parts.items() if part is not None}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ScaledDecomposition:
+        """
+        Read a summary back: terms, intervals and bounds of the whole, of segments and of periods; no sums.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote; segments and periods come back under their names as text.
+
+        Returns
+        -------
+        ScaledDecomposition
+            Without `partial`.
+        """
+        found: Any = super().from_json(text)
+        more = read_summary(text).get(SCALE)
+        if not isinstance(more, dict) or not {"quantisation_error", "weight", "held"} <= set(more):
+            refuse("the JSON must be that of a ScaledDecomposition", "no field 'scale'", "Use Decomposition.from_json.")
+        parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
+        error, held, mass = float(more["quantisation_error"]), int(more["held"]), float(more["weight"])
+        kept: ScaledDecomposition = replace(found, quantisation_error=error, _weight=mass, _held=held, **parts)
+        return kept
+
+    @classmethod
+    def _read_parts(cls, data: dict[str, Any]) -> SegmentDecompositions:
+        each = {label: cls.from_json(json.dumps(encode(part))) for label, part in data["segments"].items()}
+        return SegmentDecompositions(next(iter(each.values())).names, None, dict(each), dict(data["skipped"]))
+
+
+#: Attributes that hold decompositions of their own.
+_PARTS = ("segments", "periods")
 
 
 def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -> ScaledDecomposition:
