@@ -319,6 +319,11 @@ def _untyped(kind: Any) -> bool:
     return str(kind) == "object" or type(kind).__name__ == "ArrowDtype"
 
 
+def takes_log_of_zero(frame: Any) -> bool:
+    """Whether the engine of a narwhals frame gives −∞, neither an error nor a warning."""
+    return bool(frame.implementation.is_polars() or frame.implementation.is_duckdb())
+
+
 def engine_of(frame: Any) -> str:
     """The name of the engine a frame belongs to."""
     import narwhals as nw

@@ -20,7 +20,7 @@ from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
-from scoreprism.scale._losses import by_row
+from scoreprism.scale._losses import by_row, unbounded
 from scoreprism.scale._partial import Partial, key_order
 from scoreprism.scale._result import ScaledDecomposition, scaled
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
@@ -220,8 +220,7 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSum
         for u in range(t, len(levels)):
             inside = table[f"d{i}{t}{u}"] - table[f"b{i}{t}"] * mean2[levels[u]]
             within[first, levels[u]] = np.maximum(inside, 0.0) if t == u else inside
-    never = np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0]
-    if never:
+    if unbounded(loss):
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
     spread = {level: values[group] for level, values in mean.items()}

@@ -49,7 +49,9 @@ def cell_of(score: FloatArray, cells: int) -> IntArray:
     >>> cell_of(np.array([0.0, 1e-300, 0.5, 1 - 2**-53, 1.0]), 8)
     array([0, 1, 5, 8, 9])
     """
-    return np.floor(position(score) * (cells / 2)).astype(np.intp) + (score > 0.0)
+    low = score < 0.5
+    steps = np.ceil(np.sqrt(2.0 * np.where(low, score, 1.0 - score)) * (cells / 2)).astype(np.intp)
+    return np.where(low, steps, cells + 1 - steps)
 
 
 def with_root(frame: nw.LazyFrame[Any], score: str) -> nw.LazyFrame[Any]:
@@ -70,10 +72,11 @@ def parts_expression(score: nw.Expr, parts: float) -> nw.Expr:
 
 
 def cell_expression(score: nw.Expr, cells: int) -> nw.Expr:
-    """`cell_of` in an engine; floor comes before the cast, because DuckDB rounds when it casts."""
+    """`cell_of` in an engine, of a frame `with_root`; whole, but not an integer yet."""
     import narwhals as nw
 
-    return parts_expression(score, cells / 2).cast(nw.Int64) + (score > 0.0).cast(nw.Int64)
+    below = (nw.col("root") * (-cells / 2)).floor()  # minus the steps, rounded up
+    return nw.when(score < 0.5).then(0.0 - below).otherwise(below + (cells + 1.0))
 
 
 def edges(cells: int) -> FloatArray:

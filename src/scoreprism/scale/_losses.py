@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import narwhals as nw
+import numpy as np
 
 from scoreprism.losses import Brier, LogLoss, ProperLoss, RankedProbability, Spherical
 
@@ -12,7 +13,7 @@ Formula = Callable[[nw.Expr, nw.Expr], nw.Expr]
 
 
 def possible(hit: nw.Expr) -> nw.Expr:
-    """p_y, or 1 where it is 0: engines disagree on log 0, so such rows are counted instead."""
+    """p_y, or 1 where it is 0, for engines that cannot take its logarithm; such rows are counted."""
     return hit + (hit <= 0.0).cast(nw.Float64)
 
 
@@ -38,6 +39,11 @@ FORMULAS: dict[type[ProperLoss], Formula] = {
 def by_row(loss: ProperLoss) -> bool:
     """Whether an engine evaluates this loss for each row."""
     return type(loss) in FORMULAS
+
+
+def unbounded(loss: ProperLoss) -> bool:
+    """Whether probability 0 for what happens costs infinitely much."""
+    return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
 
 
 def loss_expression(loss: ProperLoss, hit: nw.Expr, some: nw.Expr) -> nw.Expr:

@@ -8,9 +8,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.scale._engines import fetched, told
+from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
-from scoreprism.scale._losses import by_row, loss_expression, possible
+from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
 from scoreprism.scale._partial import Partial, Settings
 from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, plain_label, refuse_bad, require_few, there
 from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period, period_label
@@ -21,7 +21,7 @@ _HEAD = 20_000
 #: Rows in which groups are counted first.
 _LOOKED = 100_000
 #: Keys of rows that are not in any cell.
-_BAD, _ABSENT = -1, -2
+_BAD, _ABSENT = -1.0, -2.0
 #: Bits of the grids that separate distinct scores, from coarse to fine.
 _BITS = (16, 24, 32, 40, 48)
 
@@ -32,10 +32,10 @@ def summed(reading: Reading, seen: Seen) -> Partial:
         rows = _rows(reading)
         _refuse_identifiers(rows, reading)
         exact = _few_scores(rows, reading)
-        table = fetched(_grouped(_stated(rows, reading), reading, exact=exact))
+        table = fetched(_grouped(_stated(rows, reading, exact=exact), reading, exact=exact))
         if not exact:
-            table["key"], table["event"] = np.divmod(table["key"], 2)  # −1 and −2 become −1
-            table["key"] = np.where(table["key"] < 0, np.where(table["event"] == 1, _BAD, _ABSENT), table["key"])
+            cell, outcome = np.divmod(table["key"], 3)
+            table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
         refuse_bad(table, table["key"] == _BAD, reading, seen)
     return _partial(table, reading, exact=exact)
 
@@ -84,14 +84,16 @@ def _valid(reading: Reading) -> nw.Expr:
     return valid
 
 
-def _stated(rows: nw.LazyFrame[Any], reading: Reading) -> nw.LazyFrame[Any]:
+def _stated(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
     """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
-    stated = rows.with_columns(valid=_valid(reading), event=(nw.col("y") == 1).cast(nw.Int64))
+    stated = rows.with_columns(valid=_valid(reading))
     held = {
         f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t, _ in _laws(reading)
     }
     if reading.settings.weighted:
         held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
+    if exact:  # outcomes are grouped by
+        held["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
     return stated.with_columns(**held)
 
 
@@ -110,7 +112,8 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
         rows = with_root(rows, "law0")
     if columns:
         rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t, _ in _laws(reading)})
-        rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t, _ in _laws(reading)})
+        if not takes_log_of_zero(reading.frame):
+            rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t, _ in _laws(reading)})
     rows = rows.with_columns(key=_key(reading, exact=exact), **columns)
     moments = {} if exact else {"s": score, "s2": score * score}
     sums = {**moments, **sums}
@@ -122,21 +125,21 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
         sums = {"w": w, "w2": w * w, **firsts, **seconds, **squares}
     summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(reading)
     rows = rows.with_columns(**summands) if summands else rows
-    found = [nw.len().alias("n"), nw.col("y").sum().alias("y")]
+    found = [nw.len().alias("n")]
     found += [nw.col(name).sum() for name in summands]
     if not exact:
         found += [score.min().alias("lo"), score.max().alias("hi")]
-    return rows.group_by("key", *(["event"] if exact else []), *_keys(reading)).agg(*found)
+    return rows.group_by("key", *(["y"] if exact else []), *_keys(reading)).agg(*found)
 
 
 def _key(reading: Reading, *, exact: bool) -> nw.Expr:
     """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
-    kind = nw.Float64 if exact else nw.Int64
-    score, bad = nw.col("law0"), nw.lit(_BAD, kind)
-    key = score if exact else cell_expression(score, reading.settings.cells) * 2 + nw.col("event")
+    score = nw.col("law0")
+    key = score + 0.0 if exact else cell_expression(score, reading.settings.cells) * 3.0 + (nw.col("y") + 1)
     if reading.settings.weighted:
-        key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT, kind))
-    return nw.when(nw.col("valid")).then(key).otherwise(bad)
+        key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT))
+    key = nw.when(nw.col("valid")).then(key).otherwise(nw.lit(_BAD))
+    return key if exact else key.cast(nw.Int64)
 
 
 def _keys(reading: Reading) -> list[str]:
@@ -154,7 +157,8 @@ def _loss_columns(reading: Reading, *, exact: bool) -> tuple[dict[str, nw.Expr],
         if not by_row(loss):
             continue
         for t, _ in _laws(reading):
-            columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(f"some{t}"))
+            some = f"hit{t}" if takes_log_of_zero(reading.frame) else f"some{t}"
+            columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(some))
         for t, _ in _laws(reading):
             sums[f"a{i}{t}"] = nw.col(f"loss{i}{t}")
             for u in range(t, len(reading.levels)):
@@ -171,7 +175,7 @@ def _hit(law: str, clip: float | None) -> nw.Expr:
             .then(nw.lit(clip))
             .otherwise(nw.when(p > 1.0 - clip).then(nw.lit(1.0 - clip)).otherwise(p))
         )
-    return nw.when(nw.col("event") == 1).then(p).otherwise(1.0 - p)
+    return nw.when(nw.col("y") == 1).then(p).otherwise(1.0 - p)
 
 
 def _impossible(reading: Reading) -> dict[str, nw.Expr]:
@@ -243,7 +247,7 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
     """Columns of a partial: what was summed, and what follows from it where there are no weights."""
     columns: dict[str, FloatArray] = {
         "key": kept["key"].astype(np.float64),
-        "y": kept["event"].astype(np.float64),
+        "y": (kept["y"] == 1).astype(np.float64),
         "n": kept["n"].astype(np.float64),
     }
     for name, values in kept.items():
@@ -254,4 +258,16 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
     if not settings.weighted:
         columns |= {"w": columns["n"], "w2": columns["n"]}
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
-    return columns
+    return {name: _finite(name, columns, settings) if name[0] in "abd" else columns[name] for name in columns}
+
+
+def _finite(name: str, columns: dict[str, FloatArray], settings: Settings) -> FloatArray:
+    """Moments of a loss, 0 where it is infinite: the cells of 0 and 1 and the columns zero… tell where."""
+    size = 2 if name[0] == "d" else 1
+    loss, levels = settings.losses[int(name[1:-size])], name[-size:]
+    if not unbounded(loss):
+        return columns[name]
+    never = ~np.isfinite(columns[name])
+    for level in levels:
+        never |= columns.get(f"zero{level}", np.zeros(1)) > 0.0
+    return np.where(never, 0.0, columns[name])

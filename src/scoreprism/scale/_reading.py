@@ -89,9 +89,8 @@ def refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], reading: 
     if reading.roles.pos_label is not None:
         seen.label(_other_labels(reading), reading.asked)
         return
-    other = (table["event"] == 0) & (table["key"] >= 0)  # rows without weight are not told apart by outcome
-    minus, rows = -int(table["y"][other].sum()), int(table["n"][other].sum())
-    seen.label([label for label, count in ((-1, minus), (0, rows - minus)) if count], reading.asked)
+    held = table["key"] >= 0  # rows without weight are not told apart by outcome
+    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], reading.asked)
 
 
 def _other_labels(reading: Reading) -> set[Any]:

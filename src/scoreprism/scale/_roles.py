@@ -211,8 +211,8 @@ NO_OUTCOME = -2
 
 
 def number(name: str) -> nw.Expr:
-    """A column of numbers, in double precision; −0 becomes 0."""
-    return nw.col(name).cast(nw.Float64) + 0.0
+    """A column of numbers, in double precision."""
+    return nw.col(name).cast(nw.Float64)
 
 
 def outcome(roles: Roles, kind: nw.dtypes.DType) -> nw.Expr:
