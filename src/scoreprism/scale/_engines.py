@@ -338,8 +338,30 @@ def engine_of(frame: Any) -> str:
 def fetched(query: Any) -> dict[str, NDArray[Any]]:
     """The columns of a small result, in this process; engines that can stream do."""
     with told("the engine must be able to read the data", "Check the columns."):
-        table = query.collect(engine="streaming") if query.implementation.is_polars() else query.collect()
+        if query.implementation.is_polars():
+            with _few_row_groups():
+                table = query.collect(engine="streaming")
+        else:
+            table = query.collect()
         return {name: _column(table[name]) for name in table.columns}
+
+
+#: How many row groups of Parquet Polars reads ahead; its own choice costs 80 MB more and is no faster here.
+_AHEAD = ("POLARS_ROW_GROUP_PREFETCH_SIZE", "2")
+
+
+@contextmanager
+def _few_row_groups() -> Iterator[None]:
+    """Read few row groups ahead, unless the user said how many."""
+    name, number = _AHEAD
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = number
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 def _column(series: Any) -> NDArray[Any]:
