@@ -15,6 +15,7 @@ import scoreprism
 from scoreprism import scale
 from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
 from scoreprism.scale._maps import calibrated_at
+from scoreprism.scale._shift import _edges
 
 LOSSES = simulate.LOSSES
 
@@ -200,3 +201,27 @@ def test_neighbouring_scores_of_many_rows_stay_apart_in_memory(calibrator):
     sums = scale.decompose(frame, target="y", score="s", cv_column="fold", loss="brier", calibrator=calibrator)
     assert sums.terms["reliability"] == pytest.approx(rows.terms["reliability"], abs=1e-10)
     assert sums.std_error["reliability"] == pytest.approx(rows.std_error["reliability"], rel=1e-7)
+
+
+def test_the_error_of_a_mix_is_that_of_rows_with_weights():
+    """Infinitesimal jackknife on rows; weights that depend on the outcome tilt the strata."""
+    rng = np.random.default_rng(2)
+    n, first = 600, np.arange(1200) < 600
+    s = np.round(np.where(first, rng.beta(2, 2, 2 * n), rng.beta(1, 2, 2 * n)), 1)
+    y = (rng.random(2 * n) < s).astype(int)
+    w = np.where(y == 1, 6.0, 1.0) * rng.uniform(0.2, 1.0, 2 * n)
+    frame = pl.DataFrame({"y": y, "s": s, "w": w, "half": np.where(first, 1, 2)})
+    options = {"target": "y", "score": "s", "sample_weight": "w", "time": "half", "loss": "brier"}
+    mix = scale.decompose(frame, calibrator="platt", **options).drift().mix()
+    stratum = np.searchsorted(_edges(s[first], np.ones(n)), s, side="right") - 1
+    loss = (y - s) ** 2
+
+    def parts(w):
+        old, new = (np.bincount(stratum[rows], w[rows], 12) for rows in (first, ~first))
+        mean = np.bincount(stratum[first], (w * loss)[first], 12) / np.maximum(old, 1e-9)
+        expected = new @ mean / new.sum()
+        return np.array([expected - old @ mean / old.sum(), np.average(loss[~first], weights=w[~first]) - expected])
+
+    moved = [(parts(w * (1 + 1e-5 * (np.arange(2 * n) == i))) - parts(w)) / 1e-5 for i in range(2 * n)]
+    errors = np.sqrt(np.square(moved).sum(axis=0))
+    assert [mix.std_error[name][0] for name in ("mix", "law")] == pytest.approx(errors, rel=1e-4)
