@@ -13,6 +13,7 @@ from benchmarks.scale_statistics.tables import Pairs
 
 import scoreprism
 from scoreprism import scale
+from scoreprism.losses import get_loss
 from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
 from scoreprism.scale._maps import calibrated_at
 from scoreprism.scale._shift import _edges
@@ -225,3 +226,13 @@ def test_the_error_of_a_mix_is_that_of_rows_with_weights():
     moved = [(parts(w * (1 + 1e-5 * (np.arange(2 * n) == i))) - parts(w)) / 1e-5 for i in range(2 * n)]
     errors = np.sqrt(np.square(moved).sum(axis=0))
     assert [mix.std_error[name][0] for name in ("mix", "law")] == pytest.approx(errors, rel=1e-4)
+
+
+def test_a_standard_error_of_zero_is_no_crash():
+    """C and S on the same side of θ everywhere: the reliability is 0, exactly."""
+    rng = np.random.default_rng(0)
+    s = rng.random(3000)
+    frame = pl.DataFrame({"y": (rng.random(3000) < s).astype(int), "s": s})
+    d = scale.decompose(frame, target="y", score="s", loss=get_loss("elementary", theta=0.3), calibrator="identity")
+    assert d.std_error["reliability"] == 0.0
+    assert "smallest standard error" not in d.notes[-1]

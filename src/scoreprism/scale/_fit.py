@@ -254,7 +254,7 @@ def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) ->
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """part / whole, 0 where there is nothing."""
+    """Part / whole, 0 where there is nothing."""
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
