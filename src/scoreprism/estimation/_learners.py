@@ -181,7 +181,9 @@ class Cells:
     def of(score: FloatArray) -> Cells:
         ranked = np.sort(score)
         first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
-        edges = ranked[first] if first.size <= _CELLS else np.unique(ranked[:: max(1, score.size // _CELLS)])
+        if first.size <= _CELLS:  # a cell is a score: its mean is that score, not a rounded sum beside it
+            return Cells(np.searchsorted(ranked[first], score), ranked[first])
+        edges = np.unique(ranked[:: max(1, score.size // _CELLS)])
         cell = np.searchsorted(edges, score, side="right") - 1
         count = np.bincount(cell, minlength=edges.size)
         return Cells(cell, np.bincount(cell, score, edges.size) / count)

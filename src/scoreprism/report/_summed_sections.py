@@ -290,7 +290,7 @@ def _exactness(case: SummedCase) -> Table:
     ]  # fmt: skip
     note = (
         "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by "
-        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by at most this, one "
+        "row, and is exact; C is evaluated on cells, which moves reliability and refinement by up to about this, one "
         "against the other. The standard error is the smallest of a term."
     )
     return table("exactness", "What is exact, and what is quantised", columns, rows, note)

@@ -228,11 +228,34 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSum
     law = lines.score if clip is None else clip_law(lines.score, clip)
     alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
+    apart = _apart(alone, lines, w2, within["S", "S"])
+    held = w2 * np.bincount(group, lines.share * apart**2, w2.size)
+    slope = {level: _ratio(within["S", level], within["S", "S"]) for level in levels}
+    rest = {(a, b): values - slope[a] * slope[b] * held for (a, b), values in within.items()}
     return LossSums(
         spread,
-        {level: values[group] for level, values in mean2.items()},
-        {pair: values[group] * lines.share for pair, values in within.items()},
+        {level: values[group] + slope[level][group] * apart for level, values in mean2.items()},
+        {pair: values[group] * lines.share for pair, values in rest.items()},
     )
+
+
+def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
+    """
+    How far the loss of S at each line is from that of its group, with the variance of its rows.
+
+    Within a cell the losses of S and C rise and fall together. Where they are nearly the same, the standard error of
+    their difference would be that of the width of the cells if S stood at its mean and C did not.
+    """
+    wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
+    group, share = lines.group[wide], lines.share[wide]
+    apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
+    seen = w2 * np.bincount(lines.group, lines.share * apart**2, w2.size)
+    return apart * np.sqrt(_ratio(most, seen))[lines.group]
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Part / whole, 0 where there is nothing."""
+    return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
 def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss) -> float:

@@ -135,10 +135,9 @@ def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -
     mass, held = float(partial.table["w"].sum()), int(partial.table["n"].sum())
     given = {field.name: getattr(found, field.name) for field in fields(found)}
     if not partial.exact:
-        share = error / min(found.std_error.values(), default=math.nan)
-        note = (
-            f"summing by cell moved the loss of C by at most {error:.2g} ({share:.2g} of the smallest standard error)"
-        )
+        least = min(found.std_error.values(), default=math.nan)
+        share = f" ({error / least:.2g} of the smallest standard error)" if least > 0.0 else ""
+        note = f"summing by cell moved the loss of C by up to about {error:.2g}{share}"
         given["notes"] = (*found.notes, note)
     more = {"quantisation_error": error, "partial": partial, "_weight": mass, "_held": held, "_options": options}
     return ScaledDecomposition(**given, **more)

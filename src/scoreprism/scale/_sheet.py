@@ -24,9 +24,10 @@ class LossSums:
     Attributes
     ----------
     mean, mean2 : dict of str to array
-        By level, the mean loss of the rows of a line by weight, and by squared weight.
+        By level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of
+        its group as the loss of the score is.
     within : dict of pairs of str to array
-        By two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line.
+        By two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line, or its share of those of its group.
     """
 
     mean: dict[str, FloatArray]

@@ -156,7 +156,8 @@ def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, t
     own = new.within + new.square * (new.mean - old.mean - law) ** 2 + 2.0 * new.cross * (new.mean - old.mean - law)
     law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
     there = new.square * (old.mean - expected) ** 2
-    here = (ratio - 1.0) ** 2 * old.within + old.square * (old.mean - float(old.share @ old.mean)) ** 2
+    tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)
+    here = tilt**2 * old.within + old.square * above**2 - 2.0 * tilt * above * old.cross
     mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
     return {"mix": _clt(mix, mix_variance, level), "law": _clt(law, law_variance, level)}
 
