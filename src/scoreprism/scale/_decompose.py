@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_clip, parse_count, refuse
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, wrap
+from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial, Settings, known_loss
@@ -277,7 +279,7 @@ def _roles(
         every=every,
         fold=cv_column if key is None else key,
         fold_hash=None if key is None else folds,
-        pos_label=pos_label,
+        pos_label=pos_label.item() if isinstance(pos_label, np.generic) else pos_label,
     )
 
 
@@ -304,7 +306,7 @@ def _summed(
     frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     held = in_arrow(frame, roles.columns.values())
-    schema = dict(wrap(held).collect_schema())
+    schema = typed(wrap(held))
     checked = seen.alike(schema, check_columns(schema, roles))
     settings = Settings(
         target=checked.target,

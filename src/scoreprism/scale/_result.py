@@ -135,7 +135,8 @@ def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -
     mass, held = float(partial.table["w"].sum()), int(partial.table["n"].sum())
     given = {field.name: getattr(found, field.name) for field in fields(found)}
     if not partial.exact:
-        share = error / min(found.std_error.values(), default=math.nan)
+        least = min(found.std_error.values(), default=math.nan)
+        share = error / least if least > 0.0 else math.nan
         note = (
             f"summing by cell moved the loss of C by at most {error:.2g} ({share:.2g} of the smallest standard error)"
         )
