@@ -293,6 +293,9 @@ def wrap(frame: Any) -> Any:
             "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; "
             f"got {type(frame).__name__}. For example 'scores/*.parquet'."
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        found = " ".join(str(error).split())
+        raise InputError(f"columns must have names of their own; got {found}. Rename one of them.") from None
 
 
 def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism.calibrators._base import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import from_folds
 from scoreprism.estimation import SegmentDecompositions
@@ -54,6 +55,7 @@ def decompose_partial(
     chosen: Any = list(partial.settings.losses) if loss is None else [loss] if single else loss
     options = _parse(partial, parse_losses(chosen), calibrator, cv, form, random_state)
     whole = _decomposed(partial.pooled(), options)
+    _warn_of_order(partial)
     segments = _by_key(partial, options, range(len(partial.settings.by)))
     last = len(partial.settings.keys) - 1
     periods = _by_key(partial, options, range(last, last + 1)) if partial.settings.time is not None else {}
@@ -62,6 +64,15 @@ def decompose_partial(
         for name, found in whole.items()
     }
     return next(iter(results.values())) if single else results
+
+
+def _warn_of_order(partial: Partial) -> None:
+    """Say so where the score is lower where the event occurs, as for rows."""
+    table, label = partial.table, partial.settings.pos_label
+    score = table["key"] if partial.exact else table["s"] / table["w"]
+    classes = np.array([0, 1] if label is None else [f"not {label}", label], dtype=object)
+    data = Data(score, table["y"].astype(np.intp), table["w"], 2, "probability")
+    warn_of_reversed_scores(data, classes, float(table["w"].sum()) ** 2 / float(table["w2"].sum()))
 
 
 def _parse(
