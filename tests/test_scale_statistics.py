@@ -236,3 +236,26 @@ def test_a_standard_error_of_zero_is_no_crash():
     d = scale.decompose(frame, target="y", score="s", loss=get_loss("elementary", theta=0.3), calibrator="identity")
     assert d.std_error["reliability"] == 0.0
     assert "smallest standard error" not in d.notes[-1]
+
+
+def test_cells_too_coarse_for_many_rows_stop_the_advice():
+    """The quantisation error does not fall with n, the standard error does: at 10¹⁰ rows 16 cells are too few."""
+    rng = np.random.default_rng(3)
+    p = rng.beta(2, 3, 20_000)
+    rows = pl.DataFrame({"y": (rng.random(20_000) < p).astype(int), "s": p**1.2 / (p**1.2 + (1 - p) ** 1.2)})
+    partial = scale.summarize(rows, target="y", score="s", cells=16)
+    assert "Recalibrate" in partial.decompose(loss="log").summary().advice[0]
+    sums = {name for name in partial.table if name not in ("key", "y", "segment", "fold", "lo", "hi")}
+    many = replace(partial, table={k: v * 5e5 if k in sums else v for k, v in partial.table.items()})
+    found = many.decompose(loss="log")
+    assert found.quantisation_error > 0.5 * found.std_error["reliability"]
+    assert "cells are too coarse" in found.notes[-1]
+    assert found.summary().advice[0].startswith("Nothing is said of reliability: the cells are too coarse")
+
+
+def test_many_folds_are_refused():
+    rows = pl.DataFrame({"y": [0, 1] * 200, "s": [0.3, 0.6] * 200, "id": range(400)})
+    with pytest.raises(InputError, match="cv must be at most 100 folds; got 4,001"):
+        scale.decompose(rows, target="y", score="s", cv=4001)
+    with pytest.raises(InputError, match="folds must be at least 2 and at most 100; got 400"):
+        scale.decompose(rows, target="y", score="s", cv_column="id")

@@ -435,8 +435,8 @@ def _warn_of_small_weights(weight: FloatArray | None) -> None:
         )
 
 
-def warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
-    """A score that clearly ranks the wrong way round is nearly always that of the other class."""
+def warn_of_reversed_scores(data: Data, classes: NDArray[Any], rows: float | None = None) -> None:
+    """A score that clearly ranks the wrong way round is nearly always that of the other class; `rows` for sums."""
     if data.k > 2:
         return
     w = data.y if data.weight is None else data.weight * data.y
@@ -444,7 +444,8 @@ def warn_of_reversed_scores(data: Data, classes: NDArray[Any]) -> None:
     mean = float(s.mean() if data.weight is None else data.weight @ s / total)
     square = float(s @ s if data.weight is None else data.weight @ (s * s)) / total
     spread = max(square - mean * mean, 0.0) ** 0.5
-    rows = total if data.weight is None else total**2 / float(data.weight @ data.weight)
+    if rows is None:
+        rows = total if data.weight is None else total**2 / float(data.weight @ data.weight)
     share = events / total
     noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
     # the mean score of events against that of all, in standard errors

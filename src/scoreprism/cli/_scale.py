@@ -284,8 +284,9 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
     import glob
 
     from scoreprism._validation import refuse
+    from scoreprism.scale._files import each_once
 
-    found: dict[str, None] = {}
+    found: list[str] = []
     for pattern in patterns:
         here = Path(pattern).expanduser()
         if here.is_dir():
@@ -294,8 +295,8 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
             some = [str(here)] if here.is_file() else sorted(glob.glob(str(here), recursive=True))  # noqa: PTH207
         if not some:
             refuse("--partials must name files that exist", f"{pattern!r}, which matches none", "Check the path.")
-        found |= dict.fromkeys(some)
-    return list(found)
+        found += some
+    return each_once(found)
 
 
 def _read(call: Call) -> dict[str, tuple[Partial, ...]]:

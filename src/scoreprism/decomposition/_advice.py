@@ -260,7 +260,7 @@ def _rows_needed(result: Decomposition, index: int, level: float) -> int | None:
     z = quantile(level, two_sided=False) + quantile(POWER, two_sided=False)
     n = result.n_units
     needed = n * (z * error / value) ** 2
-    if not n < needed < 1e9:
+    if not n < needed < 1e12:
         return None
     digits = 10 ** max(int(math.log10(needed)) - 1, 0)
     return int(math.ceil(needed / digits) * digits)

@@ -285,7 +285,7 @@ def _exactness(case: SummedCase) -> Table:
             rows.append((model.name, name, what, bound, error, beside))
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
-        ("quantisation", "terms moved by at most", "text"), ("std_error", "standard error", "number"),
+        ("quantisation", "terms moved by up to", "text"), ("std_error", "standard error", "number"),
         ("ratio", "of it", "text"),
     ]  # fmt: skip
     note = (

@@ -132,7 +132,7 @@ def read_rows(frame: Any, columns: ClassColumns) -> ClassRows:
         chosen["w"] = number(roles.weight)
     chosen |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
     if roles.time is not None:
-        chosen["time"] = period(roles)
+        chosen["time"] = period(roles, lazy)
     if roles.fold is not None:
         fold = roles.fold
         chosen["fold"] = hashed(fold, schema[fold], roles.fold_hash) if roles.fold_hash else nw.col(fold)

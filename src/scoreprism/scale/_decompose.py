@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from scoreprism._progress import tracked
-from scoreprism._validation import parse_clip, parse_count, refuse
+from scoreprism._validation import parse_clip, refuse
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, wrap
+from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial, Settings, known_loss
 from scoreprism.scale._pass import summed
 from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by
+from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by, parse_folds
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
 
@@ -265,7 +267,7 @@ def _roles(
         refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
     if latent is not None and q is None:
         refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
-    folds = parse_count(cv, "cv", 2)
+    folds = parse_folds(cv)
     return Roles(
         target=target,
         score=score,
@@ -277,7 +279,7 @@ def _roles(
         every=every,
         fold=cv_column if key is None else key,
         fold_hash=None if key is None else folds,
-        pos_label=pos_label,
+        pos_label=pos_label.item() if isinstance(pos_label, np.generic) else pos_label,
     )
 
 
@@ -304,7 +306,7 @@ def _summed(
     frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     held = in_arrow(frame, roles.columns.values())
-    schema = dict(wrap(held).collect_schema())
+    schema = typed(wrap(held))
     checked = seen.alike(schema, check_columns(schema, roles))
     settings = Settings(
         target=checked.target,

@@ -224,9 +224,13 @@ def told(rule: str, remedy: str) -> Iterator[None]:
         raise
     except BaseException as error:  # noqa: BLE001 - every engine has errors of its own; those of Rust are no Exception
         line = first_line(error)
-        if "interrupt" in line.lower():  # how DuckDB says it
+        if _INTERRUPTED.fullmatch(line):  # how DuckDB says it
             raise KeyboardInterrupt from None
         raise EngineError(f"{rule}; got an error of its own: {line.rstrip('.')}. {remedy}") from None
+
+
+#: What engines say after Ctrl-C; other errors may have the word in a name.
+_INTERRUPTED = re.compile(r"(INTERRUPT Error: )?(Query )?interrupted[.!]*", re.IGNORECASE)
 
 
 def first_line(error: BaseException) -> str:
@@ -289,16 +293,32 @@ def wrap(frame: Any) -> Any:
             "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; "
             f"got {type(frame).__name__}. For example 'scores/*.parquet'."
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        found = " ".join(str(error).split())
+        raise InputError(f"columns must have names of their own; got {found}. Rename one of them.") from None
 
 
 def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:
     """A lazy frame whose names every engine takes as they are, and the new name of each column."""
     lazy = wrap(frame)
     names = list(lazy.collect_schema())
-    if engine_of(frame) != "spark":
-        return lazy, {name: name for name in names}
-    plain = [f"c{i}" for i in range(len(names))]  # Spark reads a dot in a name as a field of a struct
-    return wrap(frame.toDF(*plain)), dict(zip(names, plain, strict=True))
+    plain = dict(zip(names, (f"c{i}" for i in range(len(names))), strict=True))
+    if engine_of(frame) == "spark":  # it reads a dot in a name as a field of a struct
+        return wrap(frame.toDF(*plain.values())), plain
+    if engine_of(frame) == "polars" and any(_pattern(name) for name in names):
+        return wrap(lazy.to_native().rename(plain)), plain
+    return lazy, {name: name for name in names}
+
+
+def _pattern(name: str) -> bool:
+    """Whether Polars reads a name as a pattern, and would take other columns for it."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
+def typed(lazy: Any) -> dict[str, Any]:
+    """The types of the columns of a frame; whatever its plan has wrong is told in our words."""
+    with told("the engine must be able to read the data", "Check the frame."):
+        return dict(lazy.collect_schema())
 
 
 def in_arrow(frame: Any, columns: Iterable[str]) -> Any:
@@ -316,7 +336,8 @@ def in_arrow(frame: Any, columns: Iterable[str]) -> Any:
 
 
 def _untyped(kind: Any) -> bool:
-    return str(kind) == "object" or type(kind).__name__ == "ArrowDtype"
+    zoned = getattr(kind, "tz", None) is not None  # a type that narwhals does not know
+    return str(kind) == "object" or type(kind).__name__ == "ArrowDtype" or zoned
 
 
 def takes_log_of_zero(frame: Any) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,14 @@ FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"
 
 def find_files(source: Any) -> tuple[list[str], str]:
     """Files of one format, by path, glob or folder, in order."""
-    given = [str(path) for path in (source if isinstance(source, (list, tuple)) else [source])]
-    if not given:
+    named = source if isinstance(source, (list, tuple)) else [source]
+    if not named:
         refuse("a path must name files that exist", "an empty list", "Pass one path or more.")
-    found = [file for path in given for file in _matching(path)]
+    for path in named:
+        if not isinstance(path, (str, Path)) or not str(path):
+            what = repr(path) if isinstance(path, str) else type(path).__name__
+            refuse("a list of data must hold paths", what, "Put frames together with their engine first.")
+    found = each_once(file for path in named for file in _matching(str(path)))
     kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
     if None in kinds or len(kinds) != 1:
         endings = sorted({Path(path).suffix for path in found})
@@ -29,11 +35,19 @@ def find_files(source: Any) -> tuple[list[str], str]:
     return found, str(kinds.pop())
 
 
+def each_once(paths: Iterable[str]) -> list[str]:
+    """Files in order, those that were named twice (by overlapping globs, or by a link) once: rows count once."""
+    return list({os.path.realpath(path): path for path in reversed(list(paths))}.values())[::-1]
+
+
 def _matching(path: str) -> list[str]:
     """Files that a path names: itself, those in its folder, or those that match."""
     here = Path(path).expanduser()
-    if here.is_file():
-        return [str(here)]
+    try:
+        if here.is_file():
+            return [str(here)]
+    except OSError as error:  # a name that no file can have
+        refuse("a path must name files that exist", f"{str(path)[:60]!r}… ({error.strerror})", "Check the path.")
     if here.is_dir():
         inside = (p for p in here.rglob("*") if p.suffix.lower() in FORMATS and p.is_file())
         some = sorted(str(p) for p in inside if not _hidden(p.relative_to(here)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from scoreprism._progress import tracked
-from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._validation import parse_choice, parse_random_state, refuse
+from scoreprism.calibrators._base import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import from_folds
 from scoreprism.estimation import SegmentDecompositions
@@ -23,6 +24,7 @@ from scoreprism.scale._drift import Drift, drift_between
 from scoreprism.scale._losses import by_row, unbounded
 from scoreprism.scale._partial import Partial, key_order
 from scoreprism.scale._result import ScaledDecomposition, scaled
+from scoreprism.scale._roles import MOST_FOLDS, parse_folds
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
@@ -54,6 +56,7 @@ def decompose_partial(
     chosen: Any = list(partial.settings.losses) if loss is None else [loss] if single else loss
     options = _parse(partial, parse_losses(chosen), calibrator, cv, form, random_state)
     whole = _decomposed(partial.pooled(), options)
+    _warn_of_order(partial)
     segments = _by_key(partial, options, range(len(partial.settings.by)))
     last = len(partial.settings.keys) - 1
     periods = _by_key(partial, options, range(last, last + 1)) if partial.settings.time is not None else {}
@@ -62,6 +65,15 @@ def decompose_partial(
         for name, found in whole.items()
     }
     return next(iter(results.values())) if single else results
+
+
+def _warn_of_order(partial: Partial) -> None:
+    """Say so where the score is lower where the event occurs, as for rows."""
+    table, label = partial.table, partial.settings.pos_label
+    score = table["key"] if partial.exact else table["s"] / table["w"]
+    classes = np.array([0, 1] if label is None else [f"not {label}", label], dtype=object)
+    data = Data(score, table["y"].astype(np.intp), table["w"], 2, "probability")
+    warn_of_reversed_scores(data, classes, float(table["w"].sum()) ** 2 / float(table["w2"].sum()))
 
 
 def _parse(
@@ -83,7 +95,7 @@ def _parse(
     learners = parse_calibrator(calibrator, 2)
     if any(isinstance(learner, ForeignMap) for learner in learners):
         refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
-    count = parse_count(cv, "cv", 2)
+    count = parse_folds(cv)
     seed = int(parse_random_state(random_state).integers(2**62))
     return Options(losses, calibrator, count, form, seed)
 
@@ -110,8 +122,9 @@ def fitted_laws(partial: Partial, options: Options) -> tuple[Partial, Lines, Law
 def _folded(partial: Partial, options: Options) -> Partial:
     """The partial with folds: those of its column, or drawn."""
     if partial.settings.fold is not None:
-        if len(partial.folds) < 2:
-            refuse("folds must be at least two", f"{len(partial.folds)}", "Use another column, or none.")
+        if not 2 <= len(partial.folds) <= MOST_FOLDS:
+            rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
+            refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
         return partial
     return _drawn(partial, options.cv, options.seed)
 

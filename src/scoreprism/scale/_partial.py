@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._validation import listed, parse_choice, plain, refuse
+from scoreprism._validation import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism.exceptions import InputError
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
-from scoreprism.scale._grid import cell_of
+from scoreprism.scale._grid import cell_of, parse_cells
 from scoreprism.scale._losses import by_row
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 if TYPE_CHECKING:
     from scoreprism.scale._drift import Drift
@@ -221,7 +222,7 @@ class Partial:
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────
 
-    def only(self, **labels: Any) -> Partial:
+    def only(self, /, **labels: Any) -> Partial:
         """
         The sums of some segments or periods.
 
@@ -365,13 +366,13 @@ class Partial:
         try:
             data = json.loads(text)
             version = data["partial_version"]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             refuse("a partial must be JSON that Partial.to_json wrote", f"{type(error).__name__}: {error}", remedy)
         if version != PARTIAL_VERSION:
             refuse(f"partial_version must be {PARTIAL_VERSION}", repr(version), "Use the scoreprism that wrote it.")
         try:
             return _read(cls, data)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             refuse("the parts of a partial must fit together", f"{type(error).__name__}: {error}", remedy)
@@ -379,22 +380,80 @@ class Partial:
 
 def _read(cls: type[Partial], data: Mapping[str, Any]) -> Partial:
     settings = Settings.from_dict(data["settings"])
+    _check_settings(settings)
     table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
     for name in ("w", "w2"):
         table.setdefault(name, table["n"])
     if not settings.weighted:
+        table |= {"w": table["n"], "w2": table["n"]}
         table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
-    sizes = {column.size for column in table.values()}
+    sizes = {column.shape for column in table.values()}
     segments = tuple(tuple(key) for key in data["segments"])
     folds = tuple(data["folds"])
-    fit = len(sizes) == 1 and all(np.isfinite(column).all() for column in table.values())
+    fit = len(sizes) == 1 and len(next(iter(sizes))) == 1 and set(table) == _columns_of(settings, data["exact"])
+    fit = fit and len(set(segments)) == len(segments) and {len(key) for key in segments} <= {len(settings.keys)}
+    fit = fit and len(set(folds)) == len(folds) and isinstance(data["absent"], int) and data["absent"] >= 0
+    fit = fit and all(np.isfinite(column).all() for column in table.values())
+    fit = fit and bool((table["n"] % 1.0 == 0.0).all() and table["n"].sum() < 2.0**62)
     fit = fit and bool((table["n"] > 0).all() and (table["w"] > 0).all() and np.isin(table["y"], (0.0, 1.0)).all())
     fit = fit and np.isin(table["segment"], np.arange(len(segments))).all() == 1
     fit = fit and np.isin(table["fold"], np.arange(len(folds))).all() == 1
     most = 1.0 if data["exact"] else settings.cells + 1.0
     if not fit or table["key"].min() < 0.0 or table["key"].max() > most:
         raise ValueError("columns of different lengths, or numbers that cannot be sums")
+    if not (data["exact"] or _consistent(table, settings)):
+        raise ValueError("sums that are not those of scores in these cells")
     return cls(settings, bool(data["exact"]), segments, folds, table, int(data["absent"]))
+
+
+def _check_settings(settings: Settings) -> None:
+    """Refuse settings that `summarize` cannot have made."""
+    names = (settings.target, settings.score, *settings.laws, *settings.by)
+    maybe = (settings.sample_weight, settings.time, settings.every, settings.fold)
+    good = all(isinstance(name, str) for name in names) and all(name is None or isinstance(name, str) for name in maybe)
+    good = (
+        good and settings.levels in (("S",), ("S", "Q"), ("S", "Q", "Π")) and len(settings.laws) == len(settings.levels)
+    )
+    if not good:
+        raise ValueError("settings that no call can have had")
+    parse_cells(settings.cells)
+    parse_clip(settings.clip, 2)
+
+
+def _columns_of(settings: Settings, exact: object) -> set[str]:
+    """Columns that the table of such a partial has."""
+    levels = range(len(settings.levels))
+    names = {*_KEYS, "n", "w", "w2"} | {f"zero{t}" for t in levels if t > 0}
+    names |= set() if exact else {"s", "s2", "lo", "hi"}
+    if exact and len(levels) == 1:
+        return names
+    for i, loss in enumerate(settings.losses):
+        if by_row(loss):
+            names |= {f"{kind}{i}{t}" for kind in "ab" for t in levels}
+            names |= {f"d{i}{t}{u}" for t in levels for u in levels if u >= t}
+    return names
+
+
+def _consistent(table: Mapping[str, FloatArray], settings: Settings) -> bool:
+    """Whether scores are in their cells, and mean scores and losses between those of the least and largest score."""
+    low, high, w, y = table["lo"], table["hi"], table["w"], table["y"].astype(np.intp)
+    good = (low >= 0.0) & (low <= high) & (high <= 1.0)
+    if not good.all():
+        return False
+    good &= (cell_of(low, settings.cells) == table["key"]) & (cell_of(high, settings.cells) == table["key"])
+    good &= _between(table["s"] / w, low, high)
+    ends = [end if settings.clip is None else clip_law(end, settings.clip) for end in (low, high)]
+    for i, loss in enumerate(settings.losses):
+        if by_row(loss):
+            first, last = (loss.evaluate(end, y) for end in ends)
+            good &= np.isinf(first) | np.isinf(last) | _between(table[f"a{i}0"] / w, first, last)
+    return bool(good.all())
+
+
+def _between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[np.bool_]:
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    room = 1e-9 * (1.0 + np.abs(high))
+    return (value >= low - room) & (value <= high + room)
 
 
 def _require_alike(first: Settings, second: Settings) -> None:
@@ -450,8 +509,6 @@ def _constant_losses(
     settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
 ) -> dict[str, FloatArray]:
     """Moments of the losses of distinct scores; infinite ones are not summed, as in the engines."""
-    from scoreprism.simplex import clip_law
-
     columns: dict[str, FloatArray] = {}
     law = s if settings.clip is None else clip_law(s, settings.clip)
     for i, loss in enumerate(settings.losses):

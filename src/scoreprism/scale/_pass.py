@@ -8,11 +8,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._validation import refuse
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
 from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
 from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, plain_label, refuse_bad, require_few, there
+from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, refuse_bad, require_few, there, written
 from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period, period_label
 from scoreprism.simplex import FloatArray
 
@@ -64,7 +65,7 @@ def _rows(reading: Reading) -> nw.LazyFrame[Any]:
         columns["w"] = number(roles.weight)
     columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
     if roles.time is not None:
-        columns["time"] = period(roles)
+        columns["time"] = period(roles, reading.frame)
     if roles.fold is not None:
         folded = roles.fold_hash is not None
         columns["fold"] = hashed(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
@@ -236,8 +237,8 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
     return Partial.from_groups(
         settings,
         exact=exact,
-        segments=[tuple(plain_label(value) for value in key) for key in keys],
-        folds=[plain_label(fold) for fold in folds],
+        segments=[tuple(written(value) for value in key) for key in keys],
+        folds=[written(fold) for fold in folds],
         columns=_filled(kept, settings),
         absent=gone,
     )
@@ -258,6 +259,12 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
     if not settings.weighted:
         columns |= {"w": columns["n"], "w2": columns["n"]}
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
+    if settings.weighted and (columns["w2"] < np.finfo(float).tiny).any():
+        refuse(
+            f"sample_weight {settings.sample_weight!r} must be 0, or large enough to be squared",
+            f"weights below {MOST_WEIGHT**-1:.0e}",
+            "Multiply all weights by the same number.",
+        )
     return {name: _finite(name, columns, settings) if name[0] in "abd" else columns[name] for name in columns}
 
 

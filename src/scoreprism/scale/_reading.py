@@ -44,11 +44,17 @@ def plain_label(value: Any) -> Any:
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and abs(value) < 2.0**63 and value.is_integer():
         return int(value)  # pandas makes floats of whole numbers where some are missing
     if isinstance(value, (str, int, float, bool)):
         return value
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def written(value: Any) -> Any:
+    """A label of a segment, period or fold; JSON has no infinite numbers."""
+    label = plain_label(value)
+    return str(label) if isinstance(label, float) and math.isinf(label) else label
 
 
 def there(name: str, kind: nw.dtypes.DType) -> nw.Expr:

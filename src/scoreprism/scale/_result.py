@@ -27,9 +27,10 @@ class ScaledDecomposition(Decomposition):
     Attributes
     ----------
     quantisation_error : float
-        Bound of what summing by cell instead of by score did to the loss of C, and so to the reliability; 0 if every
-        distinct score has its own line. It holds where the loss of C, as a function of the score, has a third
-        derivative of one sign within each cell.
+        Bound of what evaluating C on cells instead of at every score did to its loss, and so to the reliability; 0 if
+        every distinct score has its own line. It holds where the loss of C, as a function of the score, has a third
+        derivative of one sign within each cell; maps that jump there can exceed it. Half a standard error of it, and
+        the advice says nothing of reliability but that more cells are needed.
     segments, periods : SegmentDecompositions or None
         One decomposition per segment and per period, by laws of their own.
     partial : Partial
@@ -130,6 +131,10 @@ class ScaledDecomposition(Decomposition):
 _PARTS = ("segments", "periods")
 
 
+#: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
+_COARSE = 0.5
+
+
 def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -> ScaledDecomposition:
     """A decomposition with what sums add to it."""
     mass, held = float(partial.table["w"].sum()), int(partial.table["n"].sum())
@@ -138,6 +143,9 @@ def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -
         least = min(found.std_error.values(), default=math.nan)
         share = f" ({error / least:.2g} of the smallest standard error)" if least > 0.0 else ""
         note = f"summing by cell moved the loss of C by up to about {error:.2g}{share}"
+        if error > _COARSE * found.std_error[found.names[0]] > 0.0:
+            note = f"the cells are too coarse for so many rows: {note}. Pass more cells="
+            given["_doubts"] = (*found._doubts, (1, note))
         given["notes"] = (*found.notes, note)
     more = {"quantisation_error": error, "partial": partial, "_weight": mass, "_held": held, "_options": options}
     return ScaledDecomposition(**given, **more)

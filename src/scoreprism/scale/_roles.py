@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
-from scoreprism._validation import listed, parse_choice, plain, refuse
+from scoreprism._validation import listed, parse_choice, parse_count, plain, refuse
 from scoreprism.exceptions import InputError, LabelError
 
 #: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
@@ -69,6 +70,18 @@ class Roles:
         single = {"target", "score", "q", "latent", "weight", "time", "fold"}
         changed = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
         return replace(self, **changed, by=tuple(names[name] for name in self.by))
+
+
+#: More folds than this take long and add nothing.
+MOST_FOLDS = 100
+
+
+def parse_folds(cv: object) -> int:
+    """Number of folds."""
+    count = parse_count(cv, "cv", 2)
+    if count > MOST_FOLDS:
+        refuse(f"cv must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
+    return count
 
 
 def parse_by(by: object) -> tuple[str, ...]:
@@ -171,7 +184,14 @@ def _kind(kind: nw.dtypes.DType) -> str:
 
 
 def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
-    if kind == nw.Boolean or (kind.is_numeric() and roles.pos_label is None):
+    given = roles.pos_label
+    if kind == nw.Boolean and given is not None and (isinstance(given, str) or given not in (0, 1)):
+        refuse(
+            f"pos_label must be a label of column {roles.target!r}",
+            f"{given!r} for a column of booleans",
+            "Pass True or False.",
+        )
+    if kind == nw.Boolean or (kind.is_numeric() and given is None):
         return
     if roles.pos_label is None:
         refuse(
@@ -199,7 +219,7 @@ def _with_period(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
         return replace(roles, every=parse_choice(roles.every or "month", PERIODS, "every"))
     if roles.every is not None:
         refuse("every must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave every out.")
-    if kind.is_float():
+    if kind.is_float() or kind == nw.Unknown:
         refuse("time must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
     return roles
 
@@ -235,11 +255,19 @@ def is_outcome() -> nw.Expr:
     return (y == 0) | (y == 1) | (y == -1)
 
 
-def period(roles: Roles) -> nw.Expr:
-    """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
+def period(roles: Roles, frame: nw.LazyFrame[Any]) -> nw.Expr:
+    """
+    The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is.
+
+    Times with a zone are brought to UTC, where the engine keeps zones; those of SQL have that of their session.
+    """
     column = nw.col(roles.time or "")
     if roles.every is None:
         return column
+    kind, engine = frame.collect_schema()[roles.time or ""], frame.implementation
+    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()
+    if local and isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC")
     year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
     if roles.every == "year":
         return year
@@ -280,9 +308,7 @@ def period_label(code: Any, every: str | None) -> Any:
         return code
     whole = int(code)
     if every == "week":
-        from datetime import date, timedelta
-
-        return (date(1969, 12, 29) + timedelta(weeks=whole)).isoformat()
+        return str(np.datetime64("1969-12-29") + np.timedelta64(7 * whole, "D"))
     if every == "quarter":
         return f"{whole // 10}-Q{whole % 10}"
     if every == "month":
