@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from benchmarks.scale_statistics.tables import Pairs
 
 import scoreprism
 from scoreprism import scale
+from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
 from scoreprism.scale._maps import calibrated_at
