@@ -13,11 +13,12 @@ from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
-from scoreprism.scale._partial import Partial, Settings, known_loss
+from scoreprism.scale._partial import Partial
 from scoreprism.scale._pass import summed
 from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
 from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by
+from scoreprism.scale._settings import Settings, known_loss
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
 

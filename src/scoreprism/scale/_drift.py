@@ -16,7 +16,7 @@ from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import holm
 from scoreprism.intervals import ROLES, Interval, quantile, tail
-from scoreprism.scale._partial import key_order
+from scoreprism.scale._groups import key_order
 from scoreprism.scale._shift import Shifts, mix_between, stale_between
 
 #: What each period is compared with, if not with one that is named.

@@ -20,8 +20,9 @@ from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
+from scoreprism.scale._groups import key_order
 from scoreprism.scale._losses import by_row, unbounded
-from scoreprism.scale._partial import Partial, key_order
+from scoreprism.scale._partial import Partial
 from scoreprism.scale._result import ScaledDecomposition, scaled
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
 from scoreprism.simplex import FloatArray, IntArray, clip_law

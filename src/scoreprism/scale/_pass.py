@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
 from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
-from scoreprism.scale._partial import Partial, Settings
+from scoreprism.scale._partial import Partial
 from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, plain_label, refuse_bad, require_few, there
 from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period, period_label
+from scoreprism.scale._settings import Settings
 from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.

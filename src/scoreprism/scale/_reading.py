@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scoreprism._validation import listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched
-from scoreprism.scale._partial import Partial, Settings
+from scoreprism.scale._partial import Partial
 from scoreprism.scale._roles import Roles, Seen, is_outcome, number, outcome
+from scoreprism.scale._settings import Settings
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000
