@@ -17,9 +17,9 @@ from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
-from scoreprism.scale._engines import engine_of
-from scoreprism.scale._laws import CLASS_FORMULAS, infinite_at_zero, picked
-from scoreprism.scale._passes import collected
+from scoreprism.scale._engines import engine_of, fetched
+from scoreprism.scale._laws import CLASS_FORMULAS, columns_of, picked
+from scoreprism.scale._losses import unbounded
 from scoreprism.scale._reading import plain_label
 from scoreprism.scale._roles import period_label
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
@@ -55,15 +55,15 @@ def _drawn_rows(
     fold = ["fold"] if rows.columns.roles.fold is not None else []
     names = [*rows.law_columns, "y", *(["w"] if rows.weighted else []), *fold, *rows.keys]
     if facts.n <= request.sample:
-        return collected(rows.frame.select(*names)), ""
+        return fetched(rows.frame.select(*names)), ""
     by_key = _by_hash(rows, facts, request)
     if by_key is not None:
         how = f"by the hash of {rows.columns.roles.fold!r}, whole keys together"
-        return collected(by_key.select(*names)), how
+        return fetched(by_key.select(*names)), how
     kept = read_rows(drawn(frame, request.sample, facts.n, request.seed), rows.columns)
     sampler = SAMPLERS.get(engine_of(frame))
     how = "at random" if sampler is None else f"at random by {engine_of(frame)}, repeatable given {sampler.repeats}"
-    return trimmed(collected(kept.frame.select(*names)), request.sample, request.seed), how
+    return trimmed(fetched(kept.frame.select(*names)), request.sample, request.seed), how
 
 
 def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
@@ -73,7 +73,7 @@ def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     share = request.sample / facts.n
     place = (nw.col("draw") + request.seed % DRAWS) % DRAWS
     kept = rows.frame.with_columns(place=place).filter(nw.col("place") < int(share * DRAWS))
-    count = int(collected(kept.select(n=nw.len()))["n"][0])
+    count = int(fetched(kept.select(n=nw.len()))["n"][0])
     return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
@@ -128,7 +128,7 @@ def _parts_of(
 
 def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:
     """Sums of the loss of S over all rows, for losses that engines evaluate."""
-    law = [nw.col(f"p0_{j}") for j in range(rows.k)]
+    law = columns_of("p0", rows.k)
     hit = picked(law)
     w = nw.col("w") if rows.weighted else nw.lit(1.0)
     sums: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
@@ -144,7 +144,7 @@ def _risk_of_all(facts: Facts, loss: ProperLoss, i: int) -> tuple[float, float]:
     table = facts.table
     if f"a{i}" not in table:
         return math.nan, math.nan
-    if infinite_at_zero(loss) and table["never"].any():
+    if unbounded(loss) and table["never"].any():
         return math.inf, math.nan
     mass = float(table["w"].sum())
     risk = float(table[f"a{i}"].sum()) / mass

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
-from scoreprism.scale._engines import plainly_named, wrap
-from scoreprism.scale._laws import clipped, picked
-from scoreprism.scale._passes import collected, grouped
+from scoreprism.scale._engines import fetched, plainly_named, wrap
+from scoreprism.scale._laws import clipped, columns_of, picked, total
+from scoreprism.scale._passes import grouped
 from scoreprism.scale._reading import plain_label
 from scoreprism.scale._roles import Roles, _with_period, hashed, number, period, period_label
 from scoreprism.simplex import FloatArray
@@ -176,7 +176,7 @@ def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) ->
 
 def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
     """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
-    found = collected(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    found = fetched(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
     labels = [plain_label(label) for label in found.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
     prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
@@ -256,11 +256,10 @@ def valid(rows: ClassRows) -> nw.Expr:
     """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
     fine = nw.col("y") >= 0
     for t in range(len(rows.levels)):
-        total = nw.lit(0.0)
-        for k in range(rows.k):
-            p = nw.col(f"p{t}_{k}")
-            fine, total = fine & (p >= 0.0) & (p <= 1.0), total + p
-        fine = fine & (total >= 1.0 - SUM_TOLERANCE) & (total <= 1.0 + SUM_TOLERANCE)
+        law = columns_of(f"p{t}", rows.k)
+        for p in law:
+            fine = fine & (p >= 0.0) & (p <= 1.0)
+        fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
     if rows.weighted:
         fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
     if rows.columns.roles.fold is not None:
@@ -326,7 +325,7 @@ def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> d
 
 def _described(rows: ClassRows) -> dict[str, nw.Expr]:
     """The smallest positive probability of a row, whether it has a zero, and how far what happened is in front."""
-    p = [nw.col(f"p0_{k}") for k in range(rows.k)]
+    p = columns_of("p0", rows.k)
     positive = [nw.when(one > 0.0).then(one).otherwise(nw.lit(2.0)) for one in p]
     others = [nw.when(nw.col("y") == k).then(nw.lit(-1.0)).otherwise(one) for k, one in enumerate(p)]
     ahead = picked(p) - nw.max_horizontal(*others)
@@ -337,35 +336,35 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _explain(rows: ClassRows, total: int) -> NoReturn:
+def _explain(rows: ClassRows, count: int) -> NoReturn:
     """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
     columns = rows.columns
     for t, (level, names) in enumerate(columns.laws.items()):
         for k, name in enumerate(names):
             p = nw.col("v")
-            _refuse_some(rows, total, f"p{t}_{k}", (p >= 0.0) & (p <= 1.0), f"column {name!r} of {level}")
-        _refuse_sums(rows, total, t, level)
+            _refuse_some(rows, count, f"p{t}_{k}", (p >= 0.0) & (p <= 1.0), f"column {name!r} of {level}")
+        _refuse_sums(rows, count, t, level)
     if rows.weighted:
         w = nw.col("v")
-        _refuse_some(rows, total, "w", (w >= 0.0) & (w <= 1e300), f"sample_weight {columns.roles.weight!r}")
+        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= 1e300), f"sample_weight {columns.roles.weight!r}")
     gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(_missing_fold(rows)))
     if gaps:
-        found = f"{gaps:,} of {total:,} rows without one"
+        found = f"{gaps:,} of {count:,} rows without one"
         refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")
     wrong = rows.source.with_columns(y=_code("target", columns.classes)).filter(nw.col("y") < 0)
-    shown = [plain_label(value) for value in collected(wrong.select("target").head(1000))["target"].tolist()]
+    shown = [plain_label(value) for value in fetched(wrong.select("target").head(1000))["target"].tolist()]
     refuse(
         f"target {columns.roles.target!r} must hold one of the classes {listed(map(plain, columns.classes), 10)}",
-        f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {total:,} rows",
+        f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,
     )
 
 
-def _refuse_some(rows: ClassRows, total: int, column: str, holds: nw.Expr, what: str) -> None:
+def _refuse_some(rows: ClassRows, count: int, column: str, holds: nw.Expr, what: str) -> None:
     fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
     wrong = rows.frame.select(v=nw.col(column)).with_columns(fine=fine).filter(nw.col("fine") == 0)
-    sample = collected(wrong.select("v").head(1000))["v"]
+    sample = fetched(wrong.select("v").head(1000))["v"]
     if not sample.size:
         return
     numbers = np.array([np.nan if value is None else float(value) for value in sample.tolist()])
@@ -377,23 +376,20 @@ def _refuse_some(rows: ClassRows, total: int, column: str, holds: nw.Expr, what:
         rule = f"{what} must hold probabilities from 0 to 1"
         percent = "If these are percentages, divide by 100; logits go through a softmax first."
         remedy = percent if shown else "Drop these rows, or fill them."
-    refuse(rule, f"{found} in {_count(wrong):,} of {total:,} rows", remedy)
+    refuse(rule, f"{found} in {_count(wrong):,} of {count:,} rows", remedy)
 
 
-def _refuse_sums(rows: ClassRows, total: int, t: int, level: str) -> None:
-    whole = nw.col(f"p{t}_0")
-    for k in range(1, rows.k):
-        whole = whole + nw.col(f"p{t}_{k}")
-    sums = rows.frame.select(v=whole)
+def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
+    sums = rows.frame.select(v=total(columns_of(f"p{t}", rows.k)))
     off = sums.filter((nw.col("v") < 1.0 - SUM_TOLERANCE) | (nw.col("v") > 1.0 + SUM_TOLERANCE))
-    sample = collected(off.head(1))["v"]
+    sample = fetched(off.head(1))["v"]
     if sample.size:
         refuse(
             f"the columns of {level} must sum to 1 within {SUM_TOLERANCE:g} in every row",
-            f"{plain(float(sample[0]))} and the like in {_count(off):,} of {total:,} rows",
+            f"{plain(float(sample[0]))} and the like in {_count(off):,} of {count:,} rows",
             "Divide by the sum if that is what you mean; logits go through a softmax first.",
         )
 
 
 def _count(frame: nw.LazyFrame[Any]) -> int:
-    return int(collected(frame.select(n=nw.len()))["n"][0])
+    return int(fetched(frame.select(n=nw.len()))["n"][0])
