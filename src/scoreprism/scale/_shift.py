@@ -153,10 +153,12 @@ def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, t
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
     mix = expected - float(old.share @ old.mean)
-    own = new.within + new.square * (new.mean - old.mean - law) ** 2 + 2.0 * new.cross * (new.mean - old.mean - law)
+    moved = new.mean - old.mean - law
+    own = new.within + new.square * moved**2 + 2.0 * new.cross * moved
     law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
     there = new.square * (old.mean - expected) ** 2
-    here = (ratio - 1.0) ** 2 * old.within + old.square * (old.mean - float(old.share @ old.mean)) ** 2
+    off = old.mean - float(old.share @ old.mean)
+    here = (ratio - 1.0) ** 2 * old.within + old.square * off**2 - 2.0 * (ratio - 1.0) * old.cross * off
     mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
     return {"mix": _clt(mix, mix_variance, level), "law": _clt(law, law_variance, level)}
 
