@@ -15,13 +15,14 @@ from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
+from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
 from scoreprism.scale._engines import engine_of, fetched
+from scoreprism.scale._groups import coded, key_order
 from scoreprism.scale._laws import CLASS_FORMULAS, columns_of, picked
 from scoreprism.scale._losses import unbounded
-from scoreprism.scale._reading import plain_label
-from scoreprism.scale._roles import period_label
+from scoreprism.scale._reading import segment_labels
+from scoreprism.scale._result import decomposed_each
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
 
 
@@ -103,7 +104,7 @@ def _decomposed_rows(
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    labels = sorted(set(folds.tolist()), key=lambda label: (str(type(label)), label))
+    labels = sorted(set(folds.tolist()), key=key_order)
     if not 2 <= len(labels) <= MOST_FOLDS:
         refuse(f"folds must be from 2 to {MOST_FOLDS}", f"{len(labels):,}", "Use another cv_column or key.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
@@ -113,17 +114,9 @@ def _parts_of(
     table: Mapping[str, NDArray[Any]], names: Sequence[str], every: str | None
 ) -> dict[tuple[Any, ...], dict[str, NDArray[Any]]]:
     """The rows of each segment, or of each period."""
-    keys = list(zip(*(table[name].tolist() for name in names), strict=True))
-    place: dict[tuple[Any, ...], list[int]] = {}
-    for i, key in enumerate(keys):
-        place.setdefault(key, []).append(i)
-    found = {}
-    for key, lines in place.items():
-        label = tuple(
-            period_label(v, every) if n == "time" else plain_label(v) for n, v in zip(names, key, strict=True)
-        )
-        found[label] = {name: column[np.array(lines)] for name, column in table.items()}
-    return dict(sorted(found.items(), key=lambda item: tuple((v is None, str(type(v)), v) for v in item[0])))
+    labels, place = coded(segment_labels(table, names, every))
+    held = {label: place == i for i, label in enumerate(labels)}
+    return {label: {name: column[rows] for name, column in table.items()} for label, rows in held.items()}
 
 
 def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:

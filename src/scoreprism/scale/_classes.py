@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +14,11 @@ from numpy.typing import NDArray
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched, plainly_named, wrap
+from scoreprism.scale._groups import key_order
 from scoreprism.scale._laws import clipped, columns_of, picked, total
 from scoreprism.scale._passes import grouped
-from scoreprism.scale._reading import plain_label
-from scoreprism.scale._roles import Roles, _with_period, hashed, number, period, period_label
+from scoreprism.scale._reading import MOST_WEIGHT, plain_label, refuse_empty, segment_labels, there
+from scoreprism.scale._roles import Roles, hashed, number, period, require_columns, with_period
 from scoreprism.simplex import FloatArray
 
 #: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
@@ -57,9 +57,13 @@ class ClassColumns:
     def columns(self) -> dict[str, str]:
         """Every column that is read, by what it is."""
         others = {role: name for role, name in self.roles.columns.items() if role != "score"}
+        return {**others, **self.law_roles}
+
+    @property
+    def law_roles(self) -> dict[str, str]:
+        """Columns of probabilities, by level and place."""
         called = {"S": "score", "Q": "q", "Π": "latent"}
-        laws = {f"{called[level]}[{i}]": name for level, names in self.laws.items() for i, name in enumerate(names)}
-        return {**others, **laws}
+        return {f"{called[level]}[{i}]": name for level, names in self.laws.items() for i, name in enumerate(names)}
 
     def renamed(self, names: Mapping[str, str]) -> ClassColumns:
         """The same where columns have other names."""
@@ -153,25 +157,13 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 
 
 def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) -> ClassColumns:
-    for role, name in columns.columns.items():
-        if name not in schema:
-            near = difflib.get_close_matches(name, schema, 3, 0.6)
-            hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-            refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
-    numbers = {role: name for role, name in columns.columns.items() if "[" in role or role == "sample_weight"}
-    for role, name in numbers.items():
-        if not role.startswith("by[") and not schema[name].is_numeric():
-            refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", "Cast it to a number first.")
+    require_columns(schema, columns.columns, ("sample_weight", *columns.law_roles))
     grouping = {role: name for role, name in columns.columns.items() if role == "cv_column or key" or role[:2] == "by"}
     for role, name in grouping.items():
         if schema[name].is_temporal() or schema[name].is_nested():
             remedy = "Make a column of words or whole numbers; periods are passed as time=."
             refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
-    named = list(columns.columns.values())
-    shared = [name for name in named if named.count(name) > 1]
-    if shared:
-        refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
-    return replace(columns, roles=_with_period(schema, columns.roles))
+    return replace(columns, roles=with_period(schema, columns.roles))
 
 
 def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
@@ -243,7 +235,7 @@ class Facts:
     @property
     def fold_labels(self) -> list[Any]:
         """Distinct folds, in order."""
-        return sorted(set(self.folds), key=lambda label: (str(type(label)), label))
+        return sorted(set(self.folds), key=key_order)
 
     def only(self, held: NDArray[np.bool_]) -> Facts:
         """Some of the lines."""
@@ -261,16 +253,15 @@ def valid(rows: ClassRows) -> nw.Expr:
             fine = fine & (p >= 0.0) & (p <= 1.0)
         fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
     if rows.weighted:
-        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
+        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
     if rows.columns.roles.fold is not None:
-        fine = fine & ~_missing_fold(rows)
+        fine = fine & _has_fold(rows)
     return fine
 
 
-def _missing_fold(rows: ClassRows) -> nw.Expr:
-    fold, column = nw.col("fold"), rows.columns.roles.fold
-    real = rows.columns.roles.fold_hash is None and rows.kinds[column or ""].is_float()
-    return fold.is_null() | fold.is_nan() if real else fold.is_null()
+def _has_fold(rows: ClassRows) -> nw.Expr:
+    roles = rows.columns.roles
+    return there("fold", rows.kinds[roles.fold or ""] if roles.fold_hash is None else nw.Int64())
 
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
@@ -283,9 +274,8 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
     if not kept["n"].size:
-        what = f"{gone} rows, all of weight 0" if gone else "0 rows"
-        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
-    segments = _segment_labels(kept, rows)
+        refuse_empty(gone)
+    segments = segment_labels(kept, rows.keys, rows.columns.roles.every)
     has_fold = rows.columns.roles.fold is not None
     folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
     keys = {*rows.keys, "fold", "state"}
@@ -293,15 +283,6 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     if not rows.weighted:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
     return Facts(numbers, segments, folds, gone)
-
-
-def _segment_labels(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> list[tuple[Any, ...]]:
-    every = rows.columns.roles.every
-    columns = []
-    for name in rows.keys:
-        values = table[name].tolist()
-        columns.append([period_label(v, every) if name == "time" else plain_label(v) for v in values])
-    return list(zip(*columns, strict=True)) if columns else [()] * table["n"].size
 
 
 def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
@@ -346,8 +327,8 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         _refuse_sums(rows, count, t, level)
     if rows.weighted:
         w = nw.col("v")
-        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= 1e300), f"sample_weight {columns.roles.weight!r}")
-    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(_missing_fold(rows)))
+        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= MOST_WEIGHT), f"sample_weight {columns.roles.weight!r}")
+    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(~_has_fold(rows)))
     if gaps:
         found = f"{gaps:,} of {count:,} rows without one"
         refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")

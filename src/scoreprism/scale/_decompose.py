@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scoreprism._progress import tracked
-from scoreprism._validation import parse_clip, parse_count, refuse
+from scoreprism._validation import parse_clip, refuse
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
@@ -17,7 +17,7 @@ from scoreprism.scale._partial import Partial
 from scoreprism.scale._pass import summed
 from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by
+from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by, parse_folds, require_law_below
 from scoreprism.scale._settings import Settings, known_loss
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
@@ -262,11 +262,8 @@ def _roles(
     key: str | None,
     pos_label: Any,
 ) -> Roles:
-    if cv_column is not None and key is not None:
-        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
-    if latent is not None and q is None:
-        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
-    folds = parse_count(cv, "cv", 2)
+    fold, fold_hash = parse_folds(cv, cv_column, key)
+    require_law_below(q, latent)
     return Roles(
         target=target,
         score=score,
@@ -276,8 +273,8 @@ def _roles(
         by=parse_by(by),
         time=time,
         every=every,
-        fold=cv_column if key is None else key,
-        fold_hash=None if key is None else folds,
+        fold=fold,
+        fold_hash=fold_hash,
         pos_label=pos_label,
     )
 
