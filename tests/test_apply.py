@@ -25,6 +25,7 @@ from scoreprism.calibrators import (
 )
 from scoreprism.exceptions import InputError
 from scoreprism.scale import apply
+from tests.conftest import spark_or_skip
 
 #: Scores at the ends of the range and just inside, ties, and what is not a score.
 INSIDE = [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53, 0.5, 0.5, 0.25, 0.999, 1e-9]
@@ -274,20 +275,17 @@ def test_polars_streams():
     assert plan.explain().index("WITH_COLUMNS") < plan.explain().index("FILTER")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_spark():
     """Spark for real, local[2]: every map in one plan each; names with dots and backticks, too."""
-    pytest.importorskip("pyspark")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark 4.3 warns of pandas 3
-        from pyspark.sql import SparkSession
-
         settings = {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
         }
-        spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        spark = spark_or_skip().builder.master("local[2]").config(map=settings).getOrCreate()
         try:
             for name in CALIBRATORS:
                 calibrator, x = fitted(name)

@@ -23,6 +23,7 @@ from scoreprism.report import summarize_sums
 from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE
+from tests.conftest import spark_or_skip
 
 ROOT = Path(__file__).parents[1]
 ONE = ("--target", "y", "--score", "p")
@@ -124,9 +125,9 @@ def test_a_glob_a_folder_and_a_list_are_the_same(data):
     assert listed["origin"]["name"] == "part0.parquet and 2 more"
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.engines)])
 def test_engines_agree(data, engine):
-    pytest.importorskip({"spark": "pyspark"}.get(engine, engine))
+    spark_or_skip() if engine == "spark" else pytest.importorskip(engine)
     args = ("data/*.parquet", *ONE, "--weight", "w", "--cv-column", "fold", "--group", "side")
     mine, other = answer(*args), answer(*args, "--engine", engine)
     close(terms(mine), terms(other))
