@@ -217,7 +217,8 @@ def test_mix_and_law_add_up_to_the_change(drift):
         total = mix.value["mix"][i] + mix.value["law"][i]
         assert math.isclose(total, drift.change("loss", period), abs_tol=1e-12)
     assert mix.low["law"][0] < 0.0 < mix.high["law"][0]
-    assert json.loads(json.dumps(mix.to_dict()))["parts"][0]["part"] == "mix"
+    assert json.loads(mix.to_json()) == mix.to_dict()
+    assert mix.to_dict()["parts"][0]["part"] == "mix"
 
 
 def test_mix_is_standardisation_by_strata_of_the_score():

@@ -370,6 +370,19 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
         assert (truth[wide] <= high * (1 + 1e-12)).all()
 
 
+def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
+    partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32, cv_column="fold")
+    found = partial.decompose(calibrator="identity")  # C is S, known by hand
+    lines, table = lines_of(partial), partial.table
+    hit = np.where(table["y"][lines.group] == 1, lines.score, 1.0 - lines.score)
+    value = -np.log(hit) * lines.share  # shares of both pairs add up to 1
+    pairs = [np.bincount(lines.group, value * (lines.side == side), table["n"].size) for side in (1.0, -1.0)]
+    expected = np.abs(table["w"] * (pairs[0] - pairs[1])).sum() / table["w"].sum()
+    assert expected > 1e-6
+    assert found["log"].quantisation_error == pytest.approx(expected, rel=1e-3)  # C is kept off 0 and 1
+    assert found["brier"].quantisation_error < 1e-15  # two moments of a cell are kept: squares are exact
+
+
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────
 
 
