@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -28,6 +30,14 @@ EVERY_LOSS: list[ProperLoss] = [
     Elementary(theta=0.3),
     CostWeighted(fp=1, fn=4),
 ]
+
+
+def spark_or_skip() -> type:
+    """SparkSession, where Spark and a Java runtime are there."""
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("no Java runtime")
+    session: type = pytest.importorskip("pyspark.sql").SparkSession
+    return session
 
 
 def classes_of(loss: ProperLoss, *wanted: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from functools import cache
@@ -25,6 +26,7 @@ from scoreprism.calibrators import (
 )
 from scoreprism.exceptions import InputError
 from scoreprism.scale import apply
+from tests.conftest import spark_or_skip
 
 #: Scores at the ends of the range and just inside, ties, and what is not a score.
 INSIDE = [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53, 0.5, 0.5, 0.25, 0.999, 1e-9]
@@ -80,15 +82,11 @@ def as_duckdb(data):
 
 
 def as_ibis(data):
-    import ibis
-
-    return ibis.memtable(pa.table({name: pa.array(v, pa.float64()) for name, v in data.items()}))
+    return pytest.importorskip("ibis").memtable(pa.table({name: pa.array(v, pa.float64()) for name, v in data.items()}))
 
 
 def as_dask(data):
-    import dask.dataframe as dd
-
-    return dd.from_pandas(pd.DataFrame(data, dtype=float), npartitions=3)
+    return pytest.importorskip("dask.dataframe").from_pandas(pd.DataFrame(data, dtype=float), npartitions=3)
 
 
 #: How a frame of each engine is made, and a column of it read.
@@ -105,6 +103,15 @@ ENGINES = {
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
+def installed(engine):
+    """Loops over engines pass over those that are not there; parametrized tests are skipped."""
+    try:
+        importlib.import_module({"dask": "dask.dataframe", "ibis": "ibis"}.get(engine, "polars"))
+    except ImportError:
+        return False
+    return True
+
+
 def has_nulls(engine):
     return engine not in ("pandas", "pandas nullable", "dask")
 
@@ -116,7 +123,8 @@ def test_every_map_gives_the_same_numbers_in_every_engine(name, kind):
     values = scores_of(kind, x)
     law = expected(calibrator, values)
     engines = ENGINES if kind == "probability" else {e: ENGINES[e] for e in ("polars lazy", "duckdb")}
-    for engine, (make, read) in engines.items():
+    for engine in filter(installed, engines):
+        make, read = ENGINES[engine]
         frame = make({"s": values})
         made = apply(frame, calibrator, score="s")
         assert type(made) is type(frame), engine
@@ -131,7 +139,8 @@ def test_expressions_give_the_same_numbers(name, kind):
     law = expected(calibrator, values)
     expr = calibrator.to_expr("s")
     few = ("platt", "beta", "binning", "identity", "matrix-scaling")  # narwhals takes a second for maps of many pieces
-    for engine in ("polars lazy", *(("polars", "duckdb", "ibis", "pandas", "pyarrow") if name in few else ())):
+    others = ("polars", "duckdb", "ibis", "pandas", "pyarrow") if name in few else ()
+    for engine in filter(installed, ("polars lazy", *others)):
         make, read = ENGINES[engine]
         made = nw.from_native(make({"s": values})).with_columns(p=expr).to_native()
         check(read(made, "p"), law, nulls=has_nulls(engine))
@@ -274,20 +283,17 @@ def test_polars_streams():
     assert plan.explain().index("WITH_COLUMNS") < plan.explain().index("FILTER")
 
 
-@pytest.mark.slow
+@pytest.mark.engines
 def test_spark():
     """Spark for real, local[2]: every map in one plan each; names with dots and backticks, too."""
-    pytest.importorskip("pyspark")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark 4.3 warns of pandas 3
-        from pyspark.sql import SparkSession
-
         settings = {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
         }
-        spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        spark = spark_or_skip().builder.master("local[2]").config(map=settings).getOrCreate()
         try:
             for name in CALIBRATORS:
                 calibrator, x = fitted(name)

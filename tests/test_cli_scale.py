@@ -23,6 +23,7 @@ from scoreprism.report import summarize_sums
 from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE
+from tests.conftest import spark_or_skip
 
 ROOT = Path(__file__).parents[1]
 ONE = ("--target", "y", "--score", "p")
@@ -124,9 +125,9 @@ def test_a_glob_a_folder_and_a_list_are_the_same(data):
     assert listed["origin"]["name"] == "part0.parquet and 2 more"
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.engines)])
 def test_engines_agree(data, engine):
-    pytest.importorskip({"spark": "pyspark"}.get(engine, engine))
+    spark_or_skip() if engine == "spark" else pytest.importorskip(engine)
     args = ("data/*.parquet", *ONE, "--weight", "w", "--cv-column", "fold", "--group", "side")
     mine, other = answer(*args), answer(*args, "--engine", engine)
     close(terms(mine), terms(other))
@@ -398,9 +399,10 @@ def test_gates_at_scale(data):
 
 
 def test_infinite_losses_are_counted(table):
-    sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).otherwise(pl.col("p")))
+    sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).when(pl.col("p") > 0.7).then(1.0).otherwise("p"))
     report = summarize_sums(scale.summarize(sure, target="y", score="p"))
-    wrong = sure.filter((pl.col("p") == 0) & (pl.col("y") == 1)).height
+    wrong = sure.filter((pl.col("p") - pl.col("y")).abs() == 1).height
+    assert sure.filter((pl.col("p") == 1) & (pl.col("y") == 0)).height > 0
     said = [notice.text for notice in report["verdict"].notices]
     assert any(text.startswith(f"{wrong} rows have an infinite log loss") for text in said)
     report.to_html()

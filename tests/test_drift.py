@@ -15,6 +15,7 @@ import pytest
 from scoreprism import scale
 from scoreprism.exceptions import InputError
 from scoreprism.intervals import tail
+from scoreprism.losses import get_loss
 from scoreprism.scale._drift import Reach, _ends, _pvalue
 from scoreprism.scale._shift import _edges, _mix
 
@@ -63,6 +64,18 @@ def test_changes_add_up_to_that_of_the_loss(found, drift):
 )
 def test_what_is_compared_with_what(found, against, pairs):
     assert found.drift(against).pairs == pairs
+
+
+def test_a_period_may_be_called_first():
+    _, found = made((1.0, 1.6), 400, label=lambda k: ("alpha", "first")[k], calibrator="platt")
+    assert found.drift("first").pairs == (("alpha", "first"),)  # the period, not the rule
+    assert found.drift("previous").pairs == (("first", "alpha"),)
+
+
+def test_rows_without_a_period_are_compared_with_nothing():
+    _, found = made((1.0, 1.6, 1.0), 400, label=lambda k: (0, 1, None)[k], calibrator="platt")
+    assert set(found.periods) == {0, 1, None}
+    assert found.drift().pairs == ((1, 0),)
 
 
 def test_interval_of_the_loss_is_that_of_two_independent_means(drift):
@@ -204,7 +217,8 @@ def test_mix_and_law_add_up_to_the_change(drift):
         total = mix.value["mix"][i] + mix.value["law"][i]
         assert math.isclose(total, drift.change("loss", period), abs_tol=1e-12)
     assert mix.low["law"][0] < 0.0 < mix.high["law"][0]
-    assert json.loads(json.dumps(mix.to_dict()))["parts"][0]["part"] == "mix"
+    assert json.loads(mix.to_json()) == mix.to_dict()
+    assert mix.to_dict()["parts"][0]["part"] == "mix"
 
 
 def test_mix_is_standardisation_by_strata_of_the_score():
@@ -231,17 +245,51 @@ def _bootstrapped(rng, s, loss, t):
     return expected - loss[old].mean(), loss[new].mean() - expected
 
 
-def test_strata_hold_enough_rows():
-    key, count = np.arange(1000.0), np.full(1000, 7.0)
+@pytest.mark.parametrize(("weighted", "clip"), [(False, None), (True, None), (True, 0.1)])
+def test_errors_of_a_mix_are_those_of_its_influence(weighted, clip):
+    """By hand, from the influence of every row; weights that go with the loss, so that no product of them is 0."""
+    rng = np.random.default_rng(4)
+    t, s = np.repeat([0, 1], 400), rng.choice([0.05, 0.3, 0.7], 800)
+    y = (rng.random(800) < s + 0.1 * t).astype(int)
+    w = np.where(y == 1, 3.0, 0.5) if weighted else np.ones(800)
+    rows = pl.DataFrame({"y": y, "s": s, "t": t, "w": w})
+    options = {"loss": "tsallis" if clip else "log", "clip": clip, "calibrator": "platt"}
+    mix = scale.decompose(rows, target="y", score="s", time="t", sample_weight="w", **options).drift().mix()
+    p = s if clip is None else np.clip(s, clip, 1.0 - clip)
+    loss = get_loss(options["loss"]).evaluate(p, y)
+    old, new = ({k: v[t == at] for k, v in {"s": s, "l": loss, "w": w}.items()} for at in (0, 1))
+    mean = {v: np.average(old["l"][old["s"] == v], weights=old["w"][old["s"] == v]) for v in np.unique(s)}
+    share = [{v: part["w"][part["s"] == v].sum() / part["w"].sum() for v in mean} for part in (old, new)]
+    base, now = (np.array([mean[v] for v in part["s"]]) for part in (old, new))
+    ratio = np.array([share[1][v] / share[0][v] for v in old["s"]])
+    risks = [np.average(part["l"], weights=part["w"]) for part in (old, new)]
+    expected = np.average(now, weights=new["w"])
+
+    def error(first, second):
+        parts = (np.sum((part["w"] * rows) ** 2) / part["w"].sum() ** 2 for part, rows in ((old, first), (new, second)))
+        return math.sqrt(sum(parts))
+
+    assert mix.value["mix"][0] == pytest.approx(expected - risks[0], abs=1e-12)
+    assert mix.std_error["mix"][0] == pytest.approx(
+        error(ratio * (old["l"] - base) - (old["l"] - risks[0]), now - expected), rel=1e-9
+    )
+    law = new["l"] - now - (risks[1] - expected)
+    assert mix.std_error["law"][0] == pytest.approx(error(ratio * (old["l"] - base), law), rel=1e-9)
+
+
+@pytest.mark.parametrize("keys", [1000, 1003])
+def test_strata_hold_enough_rows(keys):
+    key, count = np.arange(float(keys)), np.full(keys, 7.0)
     edges = _edges(key, count)
     place = np.searchsorted(edges, key, side="right") - 1
     assert np.bincount(place, count).min() >= 30
     assert edges.size > 150
 
 
-def test_scores_that_the_baseline_does_not_reach_are_told():
+@pytest.mark.parametrize("ends", [(0.2, 0.9), (0.02, 0.5)])
+def test_scores_that_the_baseline_does_not_reach_are_told(ends):
     rng = np.random.default_rng(0)
-    p = np.concatenate([rng.uniform(0.2, 0.5, 500), rng.uniform(0.2, 0.9, 500)])
+    p = np.concatenate([rng.uniform(0.2, 0.5, 500), rng.uniform(*ends, 500)])
     rows = pl.DataFrame({"y": (rng.random(1000) < p).astype(int), "p": p, "t": np.repeat([0, 1], 500)})
     text = repr(scale.decompose(rows, target="y", score="p", time="t", loss="brier").drift().mix())
     assert "of period 1 have scores that period 0 does not reach" in text

@@ -14,6 +14,7 @@ import scoreprism
 from scoreprism import scale
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
+from scoreprism.scale._fit import _drawn
 from scoreprism.scale._grid import cell_of, edges
 from scoreprism.scale._roles import period_label
 from scoreprism.scale._sheet import lines_of
@@ -154,6 +155,26 @@ def test_drawn_folds_are_the_same_for_every_order_of_rows():
     assert "5 folds drawn within cells: rows are taken to be independent" in first.notes
 
 
+@pytest.mark.parametrize("digits", [2, None])
+def test_drawn_folds_share_out_the_sums_and_keep_the_scores(digits):
+    partial = scale.summarize(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
+    dealt = _drawn(partial, 5, 0).table
+    place = {key: i for i, key in enumerate(zip(partial.table["key"], partial.table["y"], strict=True))}
+    group = np.array([place[key] for key in zip(dealt["key"], dealt["y"], strict=True)])
+    for name, column in partial.table.items():
+        if name in ("lo", "hi"):
+            np.testing.assert_array_equal(dealt[name], column[group])
+        elif name not in ("key", "y", "segment", "fold"):
+            np.testing.assert_allclose(np.bincount(group, dealt[name]), column, rtol=1e-12, err_msg=name)
+
+
+def test_a_row_that_outweighs_its_group_is_in_one_fold():
+    light = pl.DataFrame({"y": [0, 1] * 400, "s": [0.3, 0.6] * 400, "w": [1e-6] * 800})
+    heavy = pl.DataFrame({"y": [0, 1], "s": [0.3, 0.6], "w": [1.0, 1.0]})
+    partial = scale.summarize(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
+    assert _drawn(partial, 5, 0).table["n"].tolist() == [401.0, 401.0]  # worth one row each
+
+
 def test_weights_of_zero_are_absent():
     data = rows(3000).with_columns(w=pl.when(pl.col("s") > 0.6).then(0.0).otherwise(1.0))
     ours = scale.decompose(data, target="y", score="s", sample_weight="w", cv_column="fold", loss="log")
@@ -161,6 +182,20 @@ def test_weights_of_zero_are_absent():
     assert ours.n == 3000
     assert_same(ours, theirs)
     assert ours._mass == pytest.approx(data["w"].sum())
+
+
+@pytest.mark.parametrize("sure", [0.5, 0.0005])
+def test_few_surprises_are_counted_in_rows(sure):
+    """By hand: 4000 rows of two scores, each wrong as often as it says."""
+    data = rows(4000)
+    s = np.where(np.arange(4000) % 2 == 0, sure, 1.0 - sure)
+    y = (np.arange(4000) % 2 == 1) ^ (np.arange(4000) < (2000 if sure == 0.5 else 2))
+    data = data.with_columns(s=pl.Series(s), y=pl.Series(y).cast(pl.Int8), fold=pl.int_range(pl.len()) // 2 % 4)
+    options = {"loss": "brier", "calibrator": "platt"}
+    ours, theirs = scale.decompose(data, target="y", score="s", cv_column="fold", **options), plain(data, **options)
+    said = [[note for note in found.notes if note.startswith("only about")] for found in (ours, theirs)]
+    assert said[0] == said[1]
+    assert bool(said[0]) == (sure < 0.5)
 
 
 # ── infinite losses ─────────────────────────────────────────────────────────────────────────────────
@@ -333,6 +368,19 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
         assert wide.sum() > 20
         assert (low <= truth[wide] * (1 + 1e-12)).all()
         assert (truth[wide] <= high * (1 + 1e-12)).all()
+
+
+def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
+    partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32, cv_column="fold")
+    found = partial.decompose(calibrator="identity")  # C is S, known by hand
+    lines, table = lines_of(partial), partial.table
+    hit = np.where(table["y"][lines.group] == 1, lines.score, 1.0 - lines.score)
+    value = -np.log(hit) * lines.share  # shares of both pairs add up to 1
+    pairs = [np.bincount(lines.group, value * (lines.side == side), table["n"].size) for side in (1.0, -1.0)]
+    expected = np.abs(table["w"] * (pairs[0] - pairs[1])).sum() / table["w"].sum()
+    assert expected > 1e-6
+    assert found["log"].quantisation_error == pytest.approx(expected, rel=1e-3)  # C is kept off 0 and 1
+    assert found["brier"].quantisation_error < 1e-15  # two moments of a cell are kept: squares are exact
 
 
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ from scipy import stats
 import scoreprism
 from scoreprism import scale
 from scoreprism.scale._partial import Partial
+from tests.conftest import spark_or_skip
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
@@ -36,12 +37,9 @@ CELLS = 64
 
 @pytest.fixture(scope="module")
 def spark():
-    pytest.importorskip("pyspark")
-    from pyspark.sql import SparkSession
-
     quiet = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "3"}
     quiet |= {"spark.sql.session.timeZone": "UTC", "spark.python.sql.dataFrameDebugging.enabled": "false"}
-    builder = SparkSession.builder.master("local[2]")
+    builder = spark_or_skip().builder.master("local[2]")
     for name, value in quiet.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

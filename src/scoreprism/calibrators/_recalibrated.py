@@ -19,7 +19,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import distinct, listed, parse_random_state, parse_weights, plain, refuse
-from scoreprism.calibrators._base import Calibrator, class_labels
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._checks import class_labels
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.frames import take_rows

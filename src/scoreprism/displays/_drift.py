@@ -14,7 +14,7 @@ from scoreprism.displays._labels import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.intervals import Interval, quantile
 from scoreprism.scale._drift import AGAINST, LOSS, MARKED, Drift
-from scoreprism.scale._partial import key_order
+from scoreprism.scale._groups import key_order
 from scoreprism.simplex import FloatArray
 
 if TYPE_CHECKING:

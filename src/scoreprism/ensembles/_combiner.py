@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import distinct, listed, parse_law, parse_weights, plain, refuse, require_rows
-from scoreprism.calibrators._base import class_labels, warn_of_reversed_scores
+from scoreprism.calibrators._checks import class_labels, warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.exceptions import LabelError

@@ -26,7 +26,8 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
-from scoreprism.calibrators._base import Calibrator, class_labels
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._checks import class_labels
 from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection

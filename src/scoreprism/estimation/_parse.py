@@ -21,7 +21,7 @@ from scoreprism._validation import (
     refuse,
     require_rows,
 )
-from scoreprism.calibrators._base import warn_of_reversed_scores
+from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_crossfit, no_crossfit
 from scoreprism.decomposition._rows import Sheet

@@ -15,9 +15,12 @@ from scoreprism._validation import plain, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation._chain import OVERFIT
 from scoreprism.estimation._parse import FEW_SURPRISES
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
+from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import MOST_FOLDS, ClassRows, Facts, find_facts
 from scoreprism.scale._gradients import Fitting, FoldMaps, Scaling, with_home
+from scoreprism.scale._groups import key_order
+from scoreprism.scale._result import decomposed_each
+from scoreprism.scale._roles import period_code
 from scoreprism.scale._terms import ClassSums, decomposed, sum_terms
 
 #: Segments and periods that are fitted one by one, each with passes of its own.
@@ -56,7 +59,7 @@ def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]
                 f"{len(labels):,}",
                 "Use coarser columns, or calibrator='auto', which fits to a sample.",
             )
-        labels.sort(key=lambda key: tuple((part is None, str(type(part)), part) for part in key))
+        labels.sort(key=key_order)
     return found
 
 
@@ -66,20 +69,9 @@ def _part(rows: ClassRows, facts: Facts, place: range, label: tuple[Any, ...]) -
     frame, every = rows.frame, rows.columns.roles.every
     for j, value in zip(place, label, strict=True):
         name = rows.keys[j]
-        raw = _raw_period(value, every) if name == "time" else value
+        raw = period_code(value, every) if name == "time" else value
         frame = frame.filter(nw.col(name).is_null() if raw is None else nw.col(name) == raw)
     return replace(rows, frame=frame), facts.only(held)
-
-
-def _raw_period(label: Any, every: str | None) -> Any:
-    """The number behind the name of a period."""
-    if every is None or label is None:
-        return label
-    if every == "week":
-        from datetime import date
-
-        return (date.fromisoformat(label) - date(1969, 12, 29)).days // 7
-    return int("".join(part for part in label if part.isdigit()))
 
 
 def _fitted(rows: ClassRows, facts: Facts, request: ClassRequest) -> dict[str, ClassDecomposition]:

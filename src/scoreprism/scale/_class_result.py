@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from scoreprism._progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import SCALE, read_summary
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassColumns, Facts
 from scoreprism.scale._gradients import Scaling
@@ -105,27 +103,6 @@ class ClassRequest:
     random_state: object
     sample: int
     single: bool
-
-
-def decomposed_each(
-    parts: Mapping[tuple[Any, ...], Any], fit: Callable[[Any], Mapping[str, Decomposition]], losses: Losses
-) -> dict[str, SegmentDecompositions]:
-    """Parts one by one; those that cannot be decomposed are named with the reason."""
-    found: dict[str, dict[Any, Decomposition]] = {name: {} for name in losses}
-    skipped: dict[Any, str] = {}
-    for label, part in tracked(iter(parts.items()), len(parts), "laws by segment"):
-        short = label[0] if len(label) == 1 else label
-        try:
-            for name, result in fit(part).items():
-                found[name][short] = result
-        except ScoreprismError as error:
-            skipped[short] = str(error)
-    if not any(found.values()):
-        raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
-    return {
-        name: SegmentDecompositions(next(iter(results.values())).names, None, dict(results), skipped)
-        for name, results in found.items()
-    }
 
 
 def class_scaled(

@@ -15,13 +15,14 @@ from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, decomposed_each, with_parts
+from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
-from scoreprism.scale._engines import engine_of
-from scoreprism.scale._laws import CLASS_FORMULAS, infinite_at_zero, picked
-from scoreprism.scale._passes import collected
-from scoreprism.scale._reading import plain_label
-from scoreprism.scale._roles import period_label
+from scoreprism.scale._engines import engine_of, fetched
+from scoreprism.scale._groups import coded, key_order
+from scoreprism.scale._laws import CLASS_FORMULAS, columns_of, picked
+from scoreprism.scale._losses import unbounded
+from scoreprism.scale._reading import segment_labels
+from scoreprism.scale._result import decomposed_each
 from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
 
 
@@ -55,15 +56,15 @@ def _drawn_rows(
     fold = ["fold"] if rows.columns.roles.fold is not None else []
     names = [*rows.law_columns, "y", *(["w"] if rows.weighted else []), *fold, *rows.keys]
     if facts.n <= request.sample:
-        return collected(rows.frame.select(*names)), ""
+        return fetched(rows.frame.select(*names)), ""
     by_key = _by_hash(rows, facts, request)
     if by_key is not None:
         how = f"by the hash of {rows.columns.roles.fold!r}, whole keys together"
-        return collected(by_key.select(*names)), how
+        return fetched(by_key.select(*names)), how
     kept = read_rows(drawn(frame, request.sample, facts.n, request.seed), rows.columns)
     sampler = SAMPLERS.get(engine_of(frame))
     how = "at random" if sampler is None else f"at random by {engine_of(frame)}, repeatable given {sampler.repeats}"
-    return trimmed(collected(kept.frame.select(*names)), request.sample, request.seed), how
+    return trimmed(fetched(kept.frame.select(*names)), request.sample, request.seed), how
 
 
 def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
@@ -73,7 +74,7 @@ def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     share = request.sample / facts.n
     place = (nw.col("draw") + request.seed % DRAWS) % DRAWS
     kept = rows.frame.with_columns(place=place).filter(nw.col("place") < int(share * DRAWS))
-    count = int(collected(kept.select(n=nw.len()))["n"][0])
+    count = int(fetched(kept.select(n=nw.len()))["n"][0])
     return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
@@ -103,7 +104,7 @@ def _decomposed_rows(
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    labels = sorted(set(folds.tolist()), key=lambda label: (str(type(label)), label))
+    labels = sorted(set(folds.tolist()), key=key_order)
     if not 2 <= len(labels) <= MOST_FOLDS:
         refuse(f"folds must be from 2 to {MOST_FOLDS}", f"{len(labels):,}", "Use another cv_column or key.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
@@ -113,22 +114,14 @@ def _parts_of(
     table: Mapping[str, NDArray[Any]], names: Sequence[str], every: str | None
 ) -> dict[tuple[Any, ...], dict[str, NDArray[Any]]]:
     """The rows of each segment, or of each period."""
-    keys = list(zip(*(table[name].tolist() for name in names), strict=True))
-    place: dict[tuple[Any, ...], list[int]] = {}
-    for i, key in enumerate(keys):
-        place.setdefault(key, []).append(i)
-    found = {}
-    for key, lines in place.items():
-        label = tuple(
-            period_label(v, every) if n == "time" else plain_label(v) for n, v in zip(names, key, strict=True)
-        )
-        found[label] = {name: column[np.array(lines)] for name, column in table.items()}
-    return dict(sorted(found.items(), key=lambda item: tuple((v is None, str(type(v)), v) for v in item[0])))
+    labels, place = coded(segment_labels(table, names, every))
+    held = {label: place == i for i, label in enumerate(labels)}
+    return {label: {name: column[rows] for name, column in table.items()} for label, rows in held.items()}
 
 
 def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:
     """Sums of the loss of S over all rows, for losses that engines evaluate."""
-    law = [nw.col(f"p0_{j}") for j in range(rows.k)]
+    law = columns_of("p0", rows.k)
     hit = picked(law)
     w = nw.col("w") if rows.weighted else nw.lit(1.0)
     sums: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
@@ -144,7 +137,7 @@ def _risk_of_all(facts: Facts, loss: ProperLoss, i: int) -> tuple[float, float]:
     table = facts.table
     if f"a{i}" not in table:
         return math.nan, math.nan
-    if infinite_at_zero(loss) and table["never"].any():
+    if unbounded(loss) and table["never"].any():
         return math.inf, math.nan
     mass = float(table["w"].sum())
     risk = float(table[f"a{i}"].sum()) / mass

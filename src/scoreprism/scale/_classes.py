@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
-from scoreprism.scale._engines import plainly_named, wrap
-from scoreprism.scale._laws import clipped, picked
-from scoreprism.scale._passes import collected, grouped
-from scoreprism.scale._reading import plain_label
-from scoreprism.scale._roles import Roles, _with_period, hashed, number, period, period_label
+from scoreprism.scale._engines import fetched, plainly_named, wrap
+from scoreprism.scale._groups import key_order
+from scoreprism.scale._laws import clipped, columns_of, picked, total
+from scoreprism.scale._passes import grouped
+from scoreprism.scale._reading import MOST_WEIGHT, plain_label, refuse_empty, segment_labels, there
+from scoreprism.scale._roles import Roles, hashed, number, period, require_columns, with_period
 from scoreprism.simplex import FloatArray
 
 #: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
@@ -57,9 +57,13 @@ class ClassColumns:
     def columns(self) -> dict[str, str]:
         """Every column that is read, by what it is."""
         others = {role: name for role, name in self.roles.columns.items() if role != "score"}
+        return {**others, **self.law_roles}
+
+    @property
+    def law_roles(self) -> dict[str, str]:
+        """Columns of probabilities, by level and place."""
         called = {"S": "score", "Q": "q", "Π": "latent"}
-        laws = {f"{called[level]}[{i}]": name for level, names in self.laws.items() for i, name in enumerate(names)}
-        return {**others, **laws}
+        return {f"{called[level]}[{i}]": name for level, names in self.laws.items() for i, name in enumerate(names)}
 
     def renamed(self, names: Mapping[str, str]) -> ClassColumns:
         """The same where columns have other names."""
@@ -153,30 +157,18 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 
 
 def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) -> ClassColumns:
-    for role, name in columns.columns.items():
-        if name not in schema:
-            near = difflib.get_close_matches(name, schema, 3, 0.6)
-            hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-            refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
-    numbers = {role: name for role, name in columns.columns.items() if "[" in role or role == "sample_weight"}
-    for role, name in numbers.items():
-        if not role.startswith("by[") and not schema[name].is_numeric():
-            refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", "Cast it to a number first.")
+    require_columns(schema, columns.columns, ("sample_weight", *columns.law_roles))
     grouping = {role: name for role, name in columns.columns.items() if role == "cv_column or key" or role[:2] == "by"}
     for role, name in grouping.items():
         if schema[name].is_temporal() or schema[name].is_nested():
             remedy = "Make a column of words or whole numbers; periods are passed as time=."
             refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
-    named = list(columns.columns.values())
-    shared = [name for name in named if named.count(name) > 1]
-    if shared:
-        refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
-    return replace(columns, roles=_with_period(schema, columns.roles))
+    return replace(columns, roles=with_period(schema, columns.roles))
 
 
 def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
     """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
-    found = collected(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    found = fetched(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
     labels = [plain_label(label) for label in found.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
     prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
@@ -243,7 +235,7 @@ class Facts:
     @property
     def fold_labels(self) -> list[Any]:
         """Distinct folds, in order."""
-        return sorted(set(self.folds), key=lambda label: (str(type(label)), label))
+        return sorted(set(self.folds), key=key_order)
 
     def only(self, held: NDArray[np.bool_]) -> Facts:
         """Some of the lines."""
@@ -256,22 +248,20 @@ def valid(rows: ClassRows) -> nw.Expr:
     """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
     fine = nw.col("y") >= 0
     for t in range(len(rows.levels)):
-        total = nw.lit(0.0)
-        for k in range(rows.k):
-            p = nw.col(f"p{t}_{k}")
-            fine, total = fine & (p >= 0.0) & (p <= 1.0), total + p
-        fine = fine & (total >= 1.0 - SUM_TOLERANCE) & (total <= 1.0 + SUM_TOLERANCE)
+        law = columns_of(f"p{t}", rows.k)
+        for p in law:
+            fine = fine & (p >= 0.0) & (p <= 1.0)
+        fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
     if rows.weighted:
-        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= 1e300)
+        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
     if rows.columns.roles.fold is not None:
-        fine = fine & ~_missing_fold(rows)
+        fine = fine & _has_fold(rows)
     return fine
 
 
-def _missing_fold(rows: ClassRows) -> nw.Expr:
-    fold, column = nw.col("fold"), rows.columns.roles.fold
-    real = rows.columns.roles.fold_hash is None and rows.kinds[column or ""].is_float()
-    return fold.is_null() | fold.is_nan() if real else fold.is_null()
+def _has_fold(rows: ClassRows) -> nw.Expr:
+    roles = rows.columns.roles
+    return there("fold", rows.kinds[roles.fold or ""] if roles.fold_hash is None else nw.Int64())
 
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
@@ -284,9 +274,8 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
     if not kept["n"].size:
-        what = f"{gone} rows, all of weight 0" if gone else "0 rows"
-        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
-    segments = _segment_labels(kept, rows)
+        refuse_empty(gone)
+    segments = segment_labels(kept, rows.keys, rows.columns.roles.every)
     has_fold = rows.columns.roles.fold is not None
     folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
     keys = {*rows.keys, "fold", "state"}
@@ -294,15 +283,6 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     if not rows.weighted:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
     return Facts(numbers, segments, folds, gone)
-
-
-def _segment_labels(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> list[tuple[Any, ...]]:
-    every = rows.columns.roles.every
-    columns = []
-    for name in rows.keys:
-        values = table[name].tolist()
-        columns.append([period_label(v, every) if name == "time" else plain_label(v) for v in values])
-    return list(zip(*columns, strict=True)) if columns else [()] * table["n"].size
 
 
 def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
@@ -326,7 +306,7 @@ def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> d
 
 def _described(rows: ClassRows) -> dict[str, nw.Expr]:
     """The smallest positive probability of a row, whether it has a zero, and how far what happened is in front."""
-    p = [nw.col(f"p0_{k}") for k in range(rows.k)]
+    p = columns_of("p0", rows.k)
     positive = [nw.when(one > 0.0).then(one).otherwise(nw.lit(2.0)) for one in p]
     others = [nw.when(nw.col("y") == k).then(nw.lit(-1.0)).otherwise(one) for k, one in enumerate(p)]
     ahead = picked(p) - nw.max_horizontal(*others)
@@ -337,35 +317,35 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _explain(rows: ClassRows, total: int) -> NoReturn:
+def _explain(rows: ClassRows, count: int) -> NoReturn:
     """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
     columns = rows.columns
     for t, (level, names) in enumerate(columns.laws.items()):
         for k, name in enumerate(names):
             p = nw.col("v")
-            _refuse_some(rows, total, f"p{t}_{k}", (p >= 0.0) & (p <= 1.0), f"column {name!r} of {level}")
-        _refuse_sums(rows, total, t, level)
+            _refuse_some(rows, count, f"p{t}_{k}", (p >= 0.0) & (p <= 1.0), f"column {name!r} of {level}")
+        _refuse_sums(rows, count, t, level)
     if rows.weighted:
         w = nw.col("v")
-        _refuse_some(rows, total, "w", (w >= 0.0) & (w <= 1e300), f"sample_weight {columns.roles.weight!r}")
-    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(_missing_fold(rows)))
+        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= MOST_WEIGHT), f"sample_weight {columns.roles.weight!r}")
+    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(~_has_fold(rows)))
     if gaps:
-        found = f"{gaps:,} of {total:,} rows without one"
+        found = f"{gaps:,} of {count:,} rows without one"
         refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")
     wrong = rows.source.with_columns(y=_code("target", columns.classes)).filter(nw.col("y") < 0)
-    shown = [plain_label(value) for value in collected(wrong.select("target").head(1000))["target"].tolist()]
+    shown = [plain_label(value) for value in fetched(wrong.select("target").head(1000))["target"].tolist()]
     refuse(
         f"target {columns.roles.target!r} must hold one of the classes {listed(map(plain, columns.classes), 10)}",
-        f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {total:,} rows",
+        f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,
     )
 
 
-def _refuse_some(rows: ClassRows, total: int, column: str, holds: nw.Expr, what: str) -> None:
+def _refuse_some(rows: ClassRows, count: int, column: str, holds: nw.Expr, what: str) -> None:
     fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
     wrong = rows.frame.select(v=nw.col(column)).with_columns(fine=fine).filter(nw.col("fine") == 0)
-    sample = collected(wrong.select("v").head(1000))["v"]
+    sample = fetched(wrong.select("v").head(1000))["v"]
     if not sample.size:
         return
     numbers = np.array([np.nan if value is None else float(value) for value in sample.tolist()])
@@ -377,23 +357,20 @@ def _refuse_some(rows: ClassRows, total: int, column: str, holds: nw.Expr, what:
         rule = f"{what} must hold probabilities from 0 to 1"
         percent = "If these are percentages, divide by 100; logits go through a softmax first."
         remedy = percent if shown else "Drop these rows, or fill them."
-    refuse(rule, f"{found} in {_count(wrong):,} of {total:,} rows", remedy)
+    refuse(rule, f"{found} in {_count(wrong):,} of {count:,} rows", remedy)
 
 
-def _refuse_sums(rows: ClassRows, total: int, t: int, level: str) -> None:
-    whole = nw.col(f"p{t}_0")
-    for k in range(1, rows.k):
-        whole = whole + nw.col(f"p{t}_{k}")
-    sums = rows.frame.select(v=whole)
+def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
+    sums = rows.frame.select(v=total(columns_of(f"p{t}", rows.k)))
     off = sums.filter((nw.col("v") < 1.0 - SUM_TOLERANCE) | (nw.col("v") > 1.0 + SUM_TOLERANCE))
-    sample = collected(off.head(1))["v"]
+    sample = fetched(off.head(1))["v"]
     if sample.size:
         refuse(
             f"the columns of {level} must sum to 1 within {SUM_TOLERANCE:g} in every row",
-            f"{plain(float(sample[0]))} and the like in {_count(off):,} of {total:,} rows",
+            f"{plain(float(sample[0]))} and the like in {_count(off):,} of {count:,} rows",
             "Divide by the sum if that is what you mean; logits go through a softmax first.",
         )
 
 
 def _count(frame: nw.LazyFrame[Any]) -> int:
-    return int(collected(frame.select(n=nw.len()))["n"][0])
+    return int(fetched(frame.select(n=nw.len()))["n"][0])

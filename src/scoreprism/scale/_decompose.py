@@ -15,11 +15,12 @@ from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
-from scoreprism.scale._partial import Partial, Settings, known_loss
+from scoreprism.scale._partial import Partial
 from scoreprism.scale._pass import summed
 from scoreprism.scale._reading import Reading, require_few_groups, require_rows
 from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by, parse_folds
+from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by, parse_folds, require_law_below
+from scoreprism.scale._settings import Settings, known_loss
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
 
@@ -263,11 +264,8 @@ def _roles(
     key: str | None,
     pos_label: Any,
 ) -> Roles:
-    if cv_column is not None and key is not None:
-        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
-    if latent is not None and q is None:
-        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
-    folds = parse_folds(cv)
+    fold, fold_hash = parse_folds(cv, cv_column, key)
+    require_law_below(q, latent)
     return Roles(
         target=target,
         score=score,
@@ -277,8 +275,8 @@ def _roles(
         by=parse_by(by),
         time=time,
         every=every,
-        fold=cv_column if key is None else key,
-        fold_hash=None if key is None else folds,
+        fold=fold,
+        fold_hash=fold_hash,
         pos_label=pos_label.item() if isinstance(pos_label, np.generic) else pos_label,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ import numpy as np
 
 from scoreprism._validation import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism.decomposition._table import Drawable
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import holm
 from scoreprism.intervals import ROLES, Interval, quantile, tail
-from scoreprism.scale._partial import key_order
-from scoreprism.scale._shift import Shifts, mix_between, stale_between
+from scoreprism.scale._groups import key_order
+from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
 
 #: What each period is compared with, if not with one that is named.
 AGAINST = ("previous", "first")
@@ -28,7 +27,7 @@ MARKED = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Drawable, TermTable):
+class Drift(Drawable, JsonTable):
     """
     Changes of a loss and of its terms between periods whose rows are independent.
 
@@ -211,32 +210,14 @@ class Drift(Drawable, TermTable):
         dict
             The loss, what is compared with what, one entry for each period and term, and what was left out.
         """
-        columns = self._columns()
-        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
         first = next(iter(self.periods.decompositions.values()))
         return {
             "loss": str(first.loss),
             "against": self.against,
             "names": list(self.names),
-            "changes": [{key: _plainly(value) for key, value in line.items()} for line in lines],
+            "changes": self._lines(),
             "skipped": {str(period): why for period, why in self.periods.skipped.items()},
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """
-        What `to_dict` gives, as strict JSON.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces per level, for people.
-
-        Returns
-        -------
-        str
-            Numbers that are not finite are null.
-        """
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False, default=str)
 
     def _title(self) -> str:
         first = next(iter(self.periods.decompositions.values()))
@@ -256,11 +237,6 @@ def _said(drift: Drift, name: str, period: Any, pvalue: float) -> str:
         return "–"
     interval = drift.interval(name, period)
     return f"{value:+.5f} [{interval.low:+.5f}, {interval.high:+.5f}]{'*' if pvalue < MARKED else ' '}"
-
-
-def _plainly(value: Any) -> Any:
-    """A number that JSON can hold; what is not finite is missing."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ── intervals of a change ───────────────────────────────────────────────────────────────────────────

@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice, parse_random_state, refuse
-from scoreprism.calibrators._base import warn_of_reversed_scores
+from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import from_folds
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._chain import Given, Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
 from scoreprism.estimation._learners import Cells, ForeignMap, parse_calibrator
-from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
+from scoreprism.scale._groups import key_order
 from scoreprism.scale._losses import by_row, unbounded
-from scoreprism.scale._partial import Partial, key_order
-from scoreprism.scale._result import ScaledDecomposition, scaled
-from scoreprism.scale._roles import MOST_FOLDS, parse_folds
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._result import ScaledDecomposition, decomposed_each, scaled
+from scoreprism.scale._roles import MOST_FOLDS, parse_count_of_folds
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
@@ -95,7 +94,7 @@ def _parse(
     learners = parse_calibrator(calibrator, 2)
     if any(isinstance(learner, ForeignMap) for learner in learners):
         refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
-    count = parse_folds(cv)
+    count = parse_count_of_folds(cv)
     seed = int(parse_random_state(random_state).integers(2**62))
     return Options(losses, calibrator, count, form, seed)
 
@@ -301,24 +300,15 @@ def _by_key(partial: Partial, options: Options, places: range) -> dict[str, Segm
     """Each segment (or period) by laws of its own, for every loss."""
     if not len(places):
         return {}
-    labels = sorted({tuple(key[j] for j in places) for key in partial.segments}, key=key_order)
-    found: dict[str, dict[Any, ScaledDecomposition]] = {name: {} for name in options.losses}
-    skipped: dict[Any, str] = {}
     names = [partial.settings.keys[j] for j in places]
-    for label in tracked(iter(labels), len(labels), f"laws by {', '.join(names)}"):
-        short = label[0] if len(label) == 1 else label
-        part = partial.only(**dict(zip(names, label, strict=True))).pooled()
-        try:
-            for name, result in _decomposed(part, options).items():
-                found[name][short] = result
-        except ScoreprismError as error:
-            skipped[short] = str(error)
-    if not any(found.values()):
-        raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
-    return {
-        name: SegmentDecompositions(next(iter(results.values())).names, None, dict(results), skipped)
-        for name, results in found.items()
-    }
+    labels = sorted({tuple(key[j] for j in places) for key in partial.segments}, key=key_order)
+    parts = {label: dict(zip(names, label, strict=True)) for label in labels}
+    return decomposed_each(
+        parts,
+        lambda chosen: _decomposed(partial.only(**chosen).pooled(), options),
+        options.losses,
+        f"laws by {', '.join(names)}",
+    )
 
 
 def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: Any = "previous", **options: Any) -> Drift:

@@ -15,8 +15,9 @@ from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrato
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._maps import parse_distance
 from scoreprism.scale._classes import ClassRows, Facts
-from scoreprism.scale._laws import Soft, charts, log_hit, picked, total, with_logs, with_maps
-from scoreprism.scale._passes import collected, grouped
+from scoreprism.scale._engines import fetched
+from scoreprism.scale._laws import Soft, charts, columns_of, log_hit, picked, total, with_logs, with_maps
+from scoreprism.scale._passes import grouped
 from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows that are looked at for a start.
@@ -89,7 +90,7 @@ class Scaling:
 
     def slopes(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """First derivatives of −log p_y, of map f at the log-probabilities c."""
-        p, z = _columns(f"m{f}", k), _columns(f"z{c}", k)
+        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
         if not self.vector:
             return [total([a * b for a, b in zip(p, z, strict=True)]) - picked(z)]
         error = [a - (nw.col("y") == j).cast(nw.Float64) for j, a in enumerate(p)]
@@ -97,7 +98,7 @@ class Scaling:
 
     def curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """Second derivatives, those on and above the diagonal in the order of `_pairs`."""
-        p, z = _columns(f"m{f}", k), _columns(f"z{c}", k)
+        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
         if not self.vector:
             mean = total([a * b for a, b in zip(p, z, strict=True)])
             return [total([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
@@ -134,10 +135,6 @@ class Scaling:
         """How near to 0 the law of a map may come, from its smallest value on the rows it was fitted on."""
         most = min(parse_distance("auto", mass), 0.5 / k)
         return float(min(most, max(least, most**2 if self.vector else 1e-300)))
-
-
-def _columns(name: str, k: int) -> list[nw.Expr]:
-    return [nw.col(f"{name}_{j}") for j in range(k)]
 
 
 @dataclass(frozen=True)
@@ -307,7 +304,7 @@ class Fitting:
                 second = self.scaling.curves(f, c, self.k)
                 columns |= {f"c{f}_{i}": one for i, one in enumerate(second)}
                 count = len(second)
-        least = {f"least{f}": nw.min_horizontal(*_columns(f"m{f}", self.k)) for f in range(self.folds)}
+        least = {f"least{f}": nw.min_horizontal(*columns_of(f"m{f}", self.k)) for f in range(self.folds)}
         table = self._summed(maps, columns, least)
         g, low = np.zeros((self.folds, size)), np.zeros(self.folds)
         own: list[FloatArray] = []
@@ -344,7 +341,7 @@ class Fitting:
     def _start(self) -> FloatArray:
         """What the first rows say, if all classes are among them; it only has to be near."""
         names = [f"p0_{j}" for j in range(self.k)]
-        head = collected(self.rows.frame.select("y", *names).head(_HEAD))
+        head = fetched(self.rows.frame.select("y", *names).head(_HEAD))
         codes = head["y"].astype(np.intp)
         if (np.bincount(codes, minlength=self.k) < 20).any():
             return self.scaling.identity(self.k)

@@ -26,11 +26,11 @@ def total(values: Exprs) -> nw.Expr:
     return reduce(add, values)
 
 
-def picked(values: Sequence[nw.Expr]) -> nw.Expr:
-    """The value of the class that happened."""
+def picked(values: Exprs, column: str = "y") -> nw.Expr:
+    """The value at the number that a column holds: with ``y``, that of the class that happened."""
     found = values[-1]
     for k in range(len(values) - 2, -1, -1):
-        found = nw.when(nw.col("y") == k).then(values[k]).otherwise(found)
+        found = nw.when(nw.col(column) == k).then(values[k]).otherwise(found)
     return found
 
 
@@ -84,15 +84,16 @@ def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> Frame:
         for j in range(k):
             eta[f"h{f}_{j}"] = nw.col(f"z{c}_{j}") * float(one.slope[j]) + float(one.intercept[j])
     frame = frame.with_columns(**eta)
-    frame = frame.with_columns(**{f"x{f}": nw.max_horizontal(*_row(f"h{f}", k)) for f in range(len(maps))})
+    frame = frame.with_columns(**{f"x{f}": nw.max_horizontal(*columns_of(f"h{f}", k)) for f in range(len(maps))})
     up = {f"e{f}_{j}": (nw.col(f"h{f}_{j}") - nw.col(f"x{f}")).exp() for f in range(len(maps)) for j in range(k)}
     frame = frame.with_columns(**up)
-    frame = frame.with_columns(**{f"t{f}": total(_row(f"e{f}", k)) for f in range(len(maps))})
+    frame = frame.with_columns(**{f"t{f}": total(columns_of(f"e{f}", k)) for f in range(len(maps))})
     law = {f"m{f}_{j}": nw.col(f"e{f}_{j}") / nw.col(f"t{f}") for f in range(len(maps)) for j in range(k)}
     return frame.with_columns(**law)
 
 
-def _row(name: str, k: int) -> list[nw.Expr]:
+def columns_of(name: str, k: int) -> list[nw.Expr]:
+    """The columns of a law, class by class."""
     return [nw.col(f"{name}_{j}") for j in range(k)]
 
 
@@ -104,14 +105,14 @@ def _centred(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
             short = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
             raised[f"u{c}_{j}"] = short
     frame = frame.with_columns(**raised)
-    frame = frame.with_columns(**{f"a{c}": total(_row(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
+    frame = frame.with_columns(**{f"a{c}": total(columns_of(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
     centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}
     return frame.with_columns(**centre)
 
 
 def log_hit(f: int, k: int) -> nw.Expr:
     """Log p_y of map f, before its floor."""
-    return picked(_row(f"h{f}", k)) - nw.col(f"x{f}") - nw.col(f"t{f}").log()
+    return picked(columns_of(f"h{f}", k)) - nw.col(f"x{f}") - nw.col(f"t{f}").log()
 
 
 def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
@@ -119,10 +120,10 @@ def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
     laws = {name: distance for name, distance in laws.items() if distance > 0.0}
     if not laws:
         return frame
-    least = {f"{name}_low": nw.min_horizontal(*_row(name, k)) for name in laws}
+    least = {f"{name}_low": nw.min_horizontal(*columns_of(name, k)) for name in laws}
     over = {}
     for name, distance in laws.items():
-        for j, p in enumerate(_row(name, k)):
+        for j, p in enumerate(columns_of(name, k)):
             over[f"{name}_o{j}"] = nw.when(p > distance).then(p - distance).otherwise(nw.lit(0.0))
     frame = frame.with_columns(**least, **over)
     sums = {f"{name}_s": total([nw.col(f"{name}_o{j}") for j in range(k)]) for name in laws}
@@ -130,7 +131,7 @@ def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
     out = {}
     for name, distance in laws.items():
         mass = nw.when(nw.col(f"{name}_s") > 0.0).then(nw.col(f"{name}_s")).otherwise(nw.lit(1.0))
-        for j, p in enumerate(_row(name, k)):
+        for j, p in enumerate(columns_of(name, k)):
             raised = nw.col(f"{name}_o{j}") * (1.0 - k * distance) / mass + distance
             out[f"{name}_{j}"] = nw.when(nw.col(f"{name}_low") < distance).then(raised).otherwise(p)
     return frame.with_columns(**out)
@@ -197,8 +198,3 @@ CLASS_FORMULAS: dict[type[ProperLoss], Formula] = {
     Brier: Formula(_square, _square_spread),
     Spherical: Formula(_spherical, _spherical_spread),
 }
-
-
-def infinite_at_zero(loss: ProperLoss) -> bool:
-    """Whether the loss is infinite where probability 0 was given to what happened."""
-    return bool(np.isinf(loss.evaluate(np.array([[0.0, 0.5, 0.5]]), np.zeros(1, dtype=np.intp)))[0])

@@ -20,7 +20,7 @@ from scoreprism.scale._engines import scan
 from scoreprism.scale._gradients import Scaling
 from scoreprism.scale._laws import CLASS_FORMULAS
 from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, parse_by
+from scoreprism.scale._roles import Roles, parse_by, parse_folds, require_law_below
 from scoreprism.scale._sample import SAMPLE
 
 #: Vector scaling of more classes than this has too many second derivatives for one pass.
@@ -174,10 +174,7 @@ def _require_fit(scaling: Scaling, columns: ClassColumns, losses: dict[str, Prop
 
 
 def _roles(names: tuple[str, ...], options: Mapping[str, Any]) -> Roles:
-    cv_column, key = options["cv_column"], options["key"]
-    if cv_column is not None and key is not None:
-        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
-    folds = parse_count(options["cv"], "cv", 2)
+    fold, fold_hash = parse_folds(options["cv"], options["cv_column"], options["key"])
     given = {name: options[name] for name in ("target", "sample_weight", "time", "cv_column", "key")}
     for role, name in given.items():
         if not isinstance(name, str) and (name is not None or role == "target"):
@@ -189,15 +186,14 @@ def _roles(names: tuple[str, ...], options: Mapping[str, Any]) -> Roles:
         by=parse_by(options["by"]),
         time=options["time"],
         every=options["every"],
-        fold=cv_column if key is None else key,
-        fold_hash=None if key is None else folds,
+        fold=fold,
+        fold_hash=fold_hash,
     )
 
 
 def _laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     laws = {"S": names}
-    if options["latent"] is not None and options["q"] is None:
-        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
+    require_law_below(options["q"], options["latent"])
     for level, role in (("Q", "q"), ("Π", "latent")):
         if options[role] is not None:
             laws[level] = _names(options[role], role)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism.exceptions import InputError
-from scoreprism.losses import LOSSES, ProperLoss, get_loss
 from scoreprism.scale._grid import cell_of, parse_cells
+from scoreprism.scale._groups import KEYS, coded, key_order, merged
 from scoreprism.scale._losses import by_row
-from scoreprism.simplex import FloatArray, IntArray, clip_law
+from scoreprism.scale._settings import Settings
+from scoreprism.simplex import FloatArray, clip_law
 
 if TYPE_CHECKING:
     from scoreprism.scale._drift import Drift
@@ -23,52 +24,6 @@ if TYPE_CHECKING:
 
 #: Version of the JSON of a partial.
 PARTIAL_VERSION = 1
-#: Columns that are not sums.
-_ENDS = {"lo": np.minimum, "hi": np.maximum}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What partials must have in common to be added: the columns that were read, the cells, the losses."""
-
-    target: str
-    score: str
-    levels: tuple[str, ...]
-    laws: tuple[str, ...]
-    losses: tuple[ProperLoss, ...]
-    cells: int
-    clip: float | None = None
-    sample_weight: str | None = None
-    by: tuple[str, ...] = ()
-    time: str | None = None
-    every: str | None = None
-    fold: str | None = None
-    fold_hash: int | None = None
-    pos_label: Any = None
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.sample_weight is not None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Columns that tell segments and periods apart."""
-        return (*self.by, *([self.time] if self.time is not None else []))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain objects."""
-        known = asdict(replace(self, losses=()))
-        known["losses"] = [{"name": loss.name, "parameters": loss.parameters} for loss in self.losses]
-        return known
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Settings:
-        """What `to_dict` gave."""
-        losses = tuple(get_loss(loss["name"], **loss["parameters"]) for loss in data["losses"])
-        given = {field.name: data[field.name] for field in fields(cls) if field.name != "losses"}
-        lists = {name: tuple(given[name]) for name in ("levels", "laws", "by")}
-        return cls(**{**given, **lists, "losses": losses})
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +101,9 @@ class Partial:
         Partial
             With one line for each key that occurs.
         """
-        names, codes = _coded(segments)
-        labels, folded = _coded(folds)
-        table = _merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
+        names, codes = coded(segments)
+        labels, folded = coded(folds)
+        table = merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
         partial = cls(settings, exact, tuple(names), tuple(labels), table, absent)
         return partial.coarser() if exact and partial.n_keys > settings.cells else partial
 
@@ -169,7 +124,7 @@ class Partial:
         """Periods in order; empty without a time column."""
         if self.settings.time is None:
             return ()
-        return tuple(sorted({key[-1] for key in self.segments}, key=_order))
+        return tuple(sorted({key[-1] for key in self.segments}, key=key_order))
 
     def __repr__(self) -> str:
         what = "distinct scores" if self.exact else "cells"
@@ -181,7 +136,7 @@ class Partial:
     def __add__(self, other: object) -> Partial:
         if not isinstance(other, Partial):
             return NotImplemented
-        _require_alike(self.settings, other.settings)
+        self.settings.require_like(other.settings)
         first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
         columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in _sums(first.table)}
         return Partial.from_groups(
@@ -218,7 +173,7 @@ class Partial:
         table |= {"s": w * s, "s2": w * s * s, "lo": s, "hi": s}
         if len(self.settings.levels) == 1:
             table |= _constant_losses(self.settings, s, self.table["y"], w, w2)
-        return replace(self, exact=False, table=_merged(table))
+        return replace(self, exact=False, table=merged(table))
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -267,7 +222,7 @@ class Partial:
             With one segment.
         """
         settings = replace(self.settings, by=(), time=None, every=None)
-        table = _merged({**self.table, "segment": np.zeros(self.table["n"].size)})
+        table = merged({**self.table, "segment": np.zeros(self.table["n"].size)})
         return replace(self, settings=settings, segments=((),), table=table)
 
     # ── what follows ────────────────────────────────────────────────────────────────────────────────
@@ -423,7 +378,7 @@ def _check_settings(settings: Settings) -> None:
 def _columns_of(settings: Settings, exact: object) -> set[str]:
     """Columns that the table of such a partial has."""
     levels = range(len(settings.levels))
-    names = {*_KEYS, "n", "w", "w2"} | {f"zero{t}" for t in levels if t > 0}
+    names = {*KEYS, "n", "w", "w2"} | {f"zero{t}" for t in levels if t > 0}
     names |= set() if exact else {"s", "s2", "lo", "hi"}
     if exact and len(levels) == 1:
         return names
@@ -456,53 +411,9 @@ def _between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[
     return (value >= low - room) & (value <= high + room)
 
 
-def _require_alike(first: Settings, second: Settings) -> None:
-    for field in fields(Settings):
-        a, b = getattr(first, field.name), getattr(second, field.name)
-        if a != b:
-            refuse(f"partials must have the same {field.name} to be added", f"{a!s} and {b!s}", "Add like to like.")
-
-
-def _order(label: Any) -> tuple[bool, str, Any]:
-    """Labels of one type in their own order, those of several types by type, missing ones last."""
-    numeric = isinstance(label, (int, float))
-    return (label is None, "" if numeric else type(label).__name__, 0 if label is None else label)
-
-
-def key_order(label: Any) -> Any:
-    """What labels, or tuples of them, are sorted by."""
-    return tuple(_order(part) for part in label) if isinstance(label, tuple) else _order(label)
-
-
-def _coded(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
-    """Distinct labels in order, and the number of each."""
-    names = sorted(set(labels), key=key_order)
-    place = {name: i for i, name in enumerate(names)}
-    return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
-
-
-_KEYS = ("segment", "fold", "key", "y")
-
-
 def _sums(table: Mapping[str, Any]) -> list[str]:
     """Columns that `from_groups` takes."""
     return [name for name in table if name not in ("segment", "fold")]
-
-
-def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Lines in order of their keys, those of the same keys added up."""
-    keys = [table[name] for name in _KEYS]
-    order = np.lexsort(keys[::-1])
-    ordered = {name: column[order] for name, column in table.items()}
-    changed = np.any([np.diff(ordered[name], prepend=-np.inf) != 0.0 for name in _KEYS], axis=0)
-    starts = np.flatnonzero(changed)
-    merged = {}
-    for name, column in ordered.items():
-        if name in _KEYS:
-            merged[name] = column[starts]
-        else:
-            merged[name] = _ENDS.get(name, np.add).reduceat(column, starts)
-    return merged
 
 
 def _constant_losses(
@@ -517,8 +428,3 @@ def _constant_losses(
             value = np.where(np.isinf(value), 0.0, value)
             columns |= {f"a{i}0": w * value, f"b{i}0": w2 * value, f"d{i}00": w2 * value * value}
     return columns
-
-
-def known_loss(loss: ProperLoss) -> bool:
-    """Whether a loss can be written to JSON by its name."""
-    return LOSSES.get(loss.name) is type(loss)

@@ -12,9 +12,19 @@ from scoreprism._validation import refuse
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
 from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
-from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._reading import MOST_GROUPS, MOST_WEIGHT, Reading, refuse_bad, require_few, there, written
-from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period, period_label
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._reading import (
+    MOST_GROUPS,
+    MOST_WEIGHT,
+    Reading,
+    refuse_bad,
+    require_few,
+    segment_labels,
+    there,
+    written,
+)
+from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period
+from scoreprism.scale._settings import Settings
 from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.
@@ -228,16 +238,12 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
-    names = [f"by{i}" for i in range(len(roles.by))]
-    columns = [kept[name].tolist() for name in names]
-    if roles.time is not None:
-        columns.append([period_label(code, roles.every) for code in kept["time"].tolist()])
-    keys = list(zip(*columns, strict=True)) if columns else [()] * kept["n"].size
+    keys = [name for name in _keys(reading) if name != "fold"]
     folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
     return Partial.from_groups(
         settings,
         exact=exact,
-        segments=[tuple(written(value) for value in key) for key in keys],
+        segments=segment_labels(kept, keys, roles.every),
         folds=[written(fold) for fold in folds],
         columns=_filled(kept, settings),
         absent=gone,

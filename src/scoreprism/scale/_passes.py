@@ -8,14 +8,7 @@ from typing import Any
 import narwhals as nw
 from numpy.typing import NDArray
 
-from scoreprism._validation import refuse
-from scoreprism.exceptions import ScoreprismError
-from scoreprism.scale._engines import fetched, first_line
-
-
-def collected(query: nw.LazyFrame[Any]) -> dict[str, NDArray[Any]]:
-    """A small result; an engine's own errors in our words."""
-    return _told(lambda: fetched(query))
+from scoreprism.scale._engines import fetched, told
 
 
 def grouped(
@@ -36,8 +29,9 @@ def grouped(
         return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
 
     if frame.implementation.is_dask():
-        return _told(lambda: _by_partition(frame.to_native(), query, keys, {"n": "sum", **how}))
-    return _told(lambda: fetched(query(frame)))
+        with told("the engine must be able to read the data", "Check the columns."):
+            return _by_partition(frame.to_native(), query, keys, {"n": "sum", **how})
+    return fetched(query(frame))
 
 
 def _by_partition(
@@ -54,12 +48,3 @@ def _by_partition(
     table = nw.concat([nw.from_native(part, eager_only=True) for part in some])
     merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
     return fetched(merged.lazy())
-
-
-def _told(work: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    try:
-        return work()
-    except ScoreprismError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-        refuse("the engine must be able to read the data", f"its own error: {first_line(error)}", "Check the columns.")

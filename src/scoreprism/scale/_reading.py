@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from scoreprism._validation import listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched
-from scoreprism.scale._partial import Partial, Settings
-from scoreprism.scale._roles import Roles, Seen, is_outcome, number, outcome
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._roles import Roles, Seen, is_outcome, number, outcome, period_label
+from scoreprism.scale._settings import Settings
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000
@@ -66,9 +68,23 @@ def there(name: str, kind: nw.dtypes.DType) -> nw.Expr:
 def require_rows(partial: Partial) -> Partial:
     """A partial that holds something."""
     if not partial.table["n"].size:
-        what = f"{partial.absent:,} rows, all of weight 0" if partial.absent else "0 rows"
-        refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+        refuse_empty(partial.absent)
     return partial
+
+
+def refuse_empty(absent: int) -> NoReturn:
+    """Data without rows, or with `absent` rows of weight 0 only."""
+    what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
+    refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+
+
+def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], every: str | None) -> list[tuple[Any, ...]]:
+    """The labels of segment and period of each line, as JSON can hold them; `keys` are columns of the table."""
+    columns = []
+    for name in keys:
+        values = table[name].tolist()
+        columns.append([written(period_label(v, every) if name == "time" else v) for v in values])
+    return list(zip(*columns, strict=True)) if columns else [()] * next(iter(table.values())).shape[0]
 
 
 def require_few_groups(partial: Partial) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import SCALE, encode, read_summary
 from scoreprism.estimation import SegmentDecompositions
+from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift, drift_between
 
 if TYPE_CHECKING:
@@ -149,3 +152,27 @@ def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -
         given["notes"] = (*found.notes, note)
     more = {"quantisation_error": error, "partial": partial, "_weight": mass, "_held": held, "_options": options}
     return ScaledDecomposition(**given, **more)
+
+
+def decomposed_each(
+    parts: Mapping[tuple[Any, ...], Any],
+    fit: Callable[[Any], Mapping[str, Decomposition]],
+    losses: Iterable[str],
+    what: str = "laws by segment",
+) -> dict[str, SegmentDecompositions]:
+    """Parts one by one; those that cannot be decomposed are named with the reason."""
+    found: dict[str, dict[Any, Decomposition]] = {name: {} for name in losses}
+    skipped: dict[Any, str] = {}
+    for label, part in tracked(iter(parts.items()), len(parts), what):
+        short = label[0] if len(label) == 1 else label
+        try:
+            for name, result in fit(part).items():
+                found[name][short] = result
+        except ScoreprismError as error:
+            skipped[short] = str(error)
+    if not any(found.values()):
+        raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
+    return {
+        name: SegmentDecompositions(next(iter(results.values())).names, None, dict(results), skipped)
+        for name, results in found.items()
+    }

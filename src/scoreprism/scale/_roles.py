@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,12 +76,26 @@ class Roles:
 MOST_FOLDS = 100
 
 
-def parse_folds(cv: object) -> int:
+def parse_count_of_folds(cv: object) -> int:
     """Number of folds."""
     count = parse_count(cv, "cv", 2)
     if count > MOST_FOLDS:
         refuse(f"cv must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
     return count
+
+
+def parse_folds(cv: object, cv_column: str | None, key: str | None) -> tuple[str | None, int | None]:
+    """The column that folds come from, and the number of folds that it is hashed to (None if it holds them)."""
+    if cv_column is not None and key is not None:
+        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
+    folds = parse_count_of_folds(cv)
+    return (cv_column, None) if key is None else (key, folds)
+
+
+def require_law_below(q: object, latent: object) -> None:
+    """Refuse a law Π without a law Q."""
+    if latent is not None and q is None:
+        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
 
 
 def parse_by(by: object) -> tuple[str, ...]:
@@ -98,27 +112,32 @@ def parse_by(by: object) -> tuple[str, ...]:
 
 def check_columns(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
     """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
+    require_columns(schema, roles.columns, ("score", "q", "latent", "sample_weight"))
     for role, name in roles.columns.items():
+        labels = role.startswith("by") or role in ("time", "cv_column or key")
+        if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
+            refuse(f"{role} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
+    _check_target(schema[roles.target], roles)
+    return with_period(schema, roles)
+
+
+def require_columns(schema: dict[str, nw.dtypes.DType], columns: Mapping[str, str], numeric: Collection[str]) -> None:
+    """Refuse names (by role) that are no columns, `numeric` roles without numbers, and columns of two roles."""
+    for role, name in columns.items():
         if not isinstance(name, str):
             refuse(f"{role} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
         if name not in schema:
             near = difflib.get_close_matches(name, schema, 3, 0.6)
             hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
             refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
-    numbers = {"score": roles.score, "q": roles.q, "latent": roles.latent, "sample_weight": roles.weight}
-    for role, column in numbers.items():
-        if column is not None and not schema[column].is_numeric():
-            remedy = "Cast it to a number first." if schema[column] != nw.Boolean else "A probability is meant."
-            refuse(f"{role} must hold numbers", f"column {column!r} of type {schema[column]}", remedy)
-    shared = [name for name in roles.columns.values() if list(roles.columns.values()).count(name) > 1]
+    for role, name in columns.items():
+        if role in numeric and not schema[name].is_numeric():
+            remedy = "Cast it to a number first." if schema[name] != nw.Boolean else "A probability is meant."
+            refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
+    names = list(columns.values())
+    shared = [name for name in names if names.count(name) > 1]
     if shared:
         refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
-    for role, name in roles.columns.items():
-        labels = role.startswith("by") or role in ("time", "cv_column or key")
-        if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
-            refuse(f"{role} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
-    _check_target(schema[roles.target], roles)
-    return _with_period(schema, roles)
 
 
 #: Types whose values are no labels of anything.
@@ -208,7 +227,7 @@ def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
         )
 
 
-def _with_period(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
+def with_period(schema: dict[str, nw.dtypes.DType], roles: Roles) -> Roles:
     """The length of a period: a month for dates unless said otherwise, none for other columns."""
     if roles.time is None:
         if roles.every is not None:
@@ -314,6 +333,24 @@ def period_label(code: Any, every: str | None) -> Any:
     if every == "month":
         return f"{whole // 100}-{whole % 100:02d}"
     return str(whole) if every == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
+
+
+def period_code(label: Any, every: str | None) -> Any:
+    """
+    The number behind the label of a period: `period_label` backwards.
+
+    Examples
+    --------
+    >>> period_code("2026-03", "month"), period_code("2026-Q1", "quarter"), period_code("2026-07-20", "week")
+    (202603, 20261, 2951)
+    """
+    if every is None or label is None:
+        return label
+    if every == "week":
+        from datetime import date
+
+        return (date.fromisoformat(label) - date(1969, 12, 29)).days // 7
+    return int("".join(part for part in label if part.isdigit()))
 
 
 #: A prime below 2³¹ and a primitive root of it: products stay below 2⁶³ in every engine.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +27,43 @@ STRATA, STRATUM_ROWS = 200, 30
 UNREACHED = 0.005
 
 
+class JsonTable(TermTable):
+    """A table whose lines can be written as JSON."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python objects."""
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Lines of the table; numbers that are not finite are missing."""
+        columns = self._columns()
+        lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
+        return [{key: _plainly(value) for key, value in line.items()} for line in lines]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """
+        What `to_dict` gives, as strict JSON.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level, for people.
+
+        Returns
+        -------
+        str
+            Numbers that are not finite are null.
+        """
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False, default=str)
+
+
+def _plainly(value: Any) -> Any:
+    """A number that JSON can hold; what is not finite is missing."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Shifts(TermTable):
+class Shifts(JsonTable):
     """
     Parts of what happened between periods, each with an interval: a line for each period and part.
 
@@ -90,9 +128,7 @@ class Shifts(TermTable):
         dict
             The level, and one entry for each period and part.
         """
-        columns = self._columns()
-        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-        return {"level": self.level, "parts": lines, "notes": list(self.notes)}
+        return {"level": self.level, "parts": self._lines(), "notes": list(self.notes)}
 
     def _title(self) -> str:
         return self._heading
@@ -153,7 +189,8 @@ def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, t
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
     mix = expected - float(old.share @ old.mean)
-    own = new.within + new.square * (new.mean - old.mean - law) ** 2 + 2.0 * new.cross * (new.mean - old.mean - law)
+    moved = new.mean - old.mean - law
+    own = new.within + new.square * moved**2 + 2.0 * new.cross * moved
     law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
     there = new.square * (old.mean - expected) ** 2
     tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)

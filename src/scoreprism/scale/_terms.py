@@ -15,7 +15,8 @@ from scoreprism.estimation._decompose import chain_terms
 from scoreprism.intervals import Alternative, Moments
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassRows
-from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, infinite_at_zero, picked, total, with_logs, with_maps
+from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, columns_of, picked, total, with_logs, with_maps
+from scoreprism.scale._losses import unbounded
 from scoreprism.scale._passes import grouped
 from scoreprism.scale._sheet import SummedSheet
 from scoreprism.simplex import FloatArray, IntArray, clip_law
@@ -74,7 +75,7 @@ def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLos
     k, folds, given = rows.k, len(maps), len(rows.levels)
     distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
     mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
-    own = {f"own_{j}": _at_home([f"m{f}_{j}" for f in range(folds)]) for j in range(k)}
+    at_home = {f"own_{j}": picked([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
     size = given + 2  # steps of S, C and the levels above, and one spread
     sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
 
@@ -83,7 +84,7 @@ def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLos
         if clip is not None:
             laws = [*distances, *(f"p{t}" for t in range(given))]
             frame = clipped(frame, dict.fromkeys(laws, clip), k)
-        frame = frame.with_columns(**mean, **own)
+        frame = frame.with_columns(**mean, **at_home)
         frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
         return frame.select("y", "zero", **sums)
 
@@ -93,7 +94,7 @@ def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLos
 
 def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
     """Columns to be summed: by loss ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
-    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*_law("own", rows.k))}
+    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*columns_of("own", rows.k))}
     w = nw.col("w") if rows.weighted else nw.lit(1.0)
     if rows.weighted:
         columns |= {"w": w, "w2": w * w}
@@ -107,35 +108,23 @@ def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
     return columns
 
 
-def _law(name: str, k: int) -> list[nw.Expr]:
-    return [nw.col(f"{name}_{j}") for j in range(k)]
-
-
-def _at_home(names: Sequence[str]) -> nw.Expr:
-    """What the model that did not see a row says of it."""
-    found = nw.col(names[-1])
-    for f in range(len(names) - 2, -1, -1):
-        found = nw.when(nw.col("home") == f).then(nw.col(names[f])).otherwise(found)
-    return found
-
-
 def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -> dict[str, nw.Expr]:
     """Columns ``x{loss}_{component}``; an infinite loss counts as 0 and is told by ``zero``."""
     order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
     columns = {}
     for i, loss in enumerate(losses.values()):
         formula = CLASS_FORMULAS[type(loss)]
-        values = [formula.loss(picked(_law(name, k)), _law(name, k)) for name in order]
+        values = [formula.loss(picked(columns_of(name, k)), columns_of(name, k)) for name in order]
         for t, value in enumerate(values):
             columns[f"x{i}_{t}"] = value - values[t + 1] if t + 1 < len(values) else value
-        laws = [_law(f"m{f}", k) for f in range(folds)]
-        columns[f"x{i}_{len(order)}"] = formula.spread(laws, _law("mid", k))
+        laws = [columns_of(f"m{f}", k) for f in range(folds)]
+        columns[f"x{i}_{len(order)}"] = formula.spread(laws, columns_of("mid", k))
     return columns
 
 
 def _zeros(given: int, k: int) -> nw.Expr:
     """Which given levels gave probability 0 to what happened, by bits."""
-    return total([(picked(_law(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)])
+    return total([(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)])
 
 
 def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, ProperLoss], size: int) -> ClassSums:
@@ -212,7 +201,7 @@ def _moments(sums: ClassSums, lines: LineSums, turn: FloatArray, shift: FloatArr
 def _infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
     """Lines where a level has an infinite loss, (levels, lines)."""
     found = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
-    if infinite_at_zero(loss):
+    if unbounded(loss):
         for t, row in enumerate([0, *range(2, len(sums.levels))]):
             found[row] = (sums.zero >> t) & 1
     return found
