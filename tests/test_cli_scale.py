@@ -381,7 +381,7 @@ def test_every_format(data):
     page = Path("r.html").read_text(encoding="utf-8")
     for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability diagram of p", "<svg"):
         assert words in page
-    assert "Change of the log loss from period to period" in Path("r.md").read_text(encoding="utf-8")
+    assert "Change of the terms of the log loss" in Path("r.md").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(schema).validate(answer("data", *ONE))
 
 
