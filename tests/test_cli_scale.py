@@ -371,7 +371,7 @@ def test_every_format(data):
     files = [f"r.{ending}" for ending in ("html", "json", "md", "csv", "txt")]
     found = call("report", "data/*.parquet", *ONE, *args, *(x for f in files for x in ("-o", f)))
     assert "A title" in found.stdout
-    assert "read 2 times" in found.stderr
+    assert "read 4 times, by side, day for each score" in found.stderr
     plain = json.loads(Path("r.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(plain)
     assert plain["kind"] == "report"
@@ -382,7 +382,7 @@ def test_every_format(data):
     page = Path("r.html").read_text(encoding="utf-8")
     for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability diagram of p", "<svg"):
         assert words in page
-    assert "Change of the log loss from period to period" in Path("r.md").read_text(encoding="utf-8")
+    assert "Change of the terms of the log loss" in Path("r.md").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(schema).validate(answer("data", *ONE))
 
 
@@ -457,3 +457,44 @@ def test_when_a_call_is_at_scale(tmp_path, monkeypatch):
     assert at_scale(["."], {})
     assert not at_scale(["-"], {})
     assert at_scale([], {"partials": ("a.json",)})
+
+
+# ── what a page says ────────────────────────────────────────────────────────────────────────────────
+
+
+def _rare(rows: int, periods: int):
+    rng = np.random.default_rng(5)
+    odds = rng.normal(-7.6, 1.2, rows)
+    y = (rng.random(rows) < 1 / (1 + np.exp(-odds))).astype(int)
+    month = np.datetime64("2025-01", "M") + rng.integers(0, periods, rows).astype("timedelta64[M]")
+    return pl.DataFrame({"y": y, "s": 1 / (1 + np.exp(-1.2 * odds)), "day": pl.Series(month.astype("datetime64[D]"))})
+
+
+def test_rare_events_are_shown_with_digits_that_say_something():
+    partial = scale.summarize(_rare(200_000, 1), target="y", score="s")
+    report = summarize_sums(partial)
+    bins = next(t for section in report.sections for t in section.tables if t.key == "grades-1")
+    assert bins.title == "Bins of s"  # cells near 0 hold too many rows for equal ones
+    assert not any(set(cell) <= set("0.") for row in bins.shown() for cell in row)
+    text = repr(partial.decompose(loss="brier"))
+    assert "0.00000 " not in text
+    assert "200,000 rows" in text
+    drawn = Cells.of(partial)
+    assert distribution_of(drawn, "s").events.size == 20_000
+
+
+def test_a_page_on_periods_reads_well():
+    report = summarize_sums(scale.summarize(_rare(60_000, 2), target="y", score="s", time="day"))
+    section = next(section for section in report.sections if section.key == "segments")
+    assert "in months 2025" not in section.meaning  # "day 2025-01", not the heading of a table
+    said = [notice.text for notice in section.notices]
+    assert any("from 2025-01 to 2025-02 (p ≥ 0.05)" in line for line in said)
+    assert "1 periods" not in next(t for t in section.tables if t.key == "drift").note
+    sources = next(t for s in report.sections for t in s.tables if t.key == "references").rows
+    assert not any("net benefit" in row[0] or "ICI" in row[0] for row in sources)
+    assert any("Zou" in row[0] for row in sources)
+
+
+def test_advice_at_scale_asks_for_a_column():
+    found = scale.decompose(_rare(20_000, 1), target="y", score="s", loss="log")
+    assert any("pass q, a column of P(event | features), to tell" in line for line in found.summary().advice)

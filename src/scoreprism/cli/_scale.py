@@ -45,6 +45,7 @@ _SPELLED = {
     r"\bpos_label=": "--pos-label ", r"\bpos_label\b": "--pos-label", r"\bsample_weight\b": "--weight",
     r"\bcv_column=": "--cv-column ", r"\bcv_column\b": "--cv-column", r"\bengine=": "--engine ",
     r"^key (?=must|$)": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
+    r"\bLeave every out": "Leave --every out",
     r"\btime=": "--time ", r"\btime must": "--time must", r"^by(\[\d+\])? must": "--group must",
     r"^by, time": "--group, --time", r"^q (?=must|$)": "--reference ", r"^latent (?=must|$)": "--latent ",
     r"^target (?=must|$)": "--target ", r"^score (?=must|$)": "--score ", r"^cells must": "--cells must",
@@ -205,7 +206,7 @@ def _details(call: Call, passes: int) -> dict[str, Any]:
         return {"partials": len(files)}
     size = sum(Path(file).stat().st_size for file in files)
     found = {"engine": call.given["engine"] or "polars", "files": len(files), "bytes": f"{size:,}"}
-    return found | {"group-bys": f"{passes}, each over all rows"}
+    return found | {"times summed": f"{passes * len(call.given['scores'])}, each over all rows"}
 
 
 def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
@@ -215,16 +216,16 @@ def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
     given = call.given
     groups, time = tuple(dict.fromkeys(given["groups"])), given["time"]
     keys: list[dict[str, Any]] = [{"by": group} for group in groups]
-    keys += [{"time": time, "every": given["every"]}] if time is not None else []
+    times = [] if time is None else [time]
+    keys += [{"time": name, "every": given["every"]} for name in times]
     if time is None and given["every"] is not None:
         raise click.UsageError("--every goes with --time; got it alone. Name the column of dates")
     if given.get("save_partial") or len(keys) < 2:
         keys = [{"by": groups or None, "time": time, "every": given["every"]}]
     elif not given["quiet"]:
         voice.say(
-            f"note: the data are read {len(keys)} times, once for each of {', '.join((*groups, time or ''))}".rstrip(
-                ", "
-            )
+            f"note: the data are read {len(keys) * len(given['scores'])} times, by {', '.join((*groups, *times))}"
+            f"{' for each score' * (len(given['scores']) > 1)}"
         )
     options = {
         "target": given["target"], "q": given["reference"], "latent": given["latent"],

@@ -99,6 +99,9 @@ class Summary(TermTable):
             "what reduces it": [meaning(name) for name in self.names],
         }
 
+    def _digits(self) -> int:
+        return self.result._digits()
+
     def _title(self) -> str:
         return self.result._title()
 
@@ -140,15 +143,16 @@ def _known(result: Decomposition, name: str, level: float) -> str:
     role = result._roles[result.names.index(name)]
     if not math.isfinite(result.risk) and not math.isfinite(result.terms[name]):
         return "undefined"
+    digits = result._digits()
     if role == "information":
-        return f"≥ {max(result.lower_bound(name, level).value, 0.0):.5f}"
+        return f"≥ {max(result.lower_bound(name, level).value, 0.0):.{digits}f}"
     if role == "remaining":
-        return f"≤ {result.upper_bound(name, level).value:.5f}"
+        return f"≤ {result.upper_bound(name, level).value:.{digits}f}"
     try:
         interval = result.interval(name, level)
     except UnavailableError:
         return "no interval"
-    return f"{interval.low:.5f} to {interval.high:.5f}"
+    return f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
 
 
 def amount(value: float, risk: float) -> str:
@@ -236,7 +240,7 @@ def _on_the_rest(result: Decomposition, names: tuple[str, ...], level: float, do
     name = names[-1]
     if name == "refinement":
         rest = amount(result.terms[name], result.risk)
-        return f"The rest, {rest}, is the model or the data: pass X to tell them apart."
+        return f"The rest, {rest}, is the model or the data: {result._telling} to tell them apart."
     if name == "noise":
         return ""
     z = quantile(level, two_sided=False)

@@ -23,7 +23,7 @@ from scoreprism._validation import (
 )
 from scoreprism.decomposition._advice import Summary, advise
 from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
-from scoreprism.decomposition._table import Contributions, Drawable, TermTable
+from scoreprism.decomposition._table import Contributions, Drawable, TermTable, thousands
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import (
     FORMS,
@@ -454,10 +454,15 @@ class Decomposition(Drawable, TermTable):
         except UnavailableError:
             return Interval(math.nan, math.nan, level, "none")
 
+    @property
+    def _telling(self) -> str:
+        """What tells the model from the data."""
+        return "pass X"
+
     def _title(self) -> str:
-        how = "exact, on a finite population" if self._population else f"{self.n} rows"
+        how = "exact, on a finite population" if self._population else f"{thousands(self.n)} rows"
         about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}"
-        return f"{self.loss!s} loss {self.risk:.5f} = {self._sum()}\n  [{about}]"
+        return f"{self.loss!s} loss {self.risk:.{self._digits()}f} = {self._sum()}\n  [{about}]"
 
     def _sum(self) -> str:
         parts = [("− " if sign < 0 else "+ ") + name for sign, name in zip(self._signs, self.names, strict=True)]

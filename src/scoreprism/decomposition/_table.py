@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,11 +61,15 @@ class TermTable(ABC):
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         columns = self._columns()
         heads = [name.replace("_", " ") for name in columns]
+        digits = self._digits()
         lines = [
-            [_cell(name, value) for name, value in zip(columns, line, strict=True)]
+            [_cell(name, value, digits) for name, value in zip(columns, line, strict=True)]
             for line in zip(*columns.values(), strict=True)
         ]
         return heads, lines
+
+    def _digits(self) -> int:
+        return decimals(self._columns())
 
     def __repr__(self) -> str:
         return "\n".join([self._text(), *self._footer()])
@@ -114,13 +118,47 @@ def _html_cell(tag: str, scope: str, text: str, *, first: bool = False, ruled: b
     return f'<{tag}{scoped} style="{style}">{html.escape(text)}</{tag}>'
 
 
-def _cell(column: str, value: Any) -> str:
-    """A number as it is shown: shares in percent, everything else to five decimals."""
+def decimals(columns: Mapping[str, Sequence[Any]]) -> int:
+    """
+    Decimals of a table of terms: five, more where its standard errors (or the ends of its intervals) are tiny.
+
+    Examples
+    --------
+    >>> decimals({"std_error": [0.0004, 0.01]}), decimals({"std_error": [4.2e-7, 0.01]}), decimals({"high": [2e-5]})
+    (5, 8, 7)
+    """
+    errors = [abs(value) for value in columns.get("std_error", ()) if isinstance(value, float) and value]
+    ends = [abs(value) for value in columns.get("high", ()) if isinstance(value, float)]
+    known = [value for value in errors or ends if math.isfinite(value)]
+    finest = min(known, default=1.0) if errors else 0.1 * max(known, default=1.0)
+    return 5 if not 0.0 < finest < 1e-5 else min(1 - math.floor(math.log10(finest)), 12)
+
+
+def thousands(count: int) -> str:
+    """
+    A number of rows; from five digits on in groups of three.
+
+    Examples
+    --------
+    >>> thousands(4000), thousands(60000)
+    ('4000', '60,000')
+    """
+    return f"{count:,}" if count >= 10_000 else str(count)
+
+
+def _cell(column: str, value: Any, digits: int = 5) -> str:
+    """A number as it is shown: shares in percent, rows in groups, everything else to five decimals or more."""
+    if column == "rows" and isinstance(value, int):
+        return thousands(value)
+    if column == "p_holm":
+        digits = 5
+        if value < 1e-5:
+            return "< 0.00001"
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
         return "–"
-    return f"{round(100 * value, 1) + 0.0:.1f} %" if column == "share" else f"{round(value, 5) + 0.0:.5f}"
+    return f"{round(100 * value, 1) + 0.0:.1f} %" if column == "share" else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 class Drawable:

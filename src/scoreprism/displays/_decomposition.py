@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._registry import draws
 from scoreprism._validation import listed, parse_choice, parse_confidence, refuse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._table import thousands
 from scoreprism.displays._base import Display, stacked_frame
 from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import inches, legend, root_figure, shortened, wrapped
@@ -182,7 +183,7 @@ class DecompositionDisplay(Display[Any]):
     def _unit(self, level: float) -> str:
         """What the axis shows; how many rows, where it is the same for all."""
         sizes = {d.n for d in self.curves}
-        rows = f", {sizes.pop()} rows" if len(sizes) == 1 else ""
+        rows = f", {thousands(sizes.pop())} rows" if len(sizes) == 1 else ""
         known = f", known at {100 * level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
@@ -274,7 +275,7 @@ class DecompositionDisplay(Display[Any]):
             margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
             width = max(int(margin / 0.075) - 1, 5)
         same = len({d.n for d in self.curves}) == 1
-        tails = ["" if same else f"n = {d.n}" for d in self.curves]
+        tails = ["" if same else f"n = {thousands(d.n)}" for d in self.curves]
         lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
         return [_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
 

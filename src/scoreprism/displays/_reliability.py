@@ -105,6 +105,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
         ends = [bulk(curve.distribution) for curve in self.curves]
         low, high = min(low for low, _ in ends), max(high for _, high in ends)
         rates = [np.interp([low, high], curve.x, curve.y) for curve in self.curves]
+        rates += [curve.y[[0, -1]] for curve in self.curves if curve.method == "bins" and curve.x.size]
         return min(low, *(float(rate[0]) for rate in rates)), max(high, *(float(rate[1]) for rate in rates))
 
     def _band(self, axes: Canvas, inks: Inks, curve: ReliabilityCurve, style: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import amount
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judged import Judged, Matter
-from scoreprism.report._pieces import enumerated, pvalue
+from scoreprism.report._pieces import digits, enumerated, pvalue
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
@@ -55,7 +55,7 @@ def only_group_tested(case: Matter, model: Judged) -> bool:
 def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
     """What to do, and what is not known."""
     result = model.decompositions[case.loss]
-    lines = [line.replace("pass X to", f"{case.telling} to") for line in result.summary(case.level).advice]
+    lines = [line.replace(f"{result._telling} to", f"{case.telling} to") for line in result.summary(case.level).advice]
     gains = shown_gains(case, model)
     if only_tested(case, model):
         most = amount(result.interval("reliability", case.level).high, result.risk)
@@ -121,19 +121,19 @@ def _of_one(case: Matter, model: Judged) -> str:
         first = (
             f"{model.name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} loss"
         )
-        return f"{first}, {result.risk:.4f}{_and_more(gains, result)} ({case.percent} confidence)."
+        return f"{first}, {digits(result.risk)}{_and_more(gains, result)} ({case.percent} confidence)."
     if not gains and only_group_tested(case, model) and model.grouping is not None:
         test = pvalue(model.grouping.pvalue)
         return (
             f"The features know more than {model.name} uses ({test}); how much of {what}, "
-            f"{result.risk:.4f}, a better model removes is not settled."
+            f"{digits(result.risk)}, a better model removes is not settled."
         )
     if not gains:
         remedies = " or ".join(_REMEDIES.get(term, term) for term in result.names[: result._levels - 1])
         where = f"on these {result.n_units:,} {'clusters' if model.clustered else 'rows'}"
-        return f"No part of {what}, {result.risk:.4f}, is shown to be removable by {remedies} {where}."
+        return f"No part of {what}, {digits(result.risk)}, is shown to be removable by {remedies} {where}."
     parts = [f"{_REMEDIES.get(term, term)} removes at least {amount(g, result.risk)}" for term, g in gains.items()]
-    return f"Of {what}, {result.risk:.4f}, {enumerated(parts)}, at {case.percent} confidence."
+    return f"Of {what}, {digits(result.risk)}, {enumerated(parts)}, at {case.percent} confidence."
 
 
 def _and_more(gains: dict[str, float], result: Decomposition) -> str:
@@ -154,7 +154,7 @@ def _of_several(case: Matter) -> str:
     finite = [other for other in order[1:] if math.isfinite(other.decompositions[case.loss].risk)]
     alike = [other.name for other in finite if case.paired and not behind(case, best, other)[0] > 0.0]
     worse = f", and {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} not shown to be worse" if alike else ""
-    sentence = f"{best.name} has the smallest {result.loss} loss, {result.risk:.4f}{worse}."
+    sentence = f"{best.name} has the smallest {result.loss} loss, {digits(result.risk)}{worse}."
     steps = {model.name: next_step(case, model) for model in order}
     recalibrate = [name for name, step in steps.items() if step.startswith("recalibrate")]
     endless = [other.name for other in order[1:] if other not in finite]

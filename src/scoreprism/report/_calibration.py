@@ -52,6 +52,10 @@ _MANY = (
 _CLASSES = 4
 #: Where half of the grades are below this, their ends have more decimals.
 _FINE = 0.02
+#: Below this, scores are shown by significant digits.
+_RARE = 0.002
+#: Bins are called equal if the largest has at most so many times the rows of the smallest.
+_EVEN = 1.5
 #: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
 GRADES, _DECILES, _ROWS = 20, 10, 30
 
@@ -233,7 +237,7 @@ def metrics_table(case: Matter) -> Table:
         "Summaries of calibration",
         columns,
         rows,
-        f"In brackets {case.percent} intervals; C is the calibrated score.",
+        f"In brackets {case.percent} intervals{'; C is the calibrated score' if 'ici' in present else ''}.",
     )
 
 
@@ -347,13 +351,17 @@ def graded(found: Sequence[Grade], what: str, name: str, number: int, level: flo
         agrees = "not refuted" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
         where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
         rows.append((where, g.rows, g.mean, g.rate, ends(g.low, g.high), agrees))
-    fine = "number" if found[len(found) // 2].most < _FINE else "short"
+    middle = found[len(found) // 2].most
+    rare = middle < _RARE  # scores of many magnitudes: decimals that fit the largest leave nothing of the others
+    fine, kind = "digits" if rare else "number" if middle < _FINE else "short", "digits" if rare else "short"
     columns = [
-        ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", "short"),
-        ("observed", "observed", "short"),
-        ("interval", f"{100 * level:g} % (Jeffreys)", "short"), ("verdict", "prediction", "text"),
+        ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", kind),
+        ("observed", "observed", kind),
+        ("interval", f"{100 * level:g} % (Jeffreys)", kind), ("verdict", "prediction", "text"),
     ]  # fmt: skip
-    kind = "Grades" if all(row[0].estimate is not None for row in rows) else "Bins of equal size"
+    sizes = [g.rows for g in found]
+    bins = "Bins of equal size" if max(sizes) <= _EVEN * min(sizes) else "Bins"
+    kind = "Grades" if all(row[0].estimate is not None for row in rows) else bins
     return table(f"grades-{number}", f"{kind} of {name}", columns, rows, _chance(len(rows), level))
 
 

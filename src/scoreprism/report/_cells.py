@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Bins of a table, as in a report from rows; bins of a histogram.
 _DECILES, _FINE = 10, 1000
+#: Where nearly all scores are this near to 0, or to 1, a histogram has so many times the bins.
+_NEAR, _RARER = 0.05, 20
 #: A bin of the diagram holds this share of the rows; or, where scores are sparse, so many rows over such a width.
 _SHARE, _ROWS, _WIDTH = 1 / 40, 1000, 0.02
 #: Fewer rows than these make no bin of their own.
@@ -144,7 +146,8 @@ def _readable(cells: Cells) -> IntArray:
 
 def distribution_of(cells: Cells, name: str) -> ScoreDistribution:
     """Histogram of scores; rows are spread evenly between the smallest and the largest score of their cell."""
-    edges, weight = np.linspace(0.0, 1.0, _FINE + 1), cells.weight / cells.weight.sum()
+    fine = _FINE * (_RARER if _near_an_end(cells) else 1)
+    edges, weight = np.linspace(0.0, 1.0, fine + 1), cells.weight / cells.weight.sum()
     shares = []
     for y in (1, 0):
         below = _below(edges[1:-1], cells.low[y], cells.high[y], weight[y])
@@ -153,6 +156,12 @@ def distribution_of(cells: Cells, name: str) -> ScoreDistribution:
     return ScoreDistribution(
         name=name, n=int(cells.rows.sum()), _backend=None, edges=frozen(edges), events=events, others=others
     )
+
+
+def _near_an_end(cells: Cells) -> bool:
+    """Whether 99 % of the rows have a score near 0, or near 1."""
+    rows, mean = cells.rows.sum(axis=0), cells.mean
+    return max(rows[mean < _NEAR].sum(), rows[mean > 1.0 - _NEAR].sum()) >= 0.99 * rows.sum()
 
 
 def _below(edges: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray) -> FloatArray:

@@ -86,7 +86,13 @@ def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
     return table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
 
 
-def tables_of(case: Matter, k: int, laws: Sequence[tuple[str, str]], notes: Sequence[str]) -> list[Block]:
+def tables_of(
+    case: Matter,
+    k: int,
+    laws: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    references: Sequence[str] = REFERENCES,
+) -> list[Block]:
     """
     Formulas, symbols, laws, versions and references.
 
@@ -100,6 +106,8 @@ def tables_of(case: Matter, k: int, laws: Sequence[tuple[str, str]], notes: Sequ
         Models, and how their laws were fitted.
     notes : sequence of str
         What was done to the data.
+    references : sequence of str
+        What is behind it.
 
     Returns
     -------
@@ -134,6 +142,6 @@ def tables_of(case: Matter, k: int, laws: Sequence[tuple[str, str]], notes: Sequ
     )
     blocks += [Notice("note", note) for note in notes]
     blocks.append(
-        table("references", "References", [("reference", "source", "text")], [(line,) for line in REFERENCES])
+        table("references", "References", [("reference", "source", "text")], [(line,) for line in references])
     )
     return blocks

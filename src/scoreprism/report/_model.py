@@ -13,12 +13,20 @@ def _fixed(decimals: int, sign: str = "") -> Callable[[float, int], str]:
     return lambda value, more: f"{round(value, decimals + more) + 0.0:{sign}.{decimals + more}f}"
 
 
+def _significant(value: float) -> str:
+    """A number with two digits that say something, without an exponent."""
+    if value == 0.0:
+        return "0"
+    return f"{value:.{max(1 - math.floor(math.log10(abs(value))), 2)}f}"
+
+
 #: How a number is shown, by kind of column; a column of text has the kind "text". The second argument is how many
 #: decimals more a column of small numbers has.
 KINDS: dict[str, Callable[[float, int], str]] = {
     "number": _fixed(5),
     "loss": _fixed(4),
     "short": _fixed(3),
+    "digits": lambda value, _: _significant(value),
     "signed": _fixed(4, "+"),
     "count": lambda value, _: f"{value:,.0f}",
     "share": lambda value, _: f"{round(100 * value, 1) + 0.0:.1f} %",

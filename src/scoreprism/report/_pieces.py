@@ -105,6 +105,18 @@ def enumerated(words: Sequence[str], most: int = 4) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def digits(loss: float) -> str:
+    """
+    A loss in a sentence: four decimals, three digits where it is small.
+
+    Examples
+    --------
+    >>> digits(0.48723), digits(0.0082634)
+    ('0.4872', '0.00826')
+    """
+    return f"{loss:.4f}" if not 0.0 < loss < 0.05 else f"{loss:#.3g}" if loss >= 1e-4 else f"{loss:.2e}"
+
+
 def pvalue(value: float) -> str:
     """
     A p-value in a sentence.

@@ -25,6 +25,8 @@ from scoreprism.report._report import SECTIONS
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments at most.
 LEAST, RAREST, MOST = 100, 10, 24
+#: Segments that a sentence names at most.
+_LISTED = 6
 
 
 def segments(case: Case) -> Section | None:
@@ -70,9 +72,11 @@ def meaning(case: Matter, shown: list[str], total: int, left: list[str]) -> str:
     if not total:
         return f"No group or period has {needs}."
     none = f" No segment of {enumerated(left)} has {needs}." if left else ""
+    if len(shown) == total > _LISTED:
+        return f"{name} is shown to be miscalibrated in all {total} segments.{none}"
     if shown:
         what = f"{len(shown)} of {total} segments" if total > 1 else "the one segment that is large enough"
-        return f"{name} is shown to be miscalibrated in {what}: {enumerated(shown, 6)}.{none}"
+        return f"{name} is shown to be miscalibrated in {what}: {enumerated(shown, _LISTED)}.{none}"
     what = f"any of the {total} segments" if total > 1 else "the one segment that is large enough"
     if case.first.miscalibrated:
         return f"The miscalibration of {name} that is seen overall is not shown within {what}.{none}"
@@ -147,11 +151,8 @@ def shown_by(
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
     if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
         return [data]
-    word = "segments" if len(found) > 1 else "segment"
-    described = (
-        f"The parts of the {case.loss} loss that can be reduced in each of {len(found)} {word} of "
-        f"{column}, each by laws of its own."
-    )
+    where = f"each of {len(found)} segments of {column}, each" if len(found) > 1 else f"the one segment of {column},"
+    described = f"The parts of the {case.loss} loss that can be reduced in {where} by laws of its own."
 
     def draw(ax: Any) -> None:
         found.plot(ax, level=case.level, terms=found.names[:-1])

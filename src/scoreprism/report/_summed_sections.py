@@ -17,7 +17,7 @@ from scoreprism.report._calibration import diagram, graded, meaning, metrics_tab
 from scoreprism.report._cells import curve_of, grades_of
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._fit import overheard
-from scoreprism.report._method import facts_table, tables_of
+from scoreprism.report._method import REFERENCES, facts_table, tables_of
 from scoreprism.report._model import Block, Figure, Notice, Origin, Section, Table
 from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
 from scoreprism.report._report import SECTIONS
@@ -25,10 +25,13 @@ from scoreprism.report._segments import LEAST, MOST, RAREST, adjusted, shown_by
 from scoreprism.report._segments import meaning as segments_meaning
 from scoreprism.report._sums import SummedCase, SummedModel
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
+from scoreprism.scale._drift import MARKED
 
 #: Periods at most: the last ones.
 MOST_PERIODS = 60
 MISSING = "(missing)"
+#: Tests as people call them.
+_TESTS = {"bound": "reliability above 0", "spiegelhalter": "Spiegelhalter's"}
 
 
 # ── calibration ─────────────────────────────────────────────────────────────────────────────────────
@@ -66,7 +69,7 @@ def _tests(case: SummedCase) -> Table:
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         for method, part in model.calibration.components.items():
-            rows.append((model.name, method, part["statistic"], part["pvalue"]))
+            rows.append((model.name, _TESTS.get(method, method), part["statistic"], part["pvalue"]))
         rows.append((model.name, "both, adjusted", None, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("method", "test", "text"), ("statistic", "statistic", "short"),
@@ -113,7 +116,8 @@ def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompo
         drifted = _drifted(case, replace(model.decompositions[case.loss], periods=found).drift()) if several else []
         lines = any(isinstance(block, Figure) for block in drifted)  # which say more than bars
         blocks += [*(part for part in parts if not (lines and isinstance(part, Figure))), *drifted]
-    wrong = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
+    named = {title: column for column, title in titles.items()}
+    wrong = [f"{named[c]} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
     left = [titles[column] for column in titles if column not in every]
     said_so = segments_meaning(case, wrong, len(pvalues), left)
     return Section("segments", SECTIONS["segments"], said_so, tuple(blocks)), every
@@ -211,20 +215,27 @@ def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
         changes = [periods[after].terms[name] - periods[before].terms[name] for name in drift.names]
         cells = [ends(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)]
         rows.append((str(after), str(before), *cells))
-    term, first = drift.names[0], [row[2] for row in rows]
-    moved = [row[0] for row, cell in zip(rows, first, strict=True) if cell and (cell.low > 0.0 or cell.high < 0.0)]
     columns = [("period", "period", "text"), ("against", "against", "text")]
     columns += [(name, name, "signed") for name in drift.names]
-    note = (
-        f"Change of each term with its {case.percent} interval, each by itself: of {len(rows)} periods without a "
-        f"change, {len(rows) * alpha_of(case.level):.1g} would seem to have one."
-    )
-    data = table("drift", f"Change of the {case.loss} loss from period to period", columns, rows, note)
-    said = f"The {term} is not shown to have changed from any period to the next."
-    if moved:
-        said = f"The interval of the change of {term} is off 0 in {len(moved)} of {len(rows)} periods: "
-        said += f"{enumerated(moved, 6)}."
-    return [Notice("note", said), *_drift_figure(case, drift, len(rows)), data]
+    note = f"Change of each term with its {case.percent} interval."
+    if len(rows) > 1:
+        chance = f"{len(rows) * alpha_of(case.level):.1g}"
+        note = f"{note[:-1]}, each by itself: if nothing changed, {chance} of {len(rows)} would leave out 0 by chance."
+    data = table("drift", f"Change of the terms of the {case.loss} loss", columns, rows, note)
+    return [Notice("note", _moved(drift)), *_drift_figure(case, drift, len(rows)), data]
+
+
+def _moved(drift: Drift) -> str:
+    """Which changes of the first term are shown, by the p-values that the figure marks."""
+    term, count = drift.names[0], len(drift.pairs)
+    moved = [str(period) for period, p in drift.pvalues(term).items() if p < MARKED]
+    if count == 1:
+        (after, before), how = drift.pairs[0], "changed" if moved else "is not shown to have changed"
+        return f"The {term} {how} from {before} to {after} (p {'<' if moved else '≥'} {MARKED:g})."
+    over = f"Holm's p {'<' if moved else '≥'} {MARKED:g} over {count} changes"
+    if not moved:
+        return f"The {term} is not shown to have changed from any period to the next ({over})."
+    return f"The {term} differs from the period before in {enumerated(moved, 6)} ({over})."
 
 
 def _drift_figure(case: SummedCase, drift: Drift, count: int) -> list[Block]:
@@ -255,12 +266,29 @@ def method(case: SummedCase, origin: Origin, settings: Mapping[str, Any]) -> Sec
     facts += [(key, str(value)) for key, value in columns.items() if value is not None]
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
     laws = [(name, note) for name, one in case.models.items() for note in one.main.notes]
-    blocks: list[Block] = [facts_table(facts), _exactness(case), *tables_of(case, 2, laws, case.notes)]
+    blocks: list[Block] = [
+        facts_table(facts),
+        _exactness(case),
+        *tables_of(case, 2, laws, case.notes, _references(case)),
+    ]
     said = (
         f"Every number here was computed from sums over {partial.n:,} rows: rows were read where they are and never "
         "held in memory."
     )
     return Section("method", SECTIONS["method"], said, tuple(blocks))
+
+
+def _references(case: SummedCase) -> list[str]:
+    """What a report from sums rests on: no curves, no net benefit."""
+    kept = [line for line in REFERENCES if line.startswith(("Charpentier", "Bröcker", "Holm"))]
+    if "grouping" in case.first.main.names:
+        kept.insert(2, next(line for line in REFERENCES if "grouping" in line))
+    drift = case.first.partials[-1].settings.time is not None
+    more = [
+        "Spiegelhalter (1986): a test of calibration",
+        "DeLong, DeLong & Clarke-Pearson (1988): the error of the AUC",
+    ]
+    return [*kept, *more, *(["Zou & Donner (2008): intervals of changes"] if drift else [])]
 
 
 def _folds(partial: Partial) -> str:
@@ -282,11 +310,11 @@ def _exactness(case: SummedCase) -> Table:
             share = moved / error if error > 0.0 else math.nan
             beside = "–" if math.isnan(share) else "< 0.1 %" if 0.0 < share < 0.001 else f"{100 * share:.1f} %"
             bound = "0, exact" if model.partial.exact else f"{moved:.1e}"
-            rows.append((model.name, name, what, bound, error, beside))
+            rows.append((model.name, name, what, bound, f"{error:.1e}", beside))
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
-        ("quantisation", "terms moved by up to", "text"), ("std_error", "standard error", "number"),
-        ("ratio", "of it", "text"),
+        ("quantisation", "terms moved by up to", "text"), ("std_error", "standard error", "text"),
+        ("ratio", "share of it", "text"),
     ]  # fmt: skip
     note = (
         "With at most as many distinct scores as cells nothing is lost. Else the loss of the score is summed row by "

@@ -11,7 +11,7 @@ from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._advice import advised, behind, next_step, warned
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Notice, Section, Table, show
-from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
+from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
 
 #: What the terms are.
@@ -58,7 +58,9 @@ def _several_advised(case: Matter) -> list[Block]:
 
 def _named(name: str, line: str) -> str:
     """Advice with the name of its model."""
-    return f"Recalibrate {name}{line[11:]}" if line.startswith("Recalibrate") else f"{name}: {line}"
+    return (
+        f"Recalibrate {name}{line[11:]}" if line.startswith("Recalibrate") else f"{name}: {line[0].lower()}{line[1:]}"
+    )
 
 
 def _shares(case: Matter, model: Judged) -> str:
@@ -67,7 +69,7 @@ def _shares(case: Matter, model: Judged) -> str:
     if not math.isfinite(result.risk) or result.risk <= 0.0:
         return f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}: it has no shares."
     parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in result.terms.items()]
-    return f"Estimated parts of the {result.loss} loss of {model.name}, {result.risk:.4f}: {enumerated(parts)}."
+    return f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: {enumerated(parts)}."
 
 
 def _compared(case: Matter) -> str:
@@ -76,7 +78,9 @@ def _compared(case: Matter) -> str:
     count = len(case.models)
     if not wrong:
         return f"None of the {count} models is shown to be miscalibrated."
-    names = "" if len(wrong) == count else f": {enumerated(wrong)}"
+    if len(wrong) == count:
+        return f"{'Both' if count == 2 else f'All {count}'} models are shown to be miscalibrated."
+    names = f": {enumerated(wrong)}"
     are = "is" if len(wrong) == 1 else "are"
     return f"{len(wrong)} of the {count} models {are} shown to be miscalibrated{names}."
 
@@ -154,8 +158,8 @@ def _waterfall(case: Matter, model: Judged) -> Block | None:
     result = model.decompositions[case.loss]
     if not math.isfinite(result.risk):
         return None
-    words = [f"{term} {show(value, 'loss')}" for term, value in result.terms.items()]
-    described = f"A waterfall from the {result.loss} loss {result.risk:.4f} down: {', '.join(words)}."
+    words = [f"{term} {digits(value)}" for term, value in result.terms.items()]
+    described = f"A waterfall from the {result.loss} loss {digits(result.risk)} down: {', '.join(words)}."
 
     def draw(ax: Any) -> None:
         DecompositionDisplay(result).plot(ax, level=case.level, cut=True)

@@ -191,6 +191,9 @@ class Drift(Drawable, JsonTable):
                     columns[head].append(entry)
         return columns
 
+    def _digits(self) -> int:
+        return max(d._digits() for d in self.periods.decompositions.values())
+
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """One line for each period: what people read."""
         terms = (LOSS, *self.names)
@@ -235,8 +238,8 @@ def _said(drift: Drift, name: str, period: Any, pvalue: float) -> str:
     value = drift.change(name, period)
     if not math.isfinite(value):
         return "–"
-    interval = drift.interval(name, period)
-    return f"{value:+.5f} [{interval.low:+.5f}, {interval.high:+.5f}]{'*' if pvalue < MARKED else ' '}"
+    interval, d = drift.interval(name, period), drift._digits()
+    return f"{value:+.{d}f} [{interval.low:+.{d}f}, {interval.high:+.{d}f}]{'*' if pvalue < MARKED else ' '}"
 
 
 # ── intervals of a change ───────────────────────────────────────────────────────────────────────────

@@ -66,6 +66,10 @@ class ScaledDecomposition(Decomposition):
     def _mass(self) -> float:
         return self._weight
 
+    @property
+    def _telling(self) -> str:
+        return "pass q, a column of P(event | features),"
+
     def drift(self, against: Any = "previous") -> Drift:
         """
         How the terms changed from period to period.
