@@ -176,7 +176,7 @@ class Partial:
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────
 
-    def only(self, **labels: Any) -> Partial:
+    def only(self, /, **labels: Any) -> Partial:
         """
         The sums of some segments or periods.
 
