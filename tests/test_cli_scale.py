@@ -398,6 +398,34 @@ def test_gates_at_scale(data):
     assert "the calibration of p is refuted" in found.stderr
 
 
+def test_the_last_of_many_periods_are_shown(table, monkeypatch):
+    monkeypatch.setattr("scoreprism.report._summed_sections.MOST_PERIODS", 2)
+    report = summarize_sums(scale.summarize(table, target="y", score="p", time="day"), sections=["segments"])
+    assert list(report.models["p"].decompositions["log"].periods) == ["2026-03", "2026-04"]
+    assert "day: the last 2 of 4 periods are shown" in [notice.text for notice in report["segments"].notices]
+
+
+def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monkeypatch):
+    monkeypatch.setattr("scoreprism.report._summed_sections.MOST", 1)
+    calm = table.filter((pl.col("side") == "right") & (pl.col("y") == 0)).with_columns(side=pl.lit("calm"))
+    rows = pl.concat([table, calm])  # a third segment, of one outcome only
+    report = summarize_sums(scale.summarize(rows, target="y", score="p", by="side"), sections=["segments"])
+    assert list(report.models["p"].decompositions["log"].segments) == ["right"]
+    said = [notice.text for notice in report["segments"].notices]
+    assert "side: the 1 largest of 2 segments are shown" in said
+    assert f"side: left out for fewer than 100 rows or 10 of the rarer outcome: calm ({calm.height:,})" in said
+
+
+def test_two_tests_are_adjusted_for_being_two():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    calibrated = pl.DataFrame({"y": (rng.random(3000) < p).astype(int), "p": p})
+    found = summarize_sums(scale.summarize(calibrated, target="y", score="p")).models["p"].tests["calibration"]
+    smallest = min(part["pvalue"] for part in found.components.values())
+    assert 0.0 < smallest < 0.5
+    assert found.pvalue == pytest.approx(2.0 * smallest)  # Bonferroni
+
+
 def test_infinite_losses_are_counted(table):
     sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).when(pl.col("p") > 0.7).then(1.0).otherwise("p"))
     report = summarize_sums(scale.summarize(sure, target="y", score="p"))

@@ -133,6 +133,13 @@ def test_segments_and_periods_have_laws_of_their_own():
                    weights=[d.n for d in ours.segments.decompositions.values()]))  # fmt: skip
 
 
+def test_a_segment_column_may_have_any_name():
+    data = rows(1000).with_columns(pl.col("region").alias("self"))
+    found = scale.decompose(data, target="y", score="s", by="self", loss="brier", calibrator="platt")
+    assert list(found.segments) == ["north", "south", "west"]
+    assert found.partial.only(self="north").n == data.filter(pl.col("self") == "north").height
+
+
 def test_segments_that_cannot_be_decomposed_are_named():
     data = rows(2000).with_columns(region=pl.when(pl.col("y") == 1).then(pl.lit("ones")).otherwise(pl.lit("zeros")))
     with pytest.raises(InputError, match="no segment could be decomposed"):
@@ -217,6 +224,15 @@ def test_infinite_losses_are_infinite_and_clip_helps():
     assert_same(finite, plain(data, loss="brier"))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clip_holds_at_both_ends_in_the_engine(weighted):
+    data = rows(4000)
+    weight = {"sample_weight": "w"} if weighted else {}
+    ours = scale.decompose(data, target="y", score="s", q="q", cv_column="fold", clip=0.3, loss="log", **weight)
+    given = {"sample_weight": data["w"].to_numpy()} if weighted else {}
+    assert_same(ours, plain(data, loss="log", q=data["q"].to_numpy(), clip=0.3, **given))
+
+
 def test_infinite_losses_of_a_given_law():
     data = rows(4000).with_columns(q=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("q")))
     with pytest.raises(InfiniteLossError, match="level 'Q' must have a finite log loss in every row"):
@@ -275,6 +291,14 @@ def test_few_scores_become_cells_when_there_are_too_many():
     for name, column in direct.table.items():
         np.testing.assert_allclose(total.table[name], column, rtol=1e-12, err_msg=name)
     assert ((first + direct) + second).n == (second + (direct + first)).n == 1200
+
+
+@pytest.mark.parametrize(("scores", "exact"), [(8, True), (9, False)])
+def test_as_many_scores_as_cells_are_exact(scores, exact):
+    data = pl.DataFrame({"y": [0, 1] * 18, "s": [(i % scores + 1) / 10 for i in range(36)]})
+    whole = scale.summarize(data, target="y", score="s", cells=8)
+    parts = [scale.summarize(part, target="y", score="s", cells=8) for part in (data.head(5), data.tail(31))]
+    assert (whole.exact, sum(parts).exact) == (exact, exact)
 
 
 def test_only_like_partials_are_added():

@@ -90,7 +90,7 @@ def test_equal_to_plain_decompose(calibrator: str, zeros: bool, weight: str | No
         assert_same(found[name].resolution_form, wanted[name].resolution_form)
         one, two = (d.interval("reliability", method="envelope") for d in (found[name], wanted[name]))
         assert one.high == pytest.approx(two.high, abs=NEAR)
-        assert found[name].summary().advice == wanted[name].summary().advice
+        assert found[name].summary().advice[:-1] == wanted[name].summary().advice[:-1]  # the last names what to pass
 
 
 def test_given_laws_above_c() -> None:

@@ -161,7 +161,7 @@ def distribution_of(cells: Cells, name: str) -> ScoreDistribution:
 def _near_an_end(cells: Cells) -> bool:
     """Whether 99 % of the rows have a score near 0, or near 1."""
     rows, mean = cells.rows.sum(axis=0), cells.mean
-    return max(rows[mean < _NEAR].sum(), rows[mean > 1.0 - _NEAR].sum()) >= 0.99 * rows.sum()
+    return bool(max(rows[mean < _NEAR].sum(), rows[mean > 1.0 - _NEAR].sum()) >= 0.99 * rows.sum())
 
 
 def _below(edges: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ from scoreprism.report._segments import meaning as segments_meaning
 from scoreprism.report._sums import SummedCase, SummedModel
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
 from scoreprism.scale._drift import MARKED
+from scoreprism.scale._groups import key_order
 
 #: Periods at most: the last ones.
 MOST_PERIODS = 60
@@ -162,16 +163,10 @@ def _codes(partial: Partial, column: str) -> tuple[list[Any], Any]:
     """Labels of a column in order, and the place of each line's label among them."""
     place = partial.settings.keys.index(column)
     values = [key[place] for key in partial.segments]
-    labels = sorted(set(values), key=_order)
+    labels = sorted(set(values), key=key_order)
     where = {label: i for i, label in enumerate(labels)}
     by_segment = np.array([where[value] for value in values], dtype=np.intp)
     return labels, by_segment[partial.table["segment"].astype(np.intp)]
-
-
-def _order(label: Any) -> tuple[bool, bool, Any]:
-    """Numbers as numbers, words as words, what is missing last."""
-    number = isinstance(label, (int, float))
-    return label is None, not number, label if number else str(label)
 
 
 def _large(partial: Partial, column: str) -> tuple[list[Any], list[str]]:
@@ -200,11 +195,8 @@ def _named(label: Any) -> str:
 
 def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[Any, Partial]]:
     """The sums of each label."""
-    labels, codes = _codes(partial, column)
     for label in chosen:
-        held = codes == labels.index(label)
-        table = {name: values[held] for name, values in partial.table.items()}
-        yield MISSING if label is None else label, replace(partial, table=table, absent=0).pooled()
+        yield MISSING if label is None else label, partial.only(**{column: label}).pooled()
 
 
 def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
