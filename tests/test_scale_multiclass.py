@@ -257,7 +257,6 @@ def test_engines_agree(engine: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("engine", ["dask", "spark"])
 def test_heavy_engines_agree(engine: str) -> None:
-    _engines_agree(engine, "temperature")
     _engines_agree(engine, "vector")
 
 

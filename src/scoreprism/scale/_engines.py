@@ -93,6 +93,7 @@ def _spark(paths: list[str], kind: str) -> Any:
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession() or _spark_session()
+    paths = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - Java keeps the folder it was started in
     escaped = [re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
     if kind == "parquet":
         root = hive_root(paths)
