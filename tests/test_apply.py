@@ -78,7 +78,7 @@ def check(found, law, *, nulls=True):
 
 
 def as_duckdb(data):
-    return duckdb.connect().from_arrow(pa.table({name: pa.array(v, pa.float64()) for name, v in data.items()}))
+    return duckdb.from_arrow(pa.table({name: pa.array(v, pa.float64()) for name, v in data.items()}))
 
 
 def as_ibis(data):
@@ -194,7 +194,7 @@ def test_integers_single_precision_and_index():
     assert "calibrated" not in frame
     np.testing.assert_allclose(made["calibrated"], calibrator.calibrate([0.0, 1.0, 1.0]), rtol=0)
     half = np.array([0.1, 0.7], dtype=np.float32)
-    for frame in (pl.LazyFrame({"s": half}), duckdb.connect().from_arrow(pa.table({"s": half}))):
+    for frame in (pl.LazyFrame({"s": half}), duckdb.from_arrow(pa.table({"s": half}))):
         found = nw.from_native(apply(frame, calibrator, score="s")).collect("pyarrow")["calibrated"].to_numpy()
         np.testing.assert_allclose(found, calibrator.calibrate(half.astype(float)), rtol=0, atol=1e-12)
 

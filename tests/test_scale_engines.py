@@ -80,7 +80,7 @@ def made(request, tmp_path):  # noqa: C901 - a table of engines
             return frame.to_arrow()
         if name == "duckdb":
             duckdb = pytest.importorskip("duckdb")
-            return duckdb.connect().from_arrow(frame.to_arrow())
+            return duckdb.from_arrow(frame.to_arrow())
         if name == "ibis":
             ibis = pytest.importorskip("ibis")
             return ibis.memtable(frame.to_arrow())

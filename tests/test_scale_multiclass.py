@@ -229,7 +229,7 @@ def test_rows_without_weight_are_absent() -> None:
 
 def _in_engine(rows: pl.DataFrame, engine: str) -> Any:
     if engine == "duckdb":
-        return pytest.importorskip("duckdb").connect().from_arrow(rows.to_arrow())
+        return pytest.importorskip("duckdb").from_arrow(rows.to_arrow())
     if engine == "dask":
         return pytest.importorskip("dask.dataframe").from_pandas(rows.to_pandas(), npartitions=3)
     if engine == "spark":

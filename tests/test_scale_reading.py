@@ -26,7 +26,7 @@ def brought(frame: pl.DataFrame, engine: str):
     if engine == "pyarrow":
         return frame.to_arrow()
     if engine == "duckdb":
-        return pytest.importorskip("duckdb").connect().from_arrow(frame.to_arrow())
+        return pytest.importorskip("duckdb").from_arrow(frame.to_arrow())
     if engine == "ibis":
         return pytest.importorskip("ibis").memtable(frame.to_arrow())
     if engine == "polars":

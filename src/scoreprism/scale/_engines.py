@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,19 @@ def _polars(paths: list[str], kind: str) -> Any:
 
 
 def _duckdb(paths: list[str], kind: str) -> Any:
+    _require_parquet("duckdb", kind)
+    return _duckdb_session().read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
+
+
+@cache
+def _duckdb_session() -> Any:
+    """One connection that lasts: that of a relation is closed with its last name in DuckDB 1."""
     import duckdb
 
-    _require_parquet("duckdb", kind)
     # Groups are few, so nothing needs to spill: a run that is killed leaves no files behind.
     session = duckdb.connect(config={"temp_directory": ""})
     session.execute("SET TimeZone = 'UTC'")
-    return session.read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
+    return session
 
 
 def _dask(paths: list[str], kind: str) -> Any:
