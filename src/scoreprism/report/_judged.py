@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from scoreprism.simplex import IntArray
 
 
-class Judged:
+class Judged(ABC):
     """
     A model that can be judged.
 
@@ -44,14 +45,14 @@ class Judged:
         return next(iter(self.decompositions.values()))
 
     @property
+    @abstractmethod
     def calibration(self) -> TestResult:
         """Is it calibrated?"""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def metrics(self) -> MetricTable:
         """Summaries of calibration and discrimination."""
-        raise NotImplementedError
 
     @property
     def grouping(self) -> TestResult | None:
@@ -64,15 +65,16 @@ class Judged:
         return False
 
     @property
+    @abstractmethod
     def labels(self) -> list[str]:
         """The classes, in words."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def outcomes(self) -> IntArray:
         """Rows of each class, those without weight left out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def infinite_rows(self, loss: str) -> int:
         """
         Rows whose loss is infinite.
@@ -87,7 +89,6 @@ class Judged:
         int
             How many.
         """
-        raise NotImplementedError
 
     @property
     def refuted(self) -> bool:
