@@ -1028,8 +1028,7 @@ def test_the_order_is_rarely_contradicted_where_it_holds():
                     warnings.simplefilter("ignore")
                     alarms += SelectedCalibrator().fit(s, y).contradiction_ is not None
             rates[name, n] = alarms / 400
-    print(rates)
-    assert max(rates.values()) <= 0.05
+    assert max(rates.values()) <= 0.05, rates
 
 
 def _steps(s):

@@ -203,7 +203,9 @@ def test_diagnosis_and_deployment_do_not_share_a_default():
     }
     assert mixed["auto"] == mixed["any"] == ["platt", "natural-spline", "isotonic", "kernel"]
     assert mixed["keep"] == mixed["selected"] == ["platt", "beta", "monotone-spline", "isotonic"]
-    default, explicit = (decompose(y, s, calibrator=c, random_state=0) for c in ("auto", SelectedCalibrator(order="any")))
+    default, explicit = (
+        decompose(y, s, calibrator=c, random_state=0) for c in ("auto", SelectedCalibrator(order="any"))
+    )
     assert default.terms == explicit.terms
 
 
@@ -211,7 +213,9 @@ def test_twins_among_candidates_are_told_apart():
     from scoreprism.calibrators import KernelCalibrator
 
     _, y, s, _ = example(300)
-    chosen = SelectedCalibrator(candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)], order="any")
+    chosen = SelectedCalibrator(
+        candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)], order="any"
+    )
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
     assert d._resampler.term(0, np.ones(300)) == pytest.approx(d.terms["reliability"], abs=1e-9)

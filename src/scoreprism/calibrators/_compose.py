@@ -14,6 +14,7 @@ from scoreprism.calibrators._parts import Part, require
 from scoreprism.calibrators._softmax import log_softmax
 from scoreprism.simplex import FloatArray
 
+
 @dataclass(frozen=True)
 class OneVsRestMap(Part):
     """Binary maps of the columns, divided by their sum."""

@@ -109,9 +109,7 @@ class PlattCalibrator(Calibrator):
     smooth = True
     _kept = ("separated_",)
 
-    def __init__(
-        self, *, increasing: bool = False, smooth_targets: bool = False, kind: str = "probability"
-    ) -> None:
+    def __init__(self, *, increasing: bool = False, smooth_targets: bool = False, kind: str = "probability") -> None:
         self.increasing = increasing
         self.smooth_targets = smooth_targets
         self.kind = kind
@@ -122,7 +120,7 @@ class PlattCalibrator(Calibrator):
 
     def _fit(self, data: Data) -> Map:
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
-        if self.increasing and line.slope < 0.0:  # the likelihood is concave in the slope: its best value is on the edge
+        if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
             line = Affine(0.0, float(np.log(data.rate / (1.0 - data.rate))))
         return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
 

@@ -203,7 +203,7 @@ class SelectedCalibrator(Calibrator):
             if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
                 setattr(winner, name, getattr(self, name))
         self.calibrator_ = winner
-        self.order_kept_, self.ties_added_ = _ranking(winner.map_, data.score)
+        self.order_kept_, self.ties_added_ = ranking(winner.map_, data.score)
         return winner.map_
 
     def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -244,7 +244,8 @@ class SelectedCalibrator(Calibrator):
     def _check(self, candidate: Calibrator, k: int, order: str) -> None:
         """Refuse a candidate that does not take the classes, or may reverse an order that must be kept."""
         if k > 2 and not candidate.multiclass:
-            refuse(f"candidates must take {k} classes", candidate.name, "Wrap it in OneVsRestCalibrator, or leave it out.")
+            remedy = "Wrap it in OneVsRestCalibrator, or leave it out."
+            refuse(f"candidates must take {k} classes", candidate.name, remedy)
         if order == "keep" and isinstance(candidate, PlattCalibrator):
             candidate.set_params(increasing=True)
         if order == "keep" and not candidate._keeps_order:
@@ -261,7 +262,7 @@ class SelectedCalibrator(Calibrator):
         rivals = {
             one.name: _out_of_fold(clone(one).set_params(kind=data.kind), data, folds, loss)
             for one in feasible(CANDIDATES["any"][data.k == 2], data.k)
-            if not (one.monotone or isinstance(one, PlattCalibrator))  # a falling line is seen by falling isotonic steps
+            if not (one.monotone or isinstance(one, PlattCalibrator))  # falling steps see a falling line
         }
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
@@ -278,12 +279,11 @@ def describe_contradiction(fitted: SelectedCalibrator, remedy: str = "pass order
     """What the data say against the order that a map keeps, with the figures."""
     found = fitted.contradiction_
     assert found is not None  # noqa: S101 - only asked where there is one
-    two = len(fitted.classes_) == 2
-    what = "the order of the scores" if two else "the order of the classes within rows"
+    what = "the order of the scores" if len(fitted.classes_) == 2 else "the order of the classes within rows"
+    figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
     return (
-        f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a {get_loss(fitted.loss).name} "
-        f"loss {found['gain']:.2g} lower (standard error {found['std_error']:.2g}) than the best map that keeps it. The "
-        f"order is kept; {remedy}."
+        f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
+        f"{get_loss(fitted.loss).name} loss {figures} than the best map that keeps it. The order is kept; {remedy}."
     )
 
 
@@ -340,7 +340,7 @@ def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss
     return rows
 
 
-def _ranking(fitted: Map, score: FloatArray) -> tuple[bool, bool]:
+def ranking(fitted: Map, score: FloatArray) -> tuple[bool, bool]:
     """Whether a map keeps the order of the scores it was fitted on, and whether it makes different ones equal."""
     if score.ndim == 1:
         steps = np.diff(fitted(np.unique(score)))
