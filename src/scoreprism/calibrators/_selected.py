@@ -25,6 +25,7 @@ from scoreprism.calibrators._parametric import (
 )
 from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator
 from scoreprism.exceptions import ContradictedOrderWarning
+from scoreprism.isotonic import isotonic_fit
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray
 
@@ -120,7 +121,7 @@ class SelectedCalibrator(Calibrator):
     -----
     ContradictedOrderWarning
         If a map that reverses the order (isotonic in the other direction, or a flexible one) is better out of fold by
-        more than two standard errors.
+        more than two standard errors than the best map that keeps it, and than its own values put in order.
 
     See Also
     --------
@@ -258,20 +259,22 @@ class SelectedCalibrator(Calibrator):
     def _contradicted(
         self, data: Data, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
     ) -> dict[str, Any] | None:
-        """The map that reverses the order and is clearly better than all that keep it, if there is one."""
-        rivals = {
-            one.name: _out_of_fold(clone(one).set_params(kind=data.kind), data, folds, loss)
-            for one in feasible(CANDIDATES["any"][data.k == 2], data.k)
-            if not (one.monotone or isinstance(one, PlattCalibrator))  # falling steps see a falling line
-        }
+        """The map that reverses the order and clearly gains by that, if there is one."""
+        rivals = [one for one in feasible(CANDIDATES["any"][data.k == 2], data.k) if not one.monotone]
+        lines = {one.name: _freed(clone(one).set_params(kind=data.kind), data, folds, loss) for one in rivals}
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
-            rivals["falling isotonic"] = _out_of_fold(IsotonicCalibrator(kind=data.kind), turned, folds, loss)
-        found = [(name, *_paired(kept, rows, data.weight)) for name, rows in rivals.items()]
-        clear = [one for one in found if one[1] > _CONTRADICTION * one[2] > 0.0]
-        if not clear:
+            falling = _freed(IsotonicCalibrator(kind=data.kind), turned, folds, loss, falling=True)
+            lines["falling isotonic"] = falling
+        found = []
+        for name, (free, ordered) in lines.items():
+            # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
+            pairs = [_paired(other, free, data.weight) for other in (kept, ordered)]
+            if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
+                found.append((name, *pairs[0]))
+        if not found:
             return None
-        name, gain, error = max(clear, key=lambda one: one[1])
+        name, gain, error = max(found, key=lambda one: one[1])
         return {"map": name, "gain": gain, "std_error": error}
 
 
@@ -335,6 +338,34 @@ def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss
         held = data.part(test)
         total[test] += loss.loss(clone(shared)._fit(data.part(train))(held.score), held.codes)
         times[test] += 1.0
+    return _averaged(total, times)
+
+
+def _freed(
+    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """The same for a map that may reverse the order, and for its values put in the order of the scores."""
+    shared = candidate._shared(data)
+    free, ordered, times = (np.zeros(data.codes.shape[0]) for _ in range(3))
+    for train, test in folds:
+        held = data.part(test)
+        law = clone(shared)._fit(data.part(train))(held.score)
+        free[test] += loss.loss(law, held.codes)
+        ordered[test] += loss.loss(_in_order(law, -held.score if falling else held.score, held.weight), held.codes)
+        times[test] += 1.0
+    return _averaged(free, times), _averaged(ordered, times)
+
+
+def _in_order(law: FloatArray, score: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """The nearest values that do not fall with the score; of several classes, the same values in the score's order."""
+    if law.ndim == 1:
+        return isotonic_fit(score, law, weight)
+    rank = np.argsort(np.argsort(score, axis=1, kind="stable"), axis=1)
+    return np.take_along_axis(np.sort(law, axis=1), rank, axis=1)
+
+
+def _averaged(total: FloatArray, times: FloatArray) -> FloatArray:
+    """Sums over the tests of each row, divided by their number."""
     with np.errstate(invalid="ignore"):
         rows: FloatArray = total / np.where(times > 0.0, times, np.nan)
     return rows
