@@ -345,6 +345,11 @@ def distance(calibrator: Calibrator, n: int) -> float:
     return 1 / (16 * n**2)
 
 
+def leaves_scores(fitted):
+    """Whether a fitted map is the identity, by itself or because it was chosen."""
+    return "identity" in (fitted.name, getattr(fitted, "selected_", None))
+
+
 @every_binary
 @pytest.mark.parametrize("n", [20, 300, 6000])
 def test_values_keep_the_promised_distance_from_the_ends(calibrator, n):
@@ -354,8 +359,11 @@ def test_values_keep_the_promised_distance_from_the_ends(calibrator, n):
     s = rng.beta(0.3, 0.3, n)
     y = (rng.random(n) < s).astype(int)
     y[:2] = 0, 1
-    p = seeded(calibrator).fit(s, y).calibrate(np.concatenate([dense_grid()[::50], [0.0, 1.0, 5e-324]]))
+    fitted = seeded(calibrator).fit(s, y)
+    p = fitted.calibrate(np.concatenate([dense_grid()[::50], [0.0, 1.0, 5e-324]]))
     assert np.isfinite(p).all()
+    if leaves_scores(fitted):
+        pytest.skip("the identity was chosen")
     assert p.min() > 0.0
     assert p.max() < 1.0
     assert min(p.min(), 1 - p.max()) >= distance(calibrator, n) * (1 - 1e-9)
@@ -438,10 +446,11 @@ def test_hard_cases_give_probabilities(calibrator, case):
     fitted = seeded(calibrator).fit(s, y, sample_weight=weight)
     p = fitted.calibrate(np.concatenate([s, np.linspace(0, 1, 101)]))
     assert np.isfinite(p).all()
-    if calibrator.name != "identity":
-        assert p.min() > 0.0
-        assert p.max() < 1.0
-    if case == "constant score" and calibrator.name not in ("identity", "temperature", "venn-abers"):
+    if leaves_scores(fitted):
+        return
+    assert p.min() > 0.0
+    assert p.max() < 1.0
+    if case == "constant score" and calibrator.name not in ("temperature", "venn-abers"):
         ridged = calibrator.multiclass or getattr(calibrator, "smooth_targets", False)
         np.testing.assert_allclose(fitted.calibrate([0.3]), 0.25, atol=0.03 if ridged else 1e-9)
 

@@ -1,5 +1,6 @@
 """Each map against something nobody here wrote: other packages, exact fractions, brute force, independent optimisers."""
 
+import warnings
 from fractions import Fraction
 
 import clarabel
@@ -34,12 +35,14 @@ from scoreprism.calibrators import (
     TemperatureCalibrator,
     VectorScalingCalibrator,
     VennAbersCalibrator,
+    from_json,
     get_calibrator,
 )
 from scoreprism.calibrators._kernel import KERNELS, kernel_sums
 from scoreprism.calibrators._numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
 from scoreprism.calibrators._qp import solve_qp
 from scoreprism.calibrators._splines import Basis
+from scoreprism.exceptions import ContradictedOrderWarning, InputError, ScoreOrderWarning
 from scoreprism.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
 
 #: Some laws here fall on purpose, and random ones may.
@@ -827,46 +830,209 @@ def test_one_vs_rest_divides_binary_maps_by_their_sum():
 # ── selection ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_selection_is_by_pooled_out_of_fold_loss():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_selection_takes_the_simplest_within_a_standard_error_of_the_paired_difference(weighted):
+    """Computed here from the rows, simplest first; se² = Σw²(r − r̄)²/(Σw)², as everywhere."""
     from sklearn.model_selection import KFold
 
-    s, y = sample(500)
     cv = KFold(4, shuffle=True, random_state=0)
-    names = ["platt", "isotonic", "natural-spline"]
-    for loss, rows in (("log", lambda p, o: -np.log(np.where(o == 1, p, 1 - p))), ("brier", lambda p, o: (p - o) ** 2)):
-        fitted = SelectedCalibrator(candidates=names, cv=cv, loss=loss).fit(s, y)
-        for name in names:
-            total = sum(rows(get_calibrator(name).fit(s[a], y[a]).calibrate(s[b]), y[b]).sum() for a, b in cv.split(s))
-            assert fitted.losses_[name] == pytest.approx(total / 500, rel=1e-12)
-        assert fitted.selected_ == min(fitted.losses_, key=fitted.losses_.get)
-        np.testing.assert_array_equal(fitted.calibrate(s), get_calibrator(fitted.selected_).fit(s, y).calibrate(s))
-        np.testing.assert_array_equal(fitted.calibrator_.calibrate(s), fitted.calibrate(s))
+    names = ["platt", "natural-spline", "isotonic", "kernel"]
+    seen = set()
+    for seed in range(6):
+        s, y = sample(500, seed=seed)
+        w = np.random.default_rng(seed).integers(1, 4, 500) if weighted else np.ones(500)
+        for loss, rows in (
+            ("log", lambda p, o: -np.log(np.where(o == 1, p, 1 - p))),
+            ("brier", lambda p, o: (p - o) ** 2),
+        ):
+            fitted = SelectedCalibrator(candidates=names, order="any", cv=cv, loss=loss).fit(s, y, sample_weight=w)
+            lines = {}
+            for name in names:
+                lines[name] = np.empty(500)
+                for a, b in cv.split(s):
+                    lines[name][b] = rows(
+                        get_calibrator(name).fit(s[a], y[a], sample_weight=w[a]).calibrate(s[b]), y[b]
+                    )
+            means = {name: np.average(line, weights=w) for name, line in lines.items()}
+            assert fitted.losses_ == pytest.approx(means, rel=1e-12)
+            best = min(names, key=means.get)
+            gaps = {name: means[name] - means[best] for name in names}
+            errors = {
+                name: np.sqrt(np.sum(w**2 * (line - lines[best] - gaps[name]) ** 2)) / w.sum()
+                for name, line in lines.items()
+            }
+            assert fitted.std_errors_ == pytest.approx(errors, rel=1e-9)
+            assert fitted.selected_ == next(name for name in names if gaps[name] <= errors[name])
+            seen.add((best, fitted.selected_))
+            expected = get_calibrator(fitted.selected_).fit(s, y, sample_weight=w).calibrate(s)
+            np.testing.assert_array_equal(fitted.calibrate(s), expected)
+            np.testing.assert_array_equal(fitted.calibrator_.calibrate(s), fitted.calibrate(s))
+    assert any(best != chosen for best, chosen in seen)  # the rule is not the smallest loss
 
 
-def test_selection_by_default_excludes_the_identity():
+@pytest.mark.parametrize(
+    ("order", "two", "three"),
+    [
+        ("keep", ["identity", "platt", "beta", "monotone-spline", "isotonic"], ["identity", "temperature"]),
+        (
+            "any",
+            ["identity", "platt", "natural-spline", "isotonic", "kernel"],
+            ["identity", "temperature", "vector-scaling", "matrix-scaling", "polynomial"],
+        ),
+    ],
+)
+def test_candidates_by_order(order, two, three):
     s, y = sample(300)
-    assert set(SelectedCalibrator(random_state=0).fit(s, y).losses_) == {
-        "platt",
-        "natural-spline",
-        "isotonic",
-        "kernel",
-    }
     p, z = three_classes(300)
-    assert set(SelectedCalibrator(random_state=0).fit(p, z).losses_) == {
-        "temperature",
-        "vector-scaling",
-        "matrix-scaling",
-        "polynomial",
-    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ContradictedOrderWarning)
+        assert list(SelectedCalibrator(order=order).fit(s, y).losses_) == two
+        assert list(SelectedCalibrator(order=order).fit(p, z).losses_) == three
 
 
-def test_selection_finds_the_map_of_the_law():
+def test_many_classes_leave_out_maps_with_too_many_weights():
+    chooser = SelectedCalibrator(order="any")
+    assert [len(chooser.named_candidates(k)) for k in (8, 9, 20, 21)] == [5, 4, 4, 3]
+
+
+def test_a_bad_order_and_candidates_that_may_reverse_it_are_refused():
+    s, y = sample(100)
+    with pytest.raises(InputError) as refused:
+        SelectedCalibrator(candidates=["platt", "kernel"]).fit(s, y)
+    assert str(refused.value) == (
+        "candidates must keep the order of scores, unless order='any'; got kernel, which may reverse it. "
+        "Pass order='any', or leave it out."
+    )
+    with pytest.raises(InputError) as refused:
+        SelectedCalibrator(order="kep").fit(s, y)
+    assert str(refused.value) == "order must be one of keep, any; got 'kep'. Did you mean 'keep'?"
+    p, z = three_classes(100)
+    with pytest.raises(InputError, match="must keep the order of scores"):
+        SelectedCalibrator(candidates=["vector-scaling"]).fit(p, z)
+
+
+def _wavy(n, seed=0):
+    """Scores whose C = P(Y | S) falls on a fifth of its range: a jump up and down again."""
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return s, (rng.random(n) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)).astype(int)
+
+
+def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
+    s, y = _wavy(4000)
+    with pytest.warns(ContradictedOrderWarning) as caught:
+        kept = SelectedCalibrator().fit(s, y)
+    found = kept.contradiction_
+    assert found["map"] == "kernel"
+    assert found["gain"] > 2 * found["std_error"] > 0
+    assert str(caught[0].message) == (
+        "The data contradict the order of the scores: out of fold, kernel, which may reverse it, has a log loss "
+        f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g}) than the best map that keeps it. "
+        "The order is kept; pass order='any' to follow them."
+    )
+    grid = np.linspace(0, 1, 20001)
+    assert (np.diff(kept.calibrate(grid)) >= 0).all()
+    assert kept.order_kept_
+    free = SelectedCalibrator(order="any").fit(s, y)
+    assert free.selected_ == "kernel"
+    assert (np.diff(free.calibrate(grid)) < 0).any()
+    assert not free.order_kept_
+    assert free.contradiction_ is None
+    back = from_json(kept.to_json())
+    assert back.contradiction_ == found
+    assert back.losses_ == kept.losses_
+    assert back.to_json() == kept.to_json()
+
+
+def test_a_score_that_ranks_the_wrong_way_round_is_not_turned_around():
+    """P(Y | S) = 1 − S: the best increasing map is the base rate, and the falling one is far better."""
     rng = np.random.default_rng(0)
-    s = rng.random(4000)
-    bump = np.where(np.abs(s - 0.5) < 0.1, 0.9, s)
-    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < bump).selected_ == "kernel"
-    curved = expit(0.5 * logit(s) + 0.2 * logit(s) ** 2)
-    assert SelectedCalibrator(random_state=0).fit(s, rng.random(4000) < curved).selected_ == "natural-spline"
+    s = rng.random(2000)
+    y = (rng.random(2000) < 1 - s).astype(int)
+    with pytest.warns(ContradictedOrderWarning), pytest.warns(ScoreOrderWarning):
+        fitted = SelectedCalibrator().fit(s, y)
+    assert fitted.selected_ == "platt"
+    np.testing.assert_allclose(fitted.calibrate([0.1, 0.9]), y.mean(), rtol=1e-12)
+    assert fitted.order_kept_
+    assert fitted.ties_added_
+    with pytest.warns(ScoreOrderWarning):
+        assert SelectedCalibrator(order="any").fit(s, y).calibrator_.slope_ < -0.8
+
+
+def test_three_classes_keep_their_order_within_rows():
+    rng = np.random.default_rng(1)
+    c = rng.dirichlet([1.0, 1.5, 2.0], 3000)
+    mixed = np.exp(np.log(c) @ np.array([[1.0, 0.6, 0], [0, 1.0, 0], [0.3, 0, 1.0]]))
+    p = mixed / mixed.sum(axis=1, keepdims=True)
+    y = (rng.random(3000)[:, None] > c.cumsum(axis=1)).sum(axis=1)
+    with pytest.warns(ContradictedOrderWarning, match="the order of the classes within rows"):
+        fitted = SelectedCalibrator().fit(p, y)
+    np.testing.assert_array_equal(fitted.predict_proba(p).argsort(axis=1), p.argsort(axis=1))
+    assert fitted.selected_ == "temperature"
+    assert fitted.order_kept_
+
+
+def test_platt_with_a_slope_of_at_least_zero():
+    """The likelihood is concave: where the free slope is negative the constrained optimum is the base rate."""
+    rng = np.random.default_rng(0)
+    s = rng.random(500)
+    up, down = (rng.random(500) < s).astype(int), (rng.random(500) < 1 - s).astype(int)
+    np.testing.assert_array_equal(
+        PlattCalibrator(increasing=True).fit(s, up).calibrate(s), PlattCalibrator().fit(s, up).calibrate(s)
+    )
+    with pytest.warns(ScoreOrderWarning):
+        fitted = PlattCalibrator(increasing=True).fit(s, down)
+    np.testing.assert_allclose(fitted.calibrate([0.0, 0.4, 1.0]), down.mean(), rtol=1e-12)
+    assert fitted.slope_ == 0.0
+
+
+def test_calibrated_scores_are_left_alone():
+    """Of 60 calibrated samples the identity is kept in most, and what is chosen costs less than always recalibrating."""
+    kept, cost, always = 0, [], []
+    grid = (np.arange(2000) + 0.5) / 2000
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        s = rng.random(400)
+        y = (rng.random(400) < s).astype(int)
+        fitted = SelectedCalibrator().fit(s, y)
+        kept += fitted.selected_ == "identity"
+        for found, calibrator in ((cost, fitted), (always, PlattCalibrator().fit(s, y))):
+            p = calibrator.calibrate(grid)
+            found.append(np.mean(grid * np.log(grid / p) + (1 - grid) * np.log((1 - grid) / (1 - p))))
+    assert kept >= 48
+    assert np.mean(cost) < np.mean(always)
+
+
+def test_an_infinite_loss_of_the_scores_themselves_does_not_stop_the_choice():
+    s, y = sample(300)
+    s[:3], y[:3] = 0.0, 1  # zeros that happened
+    fitted = SelectedCalibrator().fit(s, y)
+    assert fitted.losses_["identity"] == np.inf
+    assert np.isnan(fitted.std_errors_["identity"])
+    assert fitted.selected_ != "identity"
+    assert from_json(fitted.to_json()).losses_ == fitted.losses_
+
+
+@pytest.mark.statistical
+def test_the_order_is_rarely_contradicted_where_it_holds():
+    """Monotone laws, 400 samples each: a warning needs more than two standard errors, and is a false alarm here."""
+    rates = {}
+    for name, law in {"calibrated": lambda s: s, "bent": lambda s: s**2 / (s**2 + 1 - s), "steps": _steps}.items():
+        for n in (300, 2000):
+            alarms = 0
+            for seed in range(400):
+                rng = np.random.default_rng([seed, n])
+                s = rng.random(n)
+                y = (rng.random(n) < law(s)).astype(int)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    alarms += SelectedCalibrator().fit(s, y).contradiction_ is not None
+            rates[name, n] = alarms / 400
+    assert max(rates.values()) <= 0.05, rates
+
+
+def _steps(s):
+    return np.select([s < 0.4, s < 0.7], [0.1, 0.35], 0.8)
 
 
 def test_folds_are_random_and_share_the_bins():

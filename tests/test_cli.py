@@ -977,3 +977,44 @@ def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
         assert [line for line in lines if line not in said] == [], args
     long = {"reproduce"}  # tests/test_paper.py runs it
     assert {args[0] for args, _, _ in seen} >= ({"report", "apply"} if page != PAGE else COMMANDS.keys() - long)
+
+
+def test_recalibrate_keeps_the_order_where_the_best_flexible_map_is_not_monotone(file):
+    """P(Y | S) rises, jumps to 0.9 between 0.4 and 0.6 and falls again: order kept, AUC up to ties, the map named."""
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    s = rng.random(3000).round(6)
+    y = (rng.random(3000) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)).astype(int)
+    pl.DataFrame({"y": y, "s": s}).write_csv("wavy.csv")
+    args = ("recalibrate", "wavy.csv", "--target", "y", "--score", "s")
+    text = call(*args, "--save", "map.json").stdout
+    assert text.startswith("Recalibration of s by monotone-spline\n")
+    assert "by selected" not in text
+    for words in ("How the map was chosen", "identity", "platt", "beta", "isotonic", "standard error"):
+        assert words in text
+    assert "The data contradict the order of the scores: out of fold, kernel," in " ".join(text.split())
+    map_ = from_json(Path("map.json").read_text())
+    grid = np.linspace(0, 1, 10001)
+    assert (np.diff(map_.calibrate(grid)) >= 0).all()
+    before, after = roc_auc_score(y, s), roc_auc_score(y, map_.calibrate(s))
+    assert f"AUC on these rows {before:.4f} before, {after:.4f} after" in " ".join(text.split())
+    assert after == pytest.approx(before, abs=0.005)
+    found = json.loads(call(*args, "--format", "json").stdout)["models"]["s"]["map"]
+    assert found["name"] == map_.selected_
+    assert found["chosen_by"] == "cross-validation"
+    assert found["order_kept"] is True
+    assert set(found["candidates"]) == {"identity", "platt", "beta", "monotone-spline", "isotonic"}
+    assert found["contradiction"]["gain"] > 2 * found["contradiction"]["std_error"]
+    free = json.loads(call(*args, "--order", "any", "--format", "json").stdout)["models"]["s"]["map"]
+    assert (free["name"], free["order_kept"], free["contradiction"]) == ("kernel", False, None)
+
+
+def test_recalibrate_leaves_calibrated_scores_alone_and_says_so(file):
+    rng = np.random.default_rng(1)
+    s = rng.random(1500).round(6)
+    pl.DataFrame({"y": (rng.random(1500) < s).astype(int), "s": s}).write_csv("good.csv")
+    done = call("recalibrate", "good.csv", "--target", "y", "--score", "s", "--save", "map.json")
+    assert "note: the map is the identity: it leaves the scores as they are" in done.stderr
+    assert "leave its scores as they are." in " ".join(done.stdout.split())
+    np.testing.assert_array_equal(from_json(Path("map.json").read_text()).calibrate(s), s)

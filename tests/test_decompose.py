@@ -182,18 +182,40 @@ def test_a_map_that_has_learned_noise_is_left_out():
     from scoreprism.calibrators import BinningCalibrator
 
     _, y, s, _ = example(200)
-    chosen = SelectedCalibrator(candidates=[PlattCalibrator(), BinningCalibrator(n_bins=100)])
+    chosen = SelectedCalibrator(candidates=[PlattCalibrator(), BinningCalibrator(n_bins=100)], order="any")
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert d.notes[0].startswith("C = P(Y | S) mixes platt 100 % by")
     with pytest.warns(OverfitWarning, match="the law C overfits"):
         decompose(y, s, loss="brier", calibrator=BinningCalibrator(n_bins=100), random_state=0)
 
 
+def test_diagnosis_and_deployment_do_not_share_a_default():
+    """C may have any shape; a map to deploy keeps the order, and decompose takes an explicit one as it is."""
+    _, y, s, _ = example(300)
+    mixed = {
+        name: [other.name for other in decompose(y, s, calibrator=calibrator, random_state=0)._alternatives]
+        for name, calibrator in {
+            "auto": "auto",
+            "any": SelectedCalibrator(order="any"),
+            "keep": SelectedCalibrator(),
+            "selected": "selected",
+        }.items()
+    }
+    assert mixed["auto"] == mixed["any"] == ["platt", "natural-spline", "isotonic", "kernel"]
+    assert mixed["keep"] == mixed["selected"] == ["platt", "beta", "monotone-spline", "isotonic"]
+    default, explicit = (
+        decompose(y, s, calibrator=c, random_state=0) for c in ("auto", SelectedCalibrator(order="any"))
+    )
+    assert default.terms == explicit.terms
+
+
 def test_twins_among_candidates_are_told_apart():
     from scoreprism.calibrators import KernelCalibrator
 
     _, y, s, _ = example(300)
-    chosen = SelectedCalibrator(candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)])
+    chosen = SelectedCalibrator(
+        candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)], order="any"
+    )
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
     assert d._resampler.term(0, np.ones(300)) == pytest.approx(d.terms["reliability"], abs=1e-9)

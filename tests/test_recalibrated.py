@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 from scoreprism.calibrators import CALIBRATORS, IsotonicCalibrator, PlattCalibrator, RecalibratedClassifier
 from scoreprism.datasets import CopulaLaw
-from scoreprism.exceptions import InputError, LabelError
+from scoreprism.exceptions import ContradictedOrderWarning, InputError, LabelError
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +254,32 @@ def test_the_seed_reaches_maps_inside_maps():
         GaussianNB(), OneVsRestCalibrator(VennAbersCalibrator(cv=3, random_state=None)), cv=3, random_state=0
     )
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), model.fit(X, y).predict_proba(X))
+
+
+def test_the_default_map_keeps_the_ranking_and_warns_once_where_the_data_contradict_it():
+    """A frozen score whose C = P(Y | S) falls on a fifth of its range; AUC on fresh rows is that of the score."""
+    from sklearn.metrics import roc_auc_score
+
+    class Score(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 1))
+    s = X[:, 0]
+    y = (rng.random(6000) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)).astype(int)
+    old, new = slice(0, 3000), slice(3000, None)
+    for ensemble in (True, False):
+        with pytest.warns(ContradictedOrderWarning) as caught:
+            model = RecalibratedClassifier(Score(), ensemble=ensemble).fit(X[old], y[old])
+        assert len(caught) == 1
+        assert str(caught[0].message).startswith("The data contradict the order of the scores")
+        assert (" of 5 folds; the figures are" in str(caught[0].message)) == ensemble
+        assert "calibrator=SelectedCalibrator(order='any')" in str(caught[0].message)
+        p = model.predict_proba(X[new])[:, 1]
+        assert (np.diff(p[np.argsort(s[new])]) >= 0).all()
+        assert roc_auc_score(y[new], p) == pytest.approx(roc_auc_score(y[new], s[new]), abs=0.01)  # ties only

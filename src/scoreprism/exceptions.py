@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ContradictedOrderWarning",
     "DoubleUseWarning",
     "ImproperLossError",
     "InfiniteLossError",
@@ -262,6 +263,25 @@ class ScoreOrderWarning(ScoreprismWarning):
     ...     fitted = IsotonicCalibrator().fit(risk, np.where(risk > 0.5, "bad", "good"))
     >>> caught[0].category.__name__
     'ScoreOrderWarning'
+    """
+
+
+class ContradictedOrderWarning(ScoreprismWarning):
+    """
+    A recalibration map keeps the order of the scores, and the data clearly contradict that order.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import SelectedCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(2000)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fitted = SelectedCalibrator().fit(s, rng.random(2000) < np.where(abs(s - 0.5) < 0.1, 0.9, s))
+    >>> caught[0].category.__name__
+    'ContradictedOrderWarning'
     """
 
 

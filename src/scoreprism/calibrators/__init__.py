@@ -13,7 +13,7 @@ from sklearn.base import clone
 from scoreprism._validation import listed, parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._bins import BinEffectsCalibrator, BinningCalibrator
-from scoreprism.calibrators._compose import OneVsRestCalibrator, SelectedCalibrator
+from scoreprism.calibrators._compose import OneVsRestCalibrator
 from scoreprism.calibrators._files import from_dict, from_json
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
 from scoreprism.calibrators._kernel import KernelCalibrator
@@ -30,6 +30,7 @@ from scoreprism.calibrators._parametric import (
     TemperatureCalibrator,
 )
 from scoreprism.calibrators._recalibrated import RecalibratedClassifier
+from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator, SplineCalibrator
 from scoreprism.calibrators._venn_abers import VennAbersCalibrator
 

@@ -365,6 +365,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 LabelError,
             )
 
+    @property
+    def _keeps_order(self) -> bool:
+        """Whether no fit with these parameters turns the order of two scores around."""
+        return self.monotone
+
     def _shared(self, data: Data) -> Calibrator:
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self

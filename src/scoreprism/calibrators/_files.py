@@ -213,8 +213,8 @@ def _value_out(value: object, name: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    if isinstance(value, float) and np.isfinite(value):
-        return value
+    if isinstance(value, float):  # the loss of a candidate may be infinite
+        return value if np.isfinite(value) else {"number": str(value)}
     if isinstance(value, Calibrator):
         return _described(value)
     if isinstance(value, ProperLoss) and LOSSES.get(value.name) is type(value):
@@ -238,6 +238,8 @@ def _value_in(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {"entries"} and isinstance(value["entries"], dict):
             return {key: _value_in(entry) for key, entry in value["entries"].items()}
+        if set(value) == {"number"} and value["number"] in ("inf", "-inf", "nan"):
+            return float(value["number"])
         if set(value) == {"loss", "parameters"} and isinstance(value["parameters"], dict):
             from scoreprism.losses import get_loss
 

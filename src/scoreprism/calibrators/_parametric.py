@@ -72,10 +72,13 @@ class PlattCalibrator(Calibrator):
     Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
 
     The maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope below 1 means
-    overconfident. The slope may be negative: a score that ranks the wrong way round is turned around.
+    overconfident. The slope may be negative: a score that ranks the wrong way round is turned around, unless
+    `increasing` forbids it.
 
     Parameters
     ----------
+    increasing : bool, default=False
+        Keep the order of the scores: where the best slope is negative, take 0, the constant map at the base rate.
     smooth_targets : bool, default=False
         Fit to Platt's targets (N₁+1)/(N₁+2) and 1/(N₀+2) instead of 1 and 0. Done in any case where the classes
         are separated by the score, and the likelihood has no maximum.
@@ -106,12 +109,19 @@ class PlattCalibrator(Calibrator):
     smooth = True
     _kept = ("separated_",)
 
-    def __init__(self, *, smooth_targets: bool = False, kind: str = "probability") -> None:
+    def __init__(self, *, increasing: bool = False, smooth_targets: bool = False, kind: str = "probability") -> None:
+        self.increasing = increasing
         self.smooth_targets = smooth_targets
         self.kind = kind
 
+    @property
+    def _keeps_order(self) -> bool:
+        return bool(self.increasing)
+
     def _fit(self, data: Data) -> Map:
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
+        if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
+            line = Affine(0.0, float(np.log(data.rate / (1.0 - data.rate))))
         return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
 
     @property

@@ -18,11 +18,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._validation import distinct, listed, parse_random_state, parse_weights, plain, refuse
+from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._checks import class_labels
 from scoreprism.calibrators._folds import disjoint
-from scoreprism.exceptions import LabelError, ScoreprismWarning
+from scoreprism.calibrators._selected import describe_contradiction
+from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
 from scoreprism.frames import take_rows
 from scoreprism.simplex import ArrayLike, FloatArray
 
@@ -47,8 +48,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Anything with `predict_proba` or, failing that, `decision_function`; by default a logistic regression. Wrap a
         classifier that is already fitted in ``FrozenEstimator``.
     calibrator : str or Calibrator, default="auto"
-        A map or its name in `CALIBRATORS`; "auto" is `SelectedCalibrator`. A binary map is applied one against the
-        rest to more classes.
+        A map or its name in `CALIBRATORS`; "auto" is `SelectedCalibrator`, which chooses by cross-validation among maps
+        that keep the order of scores. A binary map is applied one against the rest to more classes.
     cv : int, splitter or iterable, default=5
         How rows are split, as in scikit-learn; not used for a frozen classifier.
     ensemble : "auto" or bool, default="auto"
@@ -132,6 +133,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         else:
             self.calibrated_ = self._cross_fitted(estimator, X, labels, codes, sample_weight, routed)
         del self._rng
+        self._warn_of_contradictions()
         first = self.calibrated_[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
@@ -285,7 +287,20 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if seeds and self.random_state is not None:
             made.set_params(**dict.fromkeys(seeds, int(self._rng.integers(2**31))))
         made.set_params(kind=kind)
-        return made.fit(score, labels, sample_weight=weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ContradictedOrderWarning)  # said once, for all folds
+            return made.fit(score, labels, sample_weight=weight)
+
+    def _warn_of_contradictions(self) -> None:
+        """Say once that the data contradict the order that the maps keep."""
+        maps = [pair.calibrator for pair in self.calibrated_]
+        found = [one for one in maps if getattr(one, "contradiction_", None) is not None]
+        if found:
+            worst = max(found, key=lambda one: one.contradiction_["gain"])
+            text = describe_contradiction(worst, "pass calibrator=SelectedCalibrator(order='any') to follow them")
+            if len(maps) > 1:
+                text += f" Found in {len(found)} of {len(maps)} folds; the figures are those of the clearest."
+            warnings.warn(text, ContradictedOrderWarning, stacklevel=outside())
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
 

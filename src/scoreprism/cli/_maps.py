@@ -49,12 +49,14 @@ _DIALECTS = {
     JUDGED, READING,
     click.option("--method", cls=Option, section="Numbers", default="selected", show_default=True, metavar="NAME",
                  help="The map; see `scoreprism calibrators`. The default chooses one by cross-validation."),
+    click.option("--order", cls=Option, section="Numbers", type=click.Choice(("keep", "any")), default="keep",
+                 show_default=True, help="Whether the map that is chosen must keep the ranking of the scores."),
     NUMBERS, RANDOM,
     click.option("--save", type=FILE, cls=Option, section="Output", metavar="FILE",
                  help="Where the map goes, as JSON."),
     FORCE, SHOWN,
 )  # fmt: skip
-def recalibrate(file: str, method: str, save: str | None, force: bool, **given: Any) -> None:
+def recalibrate(file: str, method: str, order: str, save: str | None, force: bool, **given: Any) -> None:
     """
     Fit a recalibration map on all rows of FILE, and print what it does to rows it has not seen.
 
@@ -62,19 +64,24 @@ def recalibrate(file: str, method: str, save: str | None, force: bool, **given: 
     kept is fitted on all rows.
     """
     from scoreprism._files import write_text
-    from scoreprism.calibrators import get_calibrator
+    from scoreprism.calibrators import SelectedCalibrator, get_calibrator
 
-    chosen = get_calibrator(method).name
+    asked = get_calibrator(method)
+    if isinstance(asked, SelectedCalibrator):
+        asked.set_params(order=order, random_state=given["seed"])
     targets = outputs((save,) if save else (), force=force, inputs=(file,))
     voice = Voice(given["quiet"])
-    found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(chosen,))
+    found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(asked,))
     map_ = next(iter(found.models.values())).map
     assert map_ is not None  # noqa: S101 - the section makes one
     for target in targets:
         voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
     if not targets:
         voice.say("note: the map is not kept; give --save map.json to keep it")
-    title = f"Recalibration of {', '.join(found.models)} by {chosen}"
+    name = getattr(map_, "selected_", map_.name)
+    if name == "identity" and targets:
+        voice.say("note: the map is the identity: it leaves the scores as they are")
+    title = f"Recalibration of {', '.join(found.models)} by {name}"
     emit(told(found, "recalibration", title), given["form"])
 
 

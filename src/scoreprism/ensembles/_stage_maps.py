@@ -30,7 +30,8 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
     Parameters
     ----------
     calibrator : str, Calibrator or classifier
-        "fast" is Platt's map for two classes and temperature scaling for more; "auto" the selected calibrator.
+        "fast" is Platt's map for two classes and temperature scaling for more; "auto" is `SelectedCalibrator`, which
+        keeps the order of scores.
     k : int
         Number of classes.
 

@@ -11,9 +11,22 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from scoreprism._validation import parse_choice, refuse
-from scoreprism.calibrators import CALIBRATORS, Calibrator, SelectedCalibrator, get_calibrator
-from scoreprism.calibrators._compose import BINARY_CANDIDATES, MULTICLASS_CANDIDATES
+from scoreprism.calibrators import (
+    CALIBRATORS,
+    Calibrator,
+    IsotonicCalibrator,
+    KernelCalibrator,
+    MatrixScalingCalibrator,
+    NaturalSplineCalibrator,
+    PlattCalibrator,
+    PolynomialCalibrator,
+    SelectedCalibrator,
+    TemperatureCalibrator,
+    VectorScalingCalibrator,
+    get_calibrator,
+)
 from scoreprism.calibrators._data import Data, Map
+from scoreprism.calibrators._selected import feasible
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 from scoreprism.references._stack import foreign_law
@@ -105,18 +118,33 @@ def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) ->
 #: A learner of C.
 MapLearner = OwnMap | ForeignMap
 
+#: Maps that diagnosis mixes for Ĉ, by whether there are two classes. C may have any shape, so these may reverse the
+#: order, as a map to deploy must not; and the identity is missing, for where it wins intervals collapse.
+DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
+    True: (
+        PlattCalibrator(),
+        NaturalSplineCalibrator(),
+        IsotonicCalibrator(),
+        KernelCalibrator(bandwidth="under"),
+    ),
+    False: (
+        TemperatureCalibrator(),
+        VectorScalingCalibrator(),
+        MatrixScalingCalibrator(),
+        PolynomialCalibrator(),
+    ),
+}
+
 
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
-    """Candidates for Ĉ: four by default, one for a calibrator of one's own."""
-    if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
-        calibrator = SelectedCalibrator()
-    if isinstance(calibrator, SelectedCalibrator):
-        if calibrator.candidates == "auto":
-            chosen = list(BINARY_CANDIDATES if k == 2 else MULTICLASS_CANDIDATES)
-            chosen = chosen[: 2 if k > MANY_CLASSES else 3 if k > SEVERAL_CLASSES else 4]
-        else:
-            several = calibrator.candidates
-            chosen = [get_calibrator(c) for c in ([several] if isinstance(several, (str, Calibrator)) else several)]
+    """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
+    if isinstance(calibrator, str) and calibrator == "auto":
+        chosen = feasible(DIAGNOSIS[k == 2], k)
+    elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
+        chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
+        chosen = list(chooser.named_candidates(k).values())
+        if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
+            chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
         chosen = [get_calibrator(parse_choice(calibrator, CALIBRATORS, "calibrator"))]
     elif isinstance(calibrator, Calibrator):
@@ -158,8 +186,6 @@ def parse_reference(reference: object) -> Any:
     return _classifier(reference, "reference", {"auto": None, **MEMBERS})
 
 
-#: Above so many classes polynomial maps, and above so many matrix scaling, are no candidates: too many weights.
-SEVERAL_CLASSES, MANY_CLASSES = 8, 20
 #: Above this many rows our binary maps are fitted on cells of the score instead of rows.
 CELL_ROWS = 1 << 16
 _CELLS = 1 << 13

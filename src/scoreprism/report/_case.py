@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
-from scoreprism.calibrators import get_calibrator
+from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.estimation._parse import Request
 from scoreprism.frames import take_rows
@@ -51,7 +51,7 @@ class Case(Matter):
         Processes.
     clip : float or None
         How far laws are kept from 0.
-    maps : tuple of str
+    maps : tuple of str or Calibrator
         Calibrators to try; empty for those that fit the number of classes.
     notes : tuple of str
         What was done to the data before.
@@ -68,7 +68,7 @@ class Case(Matter):
     seed: int
     n_jobs: int | None
     clip: float | None
-    maps: tuple[str, ...]
+    maps: tuple[str | Calibrator, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

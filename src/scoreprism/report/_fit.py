@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.curves import MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
 from scoreprism.decomposition import Decomposition
@@ -19,14 +20,14 @@ from scoreprism.decomposition._rows import Plan, Sheet
 from scoreprism.estimation._chain import Problem
 from scoreprism.estimation._decompose import Laws, fit_laws
 from scoreprism.estimation._parse import Request, parse
-from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
+from scoreprism.exceptions import ContradictedOrderWarning, ScoreprismError, ScoreprismWarning
 from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, calibration_of, grouping_of
 from scoreprism.report._judged import Judged
-from scoreprism.report._maps import MapTable, judge_maps
+from scoreprism.report._maps import CHOOSER, MapTable, judge_maps
 from scoreprism.report._memory import lean, shared
 from scoreprism.simplex import FloatArray, IntArray, as_vector, n_classes
 
@@ -77,7 +78,7 @@ class Model(Judged):
     request: Request
     level: float
     seed: int
-    maps_asked: tuple[str, ...] = ()
+    maps_asked: tuple[str | Calibrator, ...] = ()
     losses: dict[str, ProperLoss] = field(default_factory=dict)
 
     @cached_property
@@ -215,11 +216,17 @@ class Model(Judged):
         return judge_maps(self.laws.problem, self.losses, self.maps_asked, self.level)
 
     @cached_property
-    def best_map(self) -> Calibrator:
-        """The best map, fitted on all rows; of two classes, 1 is the one that scores speak of."""
+    def map(self) -> Calibrator:
+        """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores speak of."""
         classes = self.sheet.classes
         labels = self.y if classes is None or self.k == 2 else classes[self.y]
-        return get_calibrator(self.maps.best).fit(self.law, labels, sample_weight=self.weight)
+        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
+        wanted = self.maps.honest if self.maps_asked else CHOOSER
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
+            chosen: Calibrator = next(one for one in asked if one.name == wanted)
+            chosen.fit(self.law, labels, sample_weight=self.weight)
+        return chosen
 
 
 def fitted(
@@ -229,7 +236,7 @@ def fitted(
     clip: float | None,
     level: float,
     seed: int,
-    maps: tuple[str, ...],
+    maps: tuple[str | Calibrator, ...],
     before: Problem | None = None,
 ) -> Model:
     """Fit the laws of one model; what is warned of is kept for the reader of the report."""

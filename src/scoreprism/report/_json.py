@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from scoreprism.calibrators import Calibrator, SelectedCalibrator
 from scoreprism.report._model import Figure, Range, Section, Table
 from scoreprism.report._tables import TERM_COLUMNS, term_rows
 from scoreprism.report._words import encodable
@@ -117,6 +118,24 @@ def _model(model: ModelResult, level: float) -> dict[str, Any]:
         "losses": {loss: _loss(result, level) for loss, result in model.decompositions.items()},
         "tests": {name: asdict(test) for name, test in model.tests.items()},
         "metrics": None if model.metrics is None else model.metrics.to_dict(),
+        "map": None if model.map is None else _map(model.map),
+    }
+
+
+def _map(fitted: Calibrator) -> dict[str, Any]:
+    """Which map is handed over, and how it was chosen where it was."""
+    if not isinstance(fitted, SelectedCalibrator):
+        return {"name": fitted.name, "chosen_by": "request"}
+    return {
+        "name": fitted.selected_,
+        "chosen_by": "cross-validation",
+        "order": fitted.order,
+        "order_kept": fitted.order_kept_,
+        "ties_added": fitted.ties_added_,
+        "candidates": {
+            name: {"loss": loss, "std_error": fitted.std_errors_[name]} for name, loss in fitted.losses_.items()
+        },
+        "contradiction": fitted.contradiction_,
     }
 
 

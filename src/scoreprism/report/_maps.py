@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoreprism._validation import refuse
-from scoreprism.calibrators import get_calibrator
+from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.estimation._chain import Problem, calibrated_by, judged
 from scoreprism.estimation._learners import OwnMap
 from scoreprism.exceptions import ScoreprismError
@@ -20,8 +20,8 @@ TRIED = {
 }
 
 
-#: The map that chooses among others, inside each fold.
-CHOOSER = "selected"
+#: The map that chooses among others, inside each fold, and what tables call it.
+CHOOSER, CHOSEN = "selected", "chosen per fold"
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,23 @@ class MapTable:
     failed: dict[str, str]
 
     @property
+    def chooses(self) -> bool:
+        """Whether the map that chooses among others inside each fold was tried."""
+        return any(gain.name == CHOOSER for gain in self.gains)
+
+    @property
     def honest(self) -> str:
         """The map whose gain is not flattered by having been chosen: the one that chooses inside each fold."""
-        return CHOOSER if any(gain.name == CHOOSER for gain in self.gains) else self.best
+        return CHOOSER if self.chooses else self.best
 
     def of(self, name: str, loss: str) -> Gain:
         """The line of one map and one loss."""
         return next(gain for gain in self.gains if (gain.name, gain.loss) == (name, loss))
 
 
-def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[str], level: float) -> MapTable:
+def judge_maps(
+    problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
+) -> MapTable:
     """
     Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score.
 
@@ -87,8 +94,8 @@ def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[
         Rows and folds.
     losses : dict of str to ProperLoss
         Losses to judge by; the first chooses the best map.
-    asked : sequence of str
-        Names of calibrators; empty for `TRIED`.
+    asked : sequence of str or Calibrator
+        Calibrators or their names; empty for `TRIED`.
     level : float
         Confidence level of the intervals.
 
@@ -101,8 +108,9 @@ def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[
     gains: list[Gain] = []
     failed: dict[str, str] = {}
     z = quantile(level, two_sided=True)
-    for name in asked or TRIED[binary]:
-        calibrator = get_calibrator(name)
+    for one in asked or TRIED[binary]:
+        calibrator = get_calibrator(one)
+        name = calibrator.name
         if not binary and not calibrator.multiclass:
             failed[name] = "it is a map of two classes"
             continue
@@ -112,10 +120,10 @@ def judge_maps(problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[
             failed[name] = str(error)
             continue
         for loss_name, loss in losses.items():
-            one = judged(problem.sheet, candidate, loss, None)
-            reach = z * one.std_error
-            ends = (one.difference - reach, one.difference + reach)
-            gains.append(Gain(calibrator.name, loss_name, one.loss + one.difference, one.loss, one.difference, *ends))
+            found = judged(problem.sheet, candidate, loss, None)
+            reach = z * found.std_error
+            ends = (found.difference - reach, found.difference + reach)
+            gains.append(Gain(name, loss_name, found.loss + found.difference, found.loss, found.difference, *ends))
     if not gains:
         refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in calibrators=.")
     first = next(iter(losses))

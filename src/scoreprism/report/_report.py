@@ -50,7 +50,8 @@ class ModelResult:
     metrics : MetricTable or None
         Summaries of calibration and discrimination; None where they were not asked for.
     map : Calibrator or None
-        The best recalibration map, fitted on all rows; None where it was not asked for.
+        The recalibration map to deploy, fitted on all rows: a `SelectedCalibrator`, unless other maps were named; None
+        where it was not asked for.
 
     Examples
     --------

@@ -12,6 +12,7 @@ import numpy as np
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice
+from scoreprism.calibrators import Calibrator
 from scoreprism.losses import ProperLoss
 from scoreprism.report._advice import headline
 from scoreprism.report._calibration import calibration
@@ -55,7 +56,7 @@ def summarize(
     groups: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    calibrators: Sequence[str] | None = None,
+    calibrators: Sequence[str | Calibrator] | None = None,
     cv: object = 5,
     clip: float | None = None,
     level: float = 0.95,
@@ -96,8 +97,10 @@ def summarize(
         The label that 1-D probabilities speak of.
     classes : array-like of shape (K,), optional
         Labels in column order.
-    calibrators : sequence of str, optional
-        Recalibration maps to try; those that fit the number of classes by default.
+    calibrators : sequence of str or Calibrator, optional
+        Recalibration maps to try; those that fit the number of classes by default. The map that the report hands over
+        is `SelectedCalibrator`, which keeps the order of scores, unless maps are named here without it: then it is the
+        best of these.
     cv : int, splitter or iterable, default=5
         Folds, as in `scoreprism.decompose`.
     clip : float, optional
@@ -190,7 +193,7 @@ def _result(case: Case, name: str, asked: Sequence[str]) -> ModelResult:
         model.decompositions,
         tests,
         model.metrics if "calibration" in asked else None,
-        model.best_map if "recalibration" in asked else None,
+        model.map if "recalibration" in asked else None,
     )
 
 

@@ -1,0 +1,382 @@
+"""The map to deploy: the simplest of several that is as good as the best, by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from scoreprism._validation import outside, parse_choice, refuse
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._data import Data, Map
+from scoreprism.calibrators._folds import Split, enough_rows, make_folds
+from scoreprism.calibrators._isotonic import IsotonicCalibrator
+from scoreprism.calibrators._kernel import KernelCalibrator
+from scoreprism.calibrators._multiclass import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
+from scoreprism.calibrators._parametric import (
+    BetaCalibrator,
+    IdentityCalibrator,
+    PlattCalibrator,
+    TemperatureCalibrator,
+)
+from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator
+from scoreprism.exceptions import ContradictedOrderWarning
+from scoreprism.isotonic import isotonic_fit
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.simplex import ArrayLike, FloatArray
+
+#: What ``candidates="auto"`` chooses among, simplest first, by order and by whether there are two classes.
+CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
+    "keep": {
+        True: (
+            IdentityCalibrator(),
+            PlattCalibrator(increasing=True),
+            BetaCalibrator(),
+            MonotoneSplineCalibrator(),
+            IsotonicCalibrator(),
+        ),
+        False: (IdentityCalibrator(), TemperatureCalibrator()),
+    },
+    "any": {
+        True: (
+            IdentityCalibrator(),
+            PlattCalibrator(),
+            NaturalSplineCalibrator(),
+            IsotonicCalibrator(),
+            KernelCalibrator(bandwidth="under"),
+        ),
+        False: (
+            IdentityCalibrator(),
+            TemperatureCalibrator(),
+            VectorScalingCalibrator(),
+            MatrixScalingCalibrator(),
+            PolynomialCalibrator(),
+        ),
+    },
+}
+#: Above so many classes a map with a weight for every pair of classes, or of pairs, has too many to be fitted.
+_TOO_MANY_CLASSES = {"polynomial": 8, "matrix-scaling": 20}
+#: How many standard errors better a map that may reverse the order must be for a warning.
+_CONTRADICTION = 2.0
+
+
+def feasible(candidates: Sequence[Calibrator], k: int) -> list[Calibrator]:
+    """Those of some candidates that K classes do not overwhelm."""
+    return [one for one in candidates if k <= _TOO_MANY_CLASSES.get(one.name, k)]
+
+
+class SelectedCalibrator(Calibrator):
+    """
+    The map to deploy: the simplest candidate that cross-validation cannot tell from the best.
+
+    Each candidate is fitted on the training part of each random fold. Of the out-of-fold losses the smallest is found,
+    and the first candidate is taken whose loss lies within one standard error of the paired difference to it. It is
+    fitted again on all rows. With fewer rows than folds, or a single row of a class, nothing can be compared and the
+    first candidate is taken.
+
+    Parameters
+    ----------
+    candidates : "auto" or sequence of str or Calibrator, default="auto"
+        What to choose among, simplest first. "auto" is the identity (no recalibration), Platt's map, the beta map, the
+        monotone spline and the shrunken centred isotonic map; for more than two classes the identity and temperature
+        scaling. With ``order="any"`` it is the identity, Platt's map, the natural spline, the isotonic and a kernel
+        map; for more classes the identity, temperature, vector and matrix scaling and the polynomial map.
+    order : {"keep", "any"}, default="keep"
+        "keep": no two scores change places, and with more than two classes the classes of a row keep their order.
+        Platt's slope is then at least 0, and candidates that may reverse the order are refused. "any": whatever
+        fits best, which may rank cases differently from the score.
+    loss : str or ProperLoss, default="log"
+        The loss to minimise.
+    cv : int, splitter or iterable, default=5
+        Number of random folds (not stratified, every class in each training part), or splits of your own.
+    random_state : int, Generator or None, default=0
+        Seed of the folds.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are; overrides that of the candidates.
+
+    Attributes
+    ----------
+    selected_ : str
+        Name of the map that was chosen.
+    calibrator_ : Calibrator
+        That map, fitted.
+    losses_ : dict
+        Mean out-of-fold loss of each candidate.
+    std_errors_ : dict
+        Standard error of the paired difference of each candidate to the one with the smallest loss.
+    order_kept_ : bool
+        Whether the fitted map keeps the order of the scores it saw (of the classes within each row).
+    ties_added_ : bool
+        Whether it makes different scores equal, so that the AUC may move a little.
+    contradiction_ : dict or None
+        Where the data contradict an order that is kept: the ``map`` that reverses it, the out-of-fold ``gain`` over
+        the best map that keeps it, and the ``std_error`` of that gain. None elsewhere, or where it was not looked for
+        (``order="any"``, or candidates of your own).
+
+    Warns
+    -----
+    ContradictedOrderWarning
+        If a map that reverses the order (isotonic in the other direction, or a flexible one) is better out of fold by
+        more than two standard errors than the best map that keeps it, and than its own values put in order.
+
+    See Also
+    --------
+    scoreprism.decompose : For diagnosis; it mixes maps that follow any shape, and has candidates of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import SelectedCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(3000)
+    >>> SelectedCalibrator().fit(s, rng.random(3000) < s).selected_
+    'identity'
+    >>> SelectedCalibrator().fit(s, rng.random(3000) < s**2).selected_
+    'beta'
+    """
+
+    name = "selected"
+    multiclass = True
+    _kept = ("selected_", "losses_", "std_errors_", "order_kept_", "ties_added_", "contradiction_", "calibrator_")
+
+    def __init__(
+        self,
+        *,
+        candidates: str | Sequence[str | Calibrator] = "auto",
+        order: str = "keep",
+        loss: str | ProperLoss = "log",
+        cv: Any = 5,
+        random_state: object = 0,
+        kind: str = "probability",
+    ) -> None:
+        self.candidates = candidates
+        self.order = order
+        self.loss = loss
+        self.cv = cv
+        self.random_state = random_state
+        self.kind = kind
+
+    def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SelectedCalibrator:
+        """
+        Choose the map and fit it.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Scores of held-out rows, as for every calibrator.
+        y : array-like of shape (n,)
+            Outcomes; any labels.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights.
+
+        Returns
+        -------
+        SelectedCalibrator
+            The calibrator itself.
+        """
+        super().fit(scores, y, sample_weight)
+        if self.contradiction_ is not None:
+            warnings.warn(describe_contradiction(self), ContradictedOrderWarning, stacklevel=outside())
+        return self
+
+    @property
+    def _keeps_order(self) -> bool:
+        return parse_choice(self.order, CANDIDATES, "order") == "keep"
+
+    def _fit(self, data: Data) -> Map:
+        loss = get_loss(self.loss)
+        named = self.named_candidates(data.k, data.kind)
+        self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(named)), {}, {}, None
+        if enough_rows(data.codes, self.cv):
+            folds = make_folds(self.cv, data, self.random_state)
+            rows = {name: _out_of_fold(candidate, data, folds, loss) for name, candidate in named.items()}
+            found = _choose(rows, data.weight)
+            self.selected_, self.losses_, self.std_errors_ = found.name, found.losses, found.std_errors
+            if self._keeps_order and isinstance(self.candidates, str) and self.candidates == "auto":
+                self.contradiction_ = self._contradicted(data, folds, loss, rows[found.best])
+        winner: Calibrator = clone(named[self.selected_])
+        winner.map_ = winner._fit(data)
+        for name in ("classes_", "n_features_in_", "reduction_"):
+            if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
+                setattr(winner, name, getattr(self, name))
+        self.calibrator_ = winner
+        self.order_kept_, self.ties_added_ = ranking(winner.map_, data.score)
+        return winner.map_
+
+    def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
+        """
+        The candidates for a number of classes, simplest first.
+
+        Parameters
+        ----------
+        k : int
+            Number of classes.
+        kind : {"probability", "logit"}, default="probability"
+            What scores are.
+
+        Returns
+        -------
+        dict of str to Calibrator
+            Copies, not fitted; a repeated name is numbered.
+        """
+        order = parse_choice(self.order, CANDIDATES, "order")
+        if isinstance(self.candidates, str) and self.candidates == "auto":
+            made = [clone(one) for one in feasible(CANDIDATES[order][k == 2], k)]
+        else:
+            from scoreprism.calibrators import get_calibrator
+
+            listed_ = [self.candidates] if isinstance(self.candidates, (str, Calibrator)) else self.candidates
+            made = [clone(get_calibrator(candidate)) for candidate in listed_]
+        if not made:
+            refuse("candidates must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
+        named: dict[str, Calibrator] = {}
+        for candidate in made:
+            self._check(candidate, k, order)
+            twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
+            if "random_state" in candidate.get_params(deep=False):
+                candidate.set_params(random_state=self.random_state)
+            named[candidate.name if not twins else f"{candidate.name} {twins + 1}"] = candidate.set_params(kind=kind)
+        return named
+
+    def _check(self, candidate: Calibrator, k: int, order: str) -> None:
+        """Refuse a candidate that does not take the classes, or may reverse an order that must be kept."""
+        if k > 2 and not candidate.multiclass:
+            remedy = "Wrap it in OneVsRestCalibrator, or leave it out."
+            refuse(f"candidates must take {k} classes", candidate.name, remedy)
+        if order == "keep" and isinstance(candidate, PlattCalibrator):
+            candidate.set_params(increasing=True)
+        if order == "keep" and not candidate._keeps_order:
+            refuse(
+                "candidates must keep the order of scores, unless order='any'",
+                f"{candidate.name}, which may reverse it",
+                "Pass order='any', or leave it out.",
+            )
+
+    def _contradicted(
+        self, data: Data, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
+    ) -> dict[str, Any] | None:
+        """The map that reverses the order and clearly gains by that, if there is one."""
+        rivals = [one for one in feasible(CANDIDATES["any"][data.k == 2], data.k) if not one.monotone]
+        lines = {one.name: _freed(clone(one).set_params(kind=data.kind), data, folds, loss) for one in rivals}
+        if data.k == 2:
+            turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
+            falling = _freed(IsotonicCalibrator(kind=data.kind), turned, folds, loss, falling=True)
+            lines["falling isotonic"] = falling
+        found = []
+        for name, (free, ordered) in lines.items():
+            # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
+            pairs = [_paired(other, free, data.weight) for other in (kept, ordered)]
+            if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
+                found.append((name, *pairs[0]))
+        if not found:
+            return None
+        name, gain, error = max(found, key=lambda one: one[1])
+        return {"map": name, "gain": gain, "std_error": error}
+
+
+def describe_contradiction(fitted: SelectedCalibrator, remedy: str = "pass order='any' to follow them") -> str:
+    """What the data say against the order that a map keeps, with the figures."""
+    found = fitted.contradiction_
+    assert found is not None  # noqa: S101 - only asked where there is one
+    what = "the order of the scores" if len(fitted.classes_) == 2 else "the order of the classes within rows"
+    figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
+    return (
+        f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
+        f"{get_loss(fitted.loss).name} loss {figures} than the best map that keeps it. The order is kept; {remedy}."
+    )
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The map that was chosen, the one with the smallest loss, and how all did."""
+
+    name: str
+    best: str
+    losses: dict[str, float]
+    std_errors: dict[str, float]
+
+
+def _choose(rows: dict[str, FloatArray], weight: FloatArray | None) -> _Choice:
+    """The first candidate within one standard error of the paired difference to the best."""
+    losses = {name: _mean(losses, weight) for name, losses in rows.items()}
+    best = min(losses, key=lambda name: losses[name])
+    pairs = {name: _paired(losses, rows[best], weight) for name, losses in rows.items()}
+    alike = 1e-9 * abs(losses[best])  # maps that are the same up to rounding
+    chosen = next((name for name, (gap, error) in pairs.items() if gap <= error + alike), best)
+    return _Choice(chosen, best, losses, {name: error for name, (_, error) in pairs.items()})
+
+
+def _mean(rows: FloatArray, weight: FloatArray | None) -> float:
+    """The mean of rows that were tested; infinite losses make it infinite."""
+    tested = ~np.isnan(rows)
+    return float(np.average(rows[tested], weights=None if weight is None else weight[tested]))
+
+
+def _paired(rows: FloatArray, others: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+    """The mean difference of two lines of losses, and its standard error."""
+    with np.errstate(invalid="ignore"):
+        gap = rows - others
+    tested = ~np.isnan(rows)
+    gap, w = gap[tested], np.ones(int(tested.sum())) if weight is None else weight[tested]
+    if np.isnan(gap).any():  # both infinite in some row: they cannot be told apart there
+        return float("nan"), float("nan")
+    mean = float(np.average(gap, weights=w))
+    if not np.isfinite(mean):
+        return mean, float("nan")
+    return mean, float(np.sqrt((w**2 * (gap - mean) ** 2).sum())) / float(w.sum())
+
+
+def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss) -> FloatArray:
+    """The loss of each row under fits that did not see it, averaged over these; NaN where it was never tested."""
+    shared = candidate._shared(data)
+    total, times = np.zeros(data.codes.shape[0]), np.zeros(data.codes.shape[0])
+    for train, test in folds:
+        held = data.part(test)
+        total[test] += loss.loss(clone(shared)._fit(data.part(train))(held.score), held.codes)
+        times[test] += 1.0
+    return _averaged(total, times)
+
+
+def _freed(
+    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """The same for a map that may reverse the order, and for its values put in the order of the scores."""
+    shared = candidate._shared(data)
+    free, ordered, times = (np.zeros(data.codes.shape[0]) for _ in range(3))
+    for train, test in folds:
+        held = data.part(test)
+        law = clone(shared)._fit(data.part(train))(held.score)
+        free[test] += loss.loss(law, held.codes)
+        ordered[test] += loss.loss(_in_order(law, -held.score if falling else held.score, held.weight), held.codes)
+        times[test] += 1.0
+    return _averaged(free, times), _averaged(ordered, times)
+
+
+def _in_order(law: FloatArray, score: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """The nearest values that do not fall with the score; of several classes, the same values in the score's order."""
+    if law.ndim == 1:
+        return isotonic_fit(score, law, weight)
+    rank = np.argsort(np.argsort(score, axis=1, kind="stable"), axis=1)
+    return np.take_along_axis(np.sort(law, axis=1), rank, axis=1)
+
+
+def _averaged(total: FloatArray, times: FloatArray) -> FloatArray:
+    """Sums over the tests of each row, divided by their number."""
+    with np.errstate(invalid="ignore"):
+        rows: FloatArray = total / np.where(times > 0.0, times, np.nan)
+    return rows
+
+
+def ranking(fitted: Map, score: FloatArray) -> tuple[bool, bool]:
+    """Whether a map keeps the order of the scores it was fitted on, and whether it makes different ones equal."""
+    if score.ndim == 1:
+        steps = np.diff(fitted(np.unique(score)))
+        return bool((steps >= 0.0).all()), bool((steps == 0.0).any())
+    law = fitted(score)
+    order = np.argsort(score, axis=1, kind="stable")
+    steps, before = (np.diff(np.take_along_axis(table, order, axis=1), axis=1) for table in (law, score))
+    return bool((steps >= 0.0).all()), bool(((steps == 0.0) & (before > 0.0)).any())
