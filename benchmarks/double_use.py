@@ -41,28 +41,29 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism._double_use import find_training_rows
 
-#: Kinds of models with their defaults, and the rows they are judged on; those that cannot take many get fewer.
+#: Kinds of models, of defaults but for the number of trees, of which three are looked at; and how many rows judge an
+#: honest one, so that it can be trained on 100 times more.
 KINDS: dict[str, tuple[Callable[[int], object], int]] = {
-    "DecisionTree": (lambda seed: DecisionTreeClassifier(random_state=seed), 500),
-    "RandomForest": (lambda seed: RandomForestClassifier(20, random_state=seed), 500),
-    "RandomForest, 20 rows a leaf": (lambda seed: RandomForestClassifier(20, min_samples_leaf=20, random_state=seed), 500),
-    "ExtraTrees": (lambda seed: ExtraTreesClassifier(20, random_state=seed), 500),
-    "GradientBoosting": (lambda seed: GradientBoostingClassifier(n_estimators=20, random_state=seed), 500),
-    "HistGradientBoosting": (lambda seed: HistGradientBoostingClassifier(max_iter=20, random_state=seed), 500),
-    "AdaBoost": (lambda seed: AdaBoostClassifier(n_estimators=20, random_state=seed), 500),
-    "Bagging": (lambda seed: BaggingClassifier(random_state=seed), 500),
-    "kNN": (lambda seed: KNeighborsClassifier(), 500),  # noqa: ARG005
-    "GaussianNB": (lambda seed: GaussianNB(), 500),  # noqa: ARG005
-    "LogisticRegression": (lambda seed: LogisticRegression(), 500),  # noqa: ARG005
+    "DecisionTree": (lambda seed: DecisionTreeClassifier(random_state=seed), 200),
+    "RandomForest": (lambda seed: RandomForestClassifier(20, random_state=seed), 200),
+    "RandomForest, 20 rows a leaf": (lambda seed: RandomForestClassifier(20, min_samples_leaf=20, random_state=seed), 200),
+    "ExtraTrees": (lambda seed: ExtraTreesClassifier(20, random_state=seed), 200),
+    "GradientBoosting": (lambda seed: GradientBoostingClassifier(n_estimators=20, random_state=seed), 200),
+    "HistGradientBoosting": (lambda seed: HistGradientBoostingClassifier(max_iter=20, random_state=seed), 200),
+    "AdaBoost": (lambda seed: AdaBoostClassifier(n_estimators=20, random_state=seed), 200),
+    "Bagging": (lambda seed: BaggingClassifier(random_state=seed), 200),
+    "kNN": (lambda seed: KNeighborsClassifier(), 200),  # noqa: ARG005
+    "GaussianNB": (lambda seed: GaussianNB(), 200),  # noqa: ARG005
+    "LogisticRegression": (lambda seed: LogisticRegression(), 200),  # noqa: ARG005
     "CalibratedClassifierCV(SVC)": (lambda seed: CalibratedClassifierCV(SVC()), 50),  # noqa: ARG005
-    "MLP": (lambda seed: MLPClassifier(random_state=seed), 500),
+    "MLP": (lambda seed: MLPClassifier(random_state=seed), 200),
     "GaussianProcess": (lambda seed: GaussianProcessClassifier(optimizer=None), 20),  # noqa: ARG005
-    "LightGBM": (lambda seed: lightgbm.LGBMClassifier(n_estimators=20, random_state=seed, verbose=-1, n_jobs=1), 500),
-    "XGBoost": (lambda seed: xgboost.XGBClassifier(n_estimators=20, random_state=seed, n_jobs=1), 500),
-    "scaled MLP": (lambda seed: make_pipeline(StandardScaler(), MLPClassifier((10,), max_iter=20, random_state=seed)), 500),
-    "GridSearchCV(RandomForest)": (lambda seed: GridSearchCV(RandomForestClassifier(10, random_state=seed), {}, cv=2), 500),
-    "Voting": (lambda seed: VotingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier())], voting="soft"), 500),  # noqa: ARG005
-    "Stacking": (lambda seed: StackingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier())], cv=2), 500),  # noqa: ARG005
+    "LightGBM": (lambda seed: lightgbm.LGBMClassifier(n_estimators=20, random_state=seed, verbose=-1, n_jobs=1), 200),
+    "XGBoost": (lambda seed: xgboost.XGBClassifier(n_estimators=20, random_state=seed, n_jobs=1), 200),
+    "scaled MLP": (lambda seed: make_pipeline(StandardScaler(), MLPClassifier((10,), max_iter=20, random_state=seed)), 200),
+    "GridSearchCV(RandomForest)": (lambda seed: GridSearchCV(RandomForestClassifier(10, random_state=seed), {}, cv=2), 200),
+    "Voting": (lambda seed: VotingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier())], voting="soft"), 200),  # noqa: ARG005
+    "Stacking": (lambda seed: StackingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier())], cv=2), 200),  # noqa: ARG005
 }  # fmt: skip
 #: At 100 times more rows a network is stopped early, or the table would take an hour.
 SLOW = {"MLP": lambda seed: MLPClassifier((20,), max_iter=15, random_state=seed)}
@@ -123,7 +124,7 @@ def found_rates(rows: int, runs: int) -> None:
     print("| model |", " | ".join(RELATIONS), "|\n|---|", "---|" * len(RELATIONS), sep="")
     for name, (make, size) in KINDS.items():
         counts = {relation: np.zeros(3, dtype=int) for relation in RELATIONS}
-        n = rows if size == 500 else min(rows, 300)
+        n = rows if size == 200 else 300
         for seed in range(runs):
             rng = np.random.default_rng([seed, 1])
             X, y = continuous(n, rng)
@@ -136,7 +137,7 @@ def found_rates(rows: int, runs: int) -> None:
 
 def honest_rates(runs: int) -> None:
     """Honest models: on other rows than those they were trained on."""
-    print(f"\nHonest models accused (cautioned), of {runs} fits per model, law and size:\n")
+    print(f"\nHonest models accused (cautioned), {runs}, {runs // 2} and {runs // 6} fits of each kind per law:\n")
     print(
         "| trained on |", " | ".join(law.__name__ for law in LAWS), "| fits |\n|---|", "---|" * (len(LAWS) + 1), sep=""
     )
@@ -146,7 +147,7 @@ def honest_rates(runs: int) -> None:
             counts = np.zeros(3, dtype=int)
             for name, (make, n) in KINDS.items():
                 made = SLOW.get(name, make) if factor == 100 else make
-                for seed in range(runs if factor < 100 else max(1, runs // 4)):
+                for seed in range(max(1, runs // {1: 1, 10: 2, 100: 6}[factor])):
                     rng = np.random.default_rng([seed, factor, 2])
                     X, y = law(factor * n, rng)
                     Z, z = law(n, rng)
@@ -169,7 +170,7 @@ def speed(rows: int) -> None:
     X, y = continuous(2000, rng)
     Z, z = continuous(rows, rng)
     for name, (make, size) in KINDS.items():
-        model = make(0).fit(X[:500], y[:500]) if size < 500 else make(0).fit(X, y)
+        model = make(0).fit(X[:300], y[:300]) if size < 200 else make(0).fit(X, y)
         times = np.zeros((5, 2))
         for i in range(5):
             start = time.perf_counter()

@@ -171,7 +171,7 @@ def test_honest_models_of_a_hundred_times_more_rows_are_not_accused(name, values
     """Where features are whole numbers, each row that judges occurs among those of training."""
     from sklearn.base import clone
 
-    (X, y), (Z, z) = law(15_000, 10), law(150, 11)
+    (X, y), (Z, z) = law(10_000, 10), law(100, 11)
     if values == "whole numbers":
         X, Z = np.round(X[:, :3]), np.round(Z[:, :3])
         X, Z = np.column_stack([X, X[:, 0] > 0]), np.column_stack([Z, Z[:, 0] > 0])
@@ -215,6 +215,36 @@ def test_three_classes_labels_frames_and_weights():
     weighted = LogisticRegression().fit(X, y, sample_weight=weight)
     assert find_training_rows(weighted, X, y) is None
     assert find_training_rows(weighted, X, y, weight).certain
+
+
+def test_words_say_which_rows(fitted):
+    X, y = law(1000, 0)
+    Z, z = law(1000, 2)
+    order = np.random.default_rng(1).permutation(y.size)
+    found = find_training_rows(fitted["kNN"][0], np.concatenate([X, Z]), np.concatenate([y, z]))
+    assert found.words == "KNeighborsClassifier was trained on about 50 % of these rows (it keeps them)"
+    few = find_training_rows(fitted["kNN"][0], np.concatenate([X[:50], Z]), np.concatenate([y[:50], z]))
+    assert few.words == "KNeighborsClassifier may have been trained on about 4.8 % of these rows (it keeps them)"
+    assert not few.certain
+    drawn = find_training_rows(fitted["RandomForest"][0], X[order], y[order])
+    assert drawn.words == (
+        "RandomForestClassifier was trained on some or all of these rows (each leaf of its trees holds all rows that "
+        "it held in training)"
+    )
+    fresh = find_training_rows(fitted["kNN"][0], X, 1 - y)
+    assert fresh.words == (
+        "KNeighborsClassifier may have been trained on rows with these features, but other outcomes (it keeps rows "
+        "with other outcomes)"
+    )
+    assert not fresh.certain
+
+
+def test_catboost():
+    catboost = pytest.importorskip("catboost")
+    X, y = law(1000, 0)
+    model = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False).fit(X, y)
+    assert find_training_rows(model, X, y).words == f"CatBoostClassifier was trained on these rows ({FILL})"
+    assert find_training_rows(model, *law(1000, 1)) is None
 
 
 def test_sparse_rows():

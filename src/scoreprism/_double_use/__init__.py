@@ -141,14 +141,16 @@ def _codes(y: Any, labels: Any) -> IntArray | None:
         return None
 
 
-def _trace(part: Part, why: str, chance: float, *, share: float = 1.0, outcomes: bool = True) -> Trace | None:
-    """A trace in words: evidence, a caution, or nothing where chance explains it."""
+def _trace(
+    part: Part, why: str, chance: float, *, share: float = 1.0, of: str = "", outcomes: bool = True
+) -> Trace | None:
+    """A trace in words: evidence, a caution, or nothing where chance explains it; `of` names the rows."""
     if chance > _SUSPECTED:
         return None
     if not outcomes:
         words = f"{part.name} may have been trained on rows with these features, but other outcomes ({why})"
         return Trace(words, certain=False, other_outcomes=True)
-    rows = "these rows" if share > 1.0 - 1e-9 else f"about {100.0 * share:.2g} % of these rows"
+    rows = "these rows" if share > 1.0 - 1e-9 else of or f"about {100.0 * share:.2g} % of these rows"
     certain = bool(chance <= SEEN and share >= _SHARE)
     return Trace(f"{part.name} {'was' if certain else 'may have been'} trained on {rows} ({why})", certain)
 
@@ -177,7 +179,8 @@ def _of_leaves(part: Part) -> Trace | None:
         return None
     statistical = found.kind in ("pure", "close")  # good for independent rows of the same law: a caution, no evidence
     chance = max(found.chance, SEEN + 1e-9) if statistical else found.chance
-    return _trace(part, _LEAVES[found.kind], chance, share=found.share, outcomes=found.outcomes)
+    some = "some or all of these rows"  # a tree holds the rows that were drawn for it, its forest may have seen others
+    return _trace(part, _LEAVES[found.kind], chance, share=found.share, of=some, outcomes=found.outcomes)
 
 
 def _of_equations(part: Part) -> Trace | None:

@@ -143,7 +143,7 @@ def trees(part: Part) -> Iterator[Leaves]:
     else:
         booster = getattr(model, "booster_", model)
         maker = type(booster).__module__.partition(".")[0]
-        if maker in _MAKERS and not isinstance(model, type):
+        if maker in _MAKERS:
             yield from _MAKERS[maker](model, part)
 
 

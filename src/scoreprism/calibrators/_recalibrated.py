@@ -40,7 +40,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     A classifier with recalibrated probabilities.
 
     The map is fitted on scores of rows that the classifier was not trained on: out-of-fold rows, or, for a
-    `sklearn.frozen.FrozenEstimator`, the rows passed to `fit`, which must then be held-out ones.
+    `sklearn.frozen.FrozenEstimator`, the rows passed to `fit`, which must then be held-out ones. Where a frozen
+    classifier shows that they are its training rows, there is a `DoubleUseWarning`.
 
     Parameters
     ----------
