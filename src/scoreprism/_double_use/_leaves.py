@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class Leaves:
     weighted: bool = False  # whether shares are of weights, and not of rows
     value: FloatArray | None = None  # of the first tree of boosting, which starts from a constant
     column: int = 1  # the class that this first tree is of
+    outcomes: bool = True  # whether the classes of rows that were drawn are those of training
 
     def held(self, y: IntArray | None, k: int, weight: NDArray[Any] | None = None) -> FloatArray:
         """Rows by leaf and class; by leaf alone where outcomes are not known."""
@@ -73,12 +74,12 @@ def _compared(leaves: Leaves, part: Part) -> Agreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
     held = leaves.held(y, part.k)
-    low, high = _classes(leaves, kept[:, None] if y is None else None)
+    low, high = (kept[:, None], kept[:, None]) if y is None or leaves.shares is None else _classes(leaves)
     total, rows = held.sum(axis=1), part.rows
     share = min(1.0, float(kept.sum()) / rows)
     if np.array_equal(total, kept):
         exact = np.array_equal(low, high)
-        outcomes = bool((held >= low).all() and (held <= high).all()) and _explains(leaves, part)
+        outcomes = leaves.outcomes and bool((held >= low).all() and (held <= high).all()) and _explains(leaves, part)
         return Agreement("equal", log_equal(low if exact and outcomes else kept), share, outcomes)
     if (total >= kept).all() and (held >= low).all():
         chance = min(log_bounded(low, rows, least=True), log_bounded(kept, rows, least=True))
@@ -102,11 +103,9 @@ def _purity(leaves: Leaves, rows: int) -> float:
     return rows * float(np.log1p(-min(0.5, float((leaves.kept == 1.0).sum() / leaves.kept.sum()))))
 
 
-def _classes(leaves: Leaves, alone: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _classes(leaves: Leaves) -> tuple[FloatArray, FloatArray]:
     """How many rows of each class a leaf held in training, at least and at most."""
-    kept, shares = leaves.kept[:, None], leaves.shares
-    if alone is not None or shares is None:
-        return (kept, kept) if alone is None else (alone, alone)
+    kept, shares = leaves.kept[:, None], np.asarray(leaves.shares)
     if not leaves.weighted:
         counts = np.round(shares * kept)
         return counts, counts
@@ -171,10 +170,8 @@ def _scikit(model: Any, part: Part) -> Leaves:
     found = Leaves(place, kept, shares, weighted=not np.array_equal(weight, kept))
     if part.draws is None or part.y is None or weight.sum() != part.draws.sum():
         return found
-    drawn = found.held(part.y, part.k, part.draws)  # draws by leaf and class must be those of training, or nothing is
-    if np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6):
-        return found
-    return Leaves(place, kept, np.eye(part.k)[np.zeros(leaves.size, dtype=np.intp)], weighted=True)
+    drawn = found.held(part.y, part.k, part.draws)
+    return replace(found, outcomes=np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6))
 
 
 def _gradient_boosting(model: Any, part: Part) -> Iterator[Leaves]:
