@@ -186,7 +186,7 @@ def test_models_on_their_training_rows_are_found_out(hastie, boosted):
     with pytest.warns(DoubleUseWarning, match="GradientBoostingClassifier was trained on these rows"):
         read_stages(boosted, X)
     light = lightgbm.LGBMClassifier(n_estimators=3, **QUIET).fit(X, y)
-    with pytest.warns(DoubleUseWarning, match="first tree to the last row"):
+    with pytest.warns(DoubleUseWarning, match="fill the leaves of its trees to the last row"):
         read_stages(light, X)
     read_stages(light, X_new)  # filterwarnings=error: nothing is said
 
@@ -1050,7 +1050,7 @@ def test_predicted_labels_are_found_out(hastie, boosted):
 
 
 def test_messages_speak_of_what_was_passed(hastie):
-    X, y, *_ = hastie
+    X, y, X_new, y_new = hastie
     stages, labels = overconfident(100)
     used = iter(stages)
     list(used)
@@ -1061,7 +1061,7 @@ def test_messages_speak_of_what_was_passed(hastie):
         "y_proba must hold probabilities between 0 and 1": lambda: refinement_loss(labels, stages[0] + 1),
         "y_true and y_proba must have the same number of rows": lambda: refinement_loss(labels[1:], stages[0]),
         "a model as stage 2 must be fitted": lambda: select_stage(
-            [LogisticRegression().fit(X, y), LogisticRegression()], y, X
+            [LogisticRegression().fit(X, y), LogisticRegression()], y_new, X_new
         ),
     }
     for text, call in cases.items():

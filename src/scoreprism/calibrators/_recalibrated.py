@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._double_use import warn_of_training_rows
 from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._checks import class_labels
@@ -40,7 +41,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     A classifier with recalibrated probabilities.
 
     The map is fitted on scores of rows that the classifier was not trained on: out-of-fold rows, or, for a
-    `sklearn.frozen.FrozenEstimator`, the rows passed to `fit`, which must then be held-out ones.
+    `sklearn.frozen.FrozenEstimator`, the rows passed to `fit`, which must then be held-out ones. Where a frozen
+    classifier shows that they are its training rows, there is a `DoubleUseWarning`.
 
     Parameters
     ----------
@@ -129,6 +131,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         labels = self.classes_[codes]
         if isinstance(estimator, FrozenEstimator):
             self._check_frozen(estimator)
+            warn_of_training_rows(estimator, X, labels, sample_weight, "a map fitted to them does not fit other rows")
             self.calibrated_ = [Pair(estimator, self._map(scores(estimator, X, self.classes_), labels, sample_weight))]
         else:
             self.calibrated_ = self._cross_fitted(estimator, X, labels, codes, sample_weight, routed)

@@ -164,7 +164,7 @@ class Display(ABC, Generic[C]):
             models = {name or class_of(estimator): estimator}
         scores: dict[str, Any] = {}
         for key, model in models.items():
-            scores[key], labels = cls._scores(model, X, options)
+            scores[key], labels = cls._scores(model, X, y, options)
             if labels is not None and options.setdefault("classes", list(labels)) != list(labels):
                 rule = "models of one figure must have the same classes, in the same order"
                 refuse(rule, f"{options['classes']} and {list(labels)}", "Draw them one by one.")
@@ -218,7 +218,7 @@ class Display(ABC, Generic[C]):
         """One fold as a model of its own rows."""
         test, estimator = fold
         mine, inside = taken(options, test), take_rows(X, test)
-        law, labels = cls._scores(estimator, inside, mine)
+        law, labels = cls._scores(estimator, inside, take_rows(y, test), mine)
         mine.pop("stages", None)
         if labels is not None:
             mine["classes"] = list(labels)
@@ -252,9 +252,15 @@ class Display(ABC, Generic[C]):
         return by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
 
     @classmethod
-    def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, Sequence[Any] | None]:  # noqa: ARG003
+    def _scores(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        options: dict[str, Any],  # noqa: ARG003
+    ) -> tuple[Any, Sequence[Any] | None]:
         """What a fitted classifier says of X, and its classes."""
-        law, labels, _ = predicted(estimator, X)
+        law, labels, *_ = predicted(estimator, X, y=y)
         return law, labels
 
     @classmethod

@@ -72,9 +72,9 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         return {name: y_proba} if numbered else super()._models(y_proba, name)
 
     @classmethod
-    def _scores(cls, estimator: Any, X: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
+    def _scores(cls, estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
         """Probabilities of some stages of a booster."""
-        found = read_stages(estimator, X)
+        found = read_stages(estimator, X, y)
         count, asked = len(found.laws), options.get("stages")
         some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
         if some.size == 0 or some.min() < 1 or some.max() > count:

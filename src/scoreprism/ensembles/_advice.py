@@ -27,9 +27,8 @@ def advised(found: AggregationDecomposition) -> list[str]:
     whole, level = found.decomposition, found.level
     if not np.isfinite(whole.risk):
         return ["The loss is infinite: keep the members away from 0 and 1 first, or pass clip=."]
-    seen = [note for note in found._ensemble.notes if "trained on" in note]
-    if seen:
-        return [f"Do not act on these terms: {note}." for note in seen]
+    if found._ensemble.doubts:
+        return [f"Do not act on these terms: {note}." for note in found._ensemble.doubts]
     lines = []
     reliability = whole.lower_bound("reliability", level).value
     if reliability > 0.0:

@@ -51,6 +51,8 @@ class Ensemble:
         Outcomes, weights, clusters; its laws are the aggregate and the members.
     notes : tuple of str
         What there is to say.
+    doubts : tuple of str
+        Those of the notes that forbid to act on any term.
     """
 
     names: tuple[str, ...]
@@ -60,6 +62,7 @@ class Ensemble:
     shares: FloatArray | None
     sheet: Sheet
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def y(self) -> IntArray:
@@ -133,7 +136,7 @@ def parse_ensemble(
     parts = dict(scores) if isinstance(scores, Mapping) else {}
     by_row = {"y_true": y_true, "scores": scores, "X": X, "sample_weight": sample_weight, "groups": groups}
     require_aligned(by_row | {f"scores[{name!r}]": part for name, part in parts.items()} | {"aggregate": aggregate})
-    members = parse_members(scores, X if _has_models(scores) else None)
+    members = parse_members(scores, X if _has_models(scores) else None, y_true)
     named = members.classes if members.laws.ndim == 3 else None
     given = [
         GivenLaw(f"scores[{name!r}]", law, None, named) for name, law in zip(members.names, members.laws, strict=True)
@@ -148,14 +151,14 @@ def parse_ensemble(
     laws = [_flat(law) for law in sheet.laws]
     together = np.stack(laws[: len(members)])
     if fixed is not None:
-        return Ensemble(members.names, together, laws[-1], fixed[1], fixed[2], sheet, members.notes)
+        return Ensemble(members.names, together, laws[-1], fixed[1], fixed[2], sheet, members.notes, members.doubts)
     name = _combiner_name(aggregate)
     if hasattr(aggregate, "classes_"):
         law = _applied(aggregate, members, together, sheet)
-        return Ensemble(members.names, together, law, name, None, sheet, members.notes)
+        return Ensemble(members.names, together, law, name, None, sheet, members.notes, members.doubts)
     law = crossfitted(_combiner(aggregate), together, sheet, seed, cv)
     note = f"{name} was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
-    return Ensemble(members.names, together, law, name, None, sheet, (*members.notes, note))
+    return Ensemble(members.names, together, law, name, None, sheet, (*members.notes, note), members.doubts)
 
 
 def _has_models(scores: Any) -> bool:

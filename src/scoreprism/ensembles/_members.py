@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from scoreprism._validation import (
     warn_of_hard_labels,
 )
 from scoreprism.estimation._compare import parse_models
-from scoreprism.estimation._models import predicted
+from scoreprism.estimation._models import Scored, predicted
 from scoreprism.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 
@@ -43,6 +43,8 @@ class Members:
         Whether the names were given, or are just positions.
     notes : tuple of str
         What there is to say of fitted classifiers.
+    doubts : tuple of str
+        Those of the notes that forbid to act on any term.
     backend : str or None
         The dataframe library they came in.
     """
@@ -53,6 +55,7 @@ class Members:
     named: bool = False
     notes: tuple[str, ...] = ()
     backend: str | None = None
+    doubts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -75,10 +78,10 @@ class Members:
     def ordered(self, names: Sequence[str]) -> Members:
         """The same members in another order."""
         place = [self.names.index(name) for name in names]
-        return Members(tuple(names), self.laws[place], self.classes, self.named, self.notes, self.backend)
+        return replace(self, names=tuple(names), laws=self.laws[place])
 
 
-def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
+def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
     """
     Read the members of an ensemble.
 
@@ -91,6 +94,8 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
         members first in lists.
     X : array-like or frame of shape (n, p), optional
         Features for fitted classifiers.
+    y : array-like of shape (n,), optional
+        Outcomes, which help to find out whether classifiers were trained on these rows.
 
     Returns
     -------
@@ -104,18 +109,20 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
     (('a', 'b'), (2, 2))
     """
     if is_ensemble(scores):
-        return _of_ensemble(scores, X)
+        return _of_ensemble(scores, X, y)
     parts, named = _parts(scores)
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws: list[FloatArray] = []
     labels: list[tuple[Any, ...] | None] = []
     notes: list[str] = []
+    doubts: list[str] = []
     for name, part in parts.items():
-        law, columns, said = _law(part, name, X)
+        law, columns, said, doubted = _law(part, name, X, y)
         laws.append(law)
         labels.append(columns)
         notes += [f"{name}: {note}" for note in said]
+        doubts += [f"{name}: {note}" for note in doubted]
     _require_alike(tuple(parts), laws)
     require_aligned({f"scores[{name!r}]": part for name, part in parts.items()})
     for law in laws:
@@ -124,8 +131,9 @@ def parse_members(scores: Any, X: ArrayLike | None = None) -> Members:
             break
     backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
     return Members(
-        tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend
-    )
+        tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend,
+        tuple(dict.fromkeys(doubts)),
+    )  # fmt: skip
 
 
 def is_ensemble(model: Any) -> bool:
@@ -154,11 +162,11 @@ def is_ensemble(model: Any) -> bool:
     return isinstance(model, (ExtraTreesClassifier, RandomForestClassifier, VotingClassifier))
 
 
-def _of_ensemble(model: Any, X: ArrayLike | None) -> Members:
+def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Members:
     """The members of a forest or a vote; they know classes by number, the ensemble by label."""
     if X is None:
         refuse("a fitted ensemble must come with X", f"{type(model).__name__} and no X", "Pass the features.")
-    _, columns, notes = predicted(model, X)
+    _, columns, notes, doubts = predicted(model, X, y=y)
     if hasattr(model, "named_estimators_"):
         parts = {str(name): part for name, part in model.named_estimators_.items() if part in model.estimators_}
         table: Any = X
@@ -168,7 +176,7 @@ def _of_ensemble(model: Any, X: ArrayLike | None) -> Members:
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws = [parse_law(part.predict_proba(table), f"predict_proba of {name!r}") for name, part in parts.items()]
-    return Members(tuple(parts), np.stack(laws), columns, named=True, notes=notes, backend=backend_of(X))
+    return Members(tuple(parts), np.stack(laws), columns, named=True, notes=notes, backend=backend_of(X), doubts=doubts)
 
 
 def _parts(scores: Any) -> tuple[dict[str, Any], bool]:
@@ -236,18 +244,18 @@ def _refuse_classes(columns: FloatArray) -> None:
             )
 
 
-def _law(part: Any, name: str, X: ArrayLike | None) -> tuple[FloatArray, tuple[Any, ...] | None, tuple[str, ...]]:
+def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scored:
     """Probabilities of one member, the labels of their columns, and notes."""
     if not hasattr(part, "predict_proba"):
         law = parse_law(part, f"scores[{name!r}]")
-        return law, column_names(part) if law.ndim == 2 else None, ()
+        return Scored(law, column_names(part) if law.ndim == 2 else None)
     if X is None:
         refuse(
             "fitted classifiers as members must come with X",
             f"{name!r}, a {type(part).__name__}, and no X",
             "Pass X where it is taken, or their predict_proba(X).",
         )
-    return predicted(part, X)
+    return predicted(part, X, y=y)
 
 
 def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:

@@ -180,7 +180,7 @@ def recalibrate_stages(
     >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
     True
     """
-    confidence, chosen, read = parse_confidence(level), get_loss(loss), read_stages(stages, X)
+    confidence, chosen, read = parse_confidence(level), get_loss(loss), read_stages(stages, X, y_true)
     if read.given:
         refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
     if isinstance(y_true, FiniteModel):

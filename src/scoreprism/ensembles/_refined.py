@@ -297,7 +297,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
     def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> Path:
         """The stages of the booster on the held-out rows."""
-        read = read_stages(self.estimator_, X)
+        read = read_stages(self.estimator_, X, codes)
         return follow(read, codes, sample_weight=weight, groups=groups, classes=np.arange(self.classes_.size))
 
     def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:

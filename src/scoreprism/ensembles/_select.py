@@ -107,7 +107,7 @@ def select_stage(
     True
     """
     confidence, chosen, how = parse_confidence(level), get_loss(loss), parse_choice(rule, RULES, "rule")
-    read = read_stages(stages, X)
+    read = read_stages(stages, X, y_true)
     if read.given:
         refuse("select_stage must have scores", "levels, which need no recalibration", "Pass the probabilities.")
     path = follow(

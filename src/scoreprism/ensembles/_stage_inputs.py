@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scoreprism._validation import GivenLaw, is_hard, outside, parse_labels, parse_law, refuse, require_rows
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._staged_models import READERS, in_our_words, staged_model, transformed
-from scoreprism.estimation._models import insides, predicted, trained_on
-from scoreprism.exceptions import DoubleUseWarning, HardLabelsWarning
+from scoreprism.estimation._models import double_use, predicted
+from scoreprism.exceptions import HardLabelsWarning
 from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.levels import Level
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
@@ -136,7 +136,9 @@ def has_stages(model: Any) -> bool:
     return any(recognises(model) for recognises, _ in READERS) or hasattr(model, "predict_proba")
 
 
-def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int] | None = None) -> Stages:
+def read_stages(
+    stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, some: Collection[int] | None = None
+) -> Stages:
     """
     Stages of any kind, parsed.
 
@@ -146,6 +148,8 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
         Scores, levels or checkpoints by stage; or a booster.
     X : array-like or frame, optional
         Features that models are applied to.
+    y : array-like of shape (n,), optional
+        Outcomes, which help to find out whether a model was trained on these rows.
     some : collection of int, optional
         Of a booster, keep these stages only.
 
@@ -155,7 +159,7 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
         With parsed laws.
     """
     if has_stages(stages):
-        return _of_model(stages, X, some)
+        return _of_model(stages, X, y, some)
     if isinstance(stages, Iterator):
         stages = list(stages)
         if not stages:
@@ -172,7 +176,7 @@ def read_stages(stages: Any, X: ArrayLike | None = None, *, some: Collection[int
     if any(isinstance(one, Level) for one in found):
         refuse("stages must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none.")
     if any(_is_checkpoint(one) for one in found):
-        return _alike(_of_checkpoints(numbers, found, X))
+        return _alike(_of_checkpoints(numbers, found, X, y))
     laws = [
         GivenLaw(f"stage {number:g}", parse_law(one, f"stage {number:g}"), None, column_names(one))
         for number, one in zip(numbers.tolist(), found, strict=True)
@@ -231,7 +235,7 @@ def _require_features(X: ArrayLike | None) -> None:
         refuse("a model as stages must come with X", "no X", "Pass the features it should score.")
 
 
-def _of_model(model: Any, X: ArrayLike | None, some: Collection[int] | None) -> Stages:
+def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None, some: Collection[int] | None) -> Stages:
     """Every stage of a fitted booster."""
     _require_features(X)
     reader, before = staged_model(model)
@@ -248,7 +252,8 @@ def _of_model(model: Any, X: ArrayLike | None, some: Collection[int] | None) -> 
     laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}"), None, None) for t, law in found]
     labels = _labels(model, reader.labels, n_classes(laws[0].values))
     numbers = np.array([t for t, _ in found])
-    return Stages(numbers, laws, labels, (), _double_use(model, X), backend_of(X), {"X": X})
+    notes, _ = double_use(model, X, y, None, "stages")
+    return Stages(numbers, laws, labels, (), notes, backend_of(X), {"X": X})
 
 
 def slim(law: FloatArray) -> FloatArray:
@@ -263,44 +268,7 @@ def _labels(model: Any, inner: tuple[Any, ...] | None, k: int) -> tuple[Any, ...
     return labels if labels is None or len(labels) == k else None
 
 
-def _double_use(model: Any, X: Any) -> tuple[str, ...]:
-    """A model that seems to be trained on these rows."""
-    seen = trained_on(model, X) or _counted_leaves(model, X)
-    if seen is None:
-        return ()
-    note = f"{seen}: stages of a model on its own training rows describe nothing"
-    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-    return (note,)
-
-
-def _counted_leaves(model: Any, X: Any) -> str | None:
-    """Lightgbm keeps how many rows each leaf of a tree had in training."""
-    said = (_counted_by(inner, rows) for inner, rows in insides(model, X))
-    return next((words for words in said if words is not None), None)
-
-
-def _counted_by(model: Any, X: Any) -> str | None:
-    booster = getattr(model, "booster_", model)
-    if type(booster).__module__.partition(".")[0] != "lightgbm" or not hasattr(booster, "dump_model"):
-        return None
-    tree = booster.dump_model(num_iteration=1)["tree_info"][0]
-    counts: dict[int, int] = {}
-    below = [tree["tree_structure"]]
-    while below:
-        node = below.pop()
-        if "leaf_index" in node:
-            counts[node["leaf_index"]] = node["leaf_count"]
-        below += [node[side] for side in ("left_child", "right_child") if side in node]
-    table = X.to_numpy() if backend_of(X) == "polars" else X
-    leaves = np.asarray(booster.predict(table, num_iteration=1, pred_leaf=True)).reshape(len(table), -1)[:, 0]
-    held = np.bincount(leaves.astype(np.intp), minlength=len(counts))
-    if len(counts) < 2 or any(held[leaf] != count for leaf, count in counts.items()):
-        return None
-    name = type(model).__name__
-    return f"{name} was trained on these rows (they fill the leaves of its first tree to the last row)"
-
-
-def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None) -> Stages:
+def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Models or functions, one per stage, applied to the features."""
     _require_features(X)
     laws: list[GivenLaw] = []
@@ -309,7 +277,7 @@ def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None) 
     for number, one in zip(numbers.tolist(), found, strict=True):
         name = f"stage {number:g}"
         if hasattr(one, "predict_proba"):
-            law, labels, said = predicted(one, X, name)
+            law, labels, said, _ = predicted(one, X, name, y=y)
             notes += tuple(note for note in said if note not in notes)
         elif callable(one):
             law = parse_law(_host(in_our_words(one, partial(one, X))), name)

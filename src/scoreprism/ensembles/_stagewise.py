@@ -127,7 +127,7 @@ def stagewise_decomposition(
     True
     """
     confidence, chosen = parse_confidence(level), get_loss(loss)
-    read = read_stages(stages, X)
+    read = read_stages(stages, X, y_true)
     positions = _grid(grid, read.numbers, given=read.given)
     if isinstance(y_true, FiniteModel):
         return _exact(read, y_true, chosen, positions, confidence)

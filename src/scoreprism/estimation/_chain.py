@@ -57,6 +57,7 @@ class Problem:
     seed: int
     n_jobs: int | None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
     calibration_groups: IntArray | None = None  # clusters of the calibration split, which share a block
     pooling: Cells | None = None  # where lines are sums: the cells they belong to
 

@@ -369,7 +369,7 @@ def _folded(problem: Problem) -> str:
 def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
     """Say which laws have learned noise, or predict worse than the level before; advice does not build on them."""
     own = isinstance(problem.reference, StackedReference)
-    doubts = [(0, note) for note in problem.notes if "trained on" in note or "these very rows" in note]
+    doubts = [(0, note) for note in problem.doubts]
     fitted = [1, *(2 + i for i, level in enumerate(problem.levels) if isinstance(level, Block))]
     for t in fitted:
         name = result.level_names[t]

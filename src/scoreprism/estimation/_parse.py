@@ -73,7 +73,7 @@ def parse(request: Request) -> Problem:
     by_row = {"y_true": request.y_true, "y_proba": request.y_proba, "X": request.X, "q": request.q}
     by_row |= {"latent": request.latent, "sample_weight": request.sample_weight, "groups": request.groups}
     require_aligned(by_row)
-    prediction, notes = _prediction(request)
+    prediction, notes, doubts = _prediction(request)
     sources = _sources(request)
     if request.reference != "auto" and all(isinstance(source, GivenLaw) for _, source in sources):
         refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
@@ -97,7 +97,8 @@ def parse(request: Request) -> Problem:
         warn_of_reversed_scores(data, sheet.classes)
     rng = parse_random_state(request.random_state)
     seed = int(rng.integers(2**62))
-    notes += _split_notes(calibration, data)
+    said, doubted = _split_notes(calibration, data)
+    notes, doubts = (*notes, *said), (*doubts, *doubted)
     alone = calibration is not None and not any(not isinstance(source, GivenLaw) for _, source in sources)
     plan = no_crossfit(data) if alone else make_crossfit(request.cv, data, sheet.groups, seed)
     if not plan.whole:
@@ -117,6 +118,7 @@ def parse(request: Request) -> Problem:
         seed=seed,
         n_jobs=request.n_jobs,
         notes=notes,
+        doubts=doubts,
     )
 
 
@@ -152,20 +154,22 @@ def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
     return np.asarray(scaled * (scaled.sum() / (scaled @ scaled)))
 
 
-def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...]]:
-    """Probabilities, or those that a fitted model gives to X."""
+def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...], tuple[str, ...]]:
+    """Probabilities, or those that a fitted model gives to X, with notes and doubts."""
     if isinstance(request.y_proba, GivenLaw):
-        return request.y_proba, ()
+        return request.y_proba, (), ()
     if not hasattr(request.y_proba, "predict_proba"):
-        return GivenLaw("y_proba", parse_law(request.y_proba, "y_proba"), None, column_names(request.y_proba)), ()
+        return GivenLaw("y_proba", parse_law(request.y_proba, "y_proba"), None, column_names(request.y_proba)), (), ()
     from scoreprism.estimation._models import predicted
 
-    law, columns, notes = predicted(request.y_proba, request.X)
+    law, columns, notes, doubts = predicted(
+        request.y_proba, request.X, y=request.y_true, sample_weight=request.sample_weight
+    )
     present = set(distinct(parse_labels(request.y_true, "y_true"), "y_true")[0].tolist())
     if columns is not None and not present <= set(columns):
         found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
         refuse("y_true must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
-    return GivenLaw("y_proba", law, None, columns), notes
+    return GivenLaw("y_proba", law, None, columns), notes, doubts
 
 
 def _sources(request: Request) -> list[Source]:
@@ -316,16 +320,16 @@ def _calibration(request: Request, sheet: Sheet, k: int) -> Data | None:
     return data
 
 
-def _split_notes(calibration: Data | None, data: Data) -> tuple[str, ...]:
-    """A calibration split that is these very rows, or hardly there."""
+def _split_notes(calibration: Data | None, data: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Notes and doubts on a calibration split that is these very rows, or hardly there."""
     if calibration is None:
-        return ()
+        return (), ()
     if np.array_equal(calibration.score, data.score) and np.array_equal(calibration.codes, data.codes):
         note = "calibration= holds these very rows: C was fitted on the outcomes that judge it"
         warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-        return (note,)
+        return (note,), (note,)
     rows = calibration.codes.size
-    return () if rows >= FEW_ROWS else (f"C is fitted on only {rows} rows of a calibration split",)
+    return () if rows >= FEW_ROWS else (f"C is fitted on only {rows} rows of a calibration split",), ()
 
 
 def _levels(sources: Sequence[Source], sheet: Sheet, score: FloatArray, *, own: bool) -> list[Given | Block]:

@@ -119,8 +119,8 @@ class Asked:
 
     def _scores(self, model: Any) -> Scores:
         """Scores of the calibration and the test rows, and the labels of their columns."""
-        calibration, labels, _ = predicted(model, self.calibration.X)
-        test, _, _ = predicted(model, self.test.X)
+        calibration, labels, *_ = predicted(model, self.calibration.X, y=self.calibration.y)
+        test = predicted(model, self.test.X, y=self.test.y).law
         if labels is None:
             rule = "a classifier must tell the labels of its probabilities in classes_"
             refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")
