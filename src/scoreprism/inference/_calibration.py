@@ -271,7 +271,8 @@ def _monte_carlo(
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
-    values = simulate(data, [statistic_of(name, data) for name in names], n_resamples, rng, n_jobs)
+    tied = data.tied()
+    values = simulate(tied, [statistic_of(name, tied) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
         return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
     smallest, p, parts = smallest_p(values, np.array(list(weights.values())))
