@@ -454,3 +454,12 @@ def test_results_are_frozen():
         d.risk = 0.0
     with pytest.raises(AttributeError):
         levels[0].law = None
+
+
+def test_a_total_is_over_the_rows_that_have_weight():
+    """Each counts once, whatever its weight; a row of weight zero is absent (docs/design.md, Conventions)."""
+    from scoreprism.decomposition._rows import Sheet
+
+    law, values = np.array([0.2, 0.5, 0.8]), np.array([1.0, 10.0, 100.0])
+    assert Sheet(np.array([0, 1, 1]), [law], [None]).total(values) == 111.0
+    assert Sheet(np.array([0, 1, 1]), [law], [None], np.array([2.0, 0.0, 0.5])).total(values) == 101.0

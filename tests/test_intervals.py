@@ -7,6 +7,7 @@ import pytest
 
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
 from scoreprism.exceptions import InputError, UnavailableError
+from scoreprism.intervals import bca
 from tests.test_chain import sample
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # normal quantiles, scipy.stats.norm.ppf(.975) and (.95), scipy 1.17
@@ -190,3 +191,19 @@ def test_coverage_with_few_units(units, size, documented):
         covered += interval.low <= 1 / 6 <= interval.high
     error_of_share = np.sqrt(documented * (1 - documented) / 4000)
     assert covered / 4000 == pytest.approx(documented, abs=4 * error_of_share + 0.005)
+
+
+def test_bca_counts_half_of_the_replicates_that_equal_the_estimate():
+    """
+    scipy.stats.bootstrap(method="BCa") of a mean of zeros and ones, which a sixth of the replicates equal.
+
+    scipy 1.17 takes the mean of the shares below and not above the estimate, which is half of the ties.
+    """
+    from scipy.stats import bootstrap
+
+    x = np.repeat([0.0, 1.0], [13, 7])
+    theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
+    replicates = theirs.bootstrap_distribution
+    assert np.mean(replicates == x.mean()) > 0.1
+    ours = bca(float(x.mean()), replicates, x, 0.95)
+    assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
