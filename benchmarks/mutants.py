@@ -52,7 +52,14 @@ COMPARE = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.G
            ast.NotIn: ("not in", "in")}  # fmt: skip
 ARITHMETIC = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Pow: ("**", "*"),
               ast.FloorDiv: ("//", "/"), ast.Mod: ("%", "+"), ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&")}  # fmt: skip
-PAIRS = (("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("any", "all"), ("floor", "ceil"), ("zeros", "ones"))
+PAIRS = (
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("argmin", "argmax"),
+    ("any", "all"),
+    ("floor", "ceil"),
+    ("zeros", "ones"),
+)
 FUNCTIONS = dict(PAIRS) | {b: a for a, b in PAIRS}
 FLOATS = {0.0: "1.0", 0.5: "1.5", 1.0: "2.0", 2.0: "3.0"}
 
@@ -129,7 +136,7 @@ class Finder(ast.NodeVisitor):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         pass
 
-    visit_Raise = visit_Assert = visit_Import = visit_ImportFrom = visit_JoinedStr
+    visit_Raise = visit_Assert = visit_Import = visit_ImportFrom = visit_JoinedStr  # noqa: N815 - names of ast
 
     def visit_If(self, node: ast.If) -> None:
         if ast.unparse(node.test) != "TYPE_CHECKING":
@@ -325,7 +332,7 @@ def environment(copy: Path) -> dict[str, str]:
     """Of every run of tests: the copy's source, one thread, the same examples each time."""
     return os.environ | {
         "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "CI": "1",
-        "MPLBACKEND": "agg",
+        "MPLBACKEND": "agg", "TMPDIR": str(copy.parent),
     }  # fmt: skip
 
 
@@ -409,7 +416,9 @@ def excused() -> dict[tuple[str, str, str, str], str]:
 def table(results: list[tuple[Mutant, str | None]]) -> None:
     """Killed, equivalent and survived by package, as Markdown."""
     reasons = excused()
-    print("\n| package | mutants | killed | equivalent | survived | killed of the others |\n|---|---:|---:|---:|---:|---:|")
+    print(
+        "\n| package | mutants | killed | equivalent | survived | killed of the others |\n|---|---:|---:|---:|---:|---:|"
+    )
     for package in (*PACKAGES, "all"):
         mine = [(m, found) for m, found in results if package in (m.package, "all")]
         if mine:
@@ -450,7 +459,8 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
         keys = {(o["path"], o["text"], o["old"], o["new"]) for o in lines if o["noticed"] is None}
         return [m for found in every.values() for m in found if (m.path, m.text, m.old, m.new) in keys]
     share = -(-options.count // len(every))
-    return [m for name, found in every.items() for m in sampled(found, share, random.Random(f"{options.seed} {name}"))]
+    drawn = [sampled(found, share, random.Random(f"{options.seed} {name}")) for name, found in every.items()]  # noqa: S311
+    return [mutant for some in drawn for mutant in some]
 
 
 def main() -> int:

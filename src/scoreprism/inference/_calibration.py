@@ -239,6 +239,9 @@ def calibration_test(
     A p-value says whether miscalibration can be seen, not whether it matters: for how much loss it costs, see the
     reliability term of a decomposition and its interval; for how many rows it takes to see it, `required_sample_size`.
 
+    Where scores have few values, the number of events among the rows of one score and weight is drawn, so that the cost
+    grows with the distinct scores, not with the rows.
+
     Examples
     --------
     >>> import numpy as np
