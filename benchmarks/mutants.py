@@ -42,9 +42,9 @@ ASKED = (
 #: Loaded once, before a process is forked for each mutant.
 HEAVY = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn.linear_model",
          "sklearn.ensemble", "sklearn.calibration", "sklearn.utils.estimator_checks", "joblib", "pytest", "pandas",
-         "mpmath", "narwhals")  # fmt: skip
+         "mpmath", "narwhals", "hypothesis.strategies", "polars")  # fmt: skip
 #: Seconds of tests for the first look, and for the second, at whole files, that a survivor gets.
-FIRST, SECOND = 40.0, 150.0
+FIRST, SECOND = 12.0, 45.0
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 
 COMPARE = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
@@ -268,7 +268,16 @@ class Listener:
 
 
 #: One process, no cache, no plugin that would start others.
-QUIET = ["-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+QUIET = [
+    "-q",
+    "-n0",
+    "-p",
+    "no:cacheprovider",
+    "--no-header",
+    "--tb=no",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+]
 
 
 def trace(copy: Path, target: Path) -> None:
@@ -285,20 +294,23 @@ def trace(copy: Path, target: Path) -> None:
     code = pytest.main([*QUIET, *tests], plugins=[listener])
     watched.stop()
     data = watched.get_data()
+    number = {test: index for index, test in enumerate(listener.seconds)}
     lines = {}
     for file in data.measured_files():
         path = str(Path(file).relative_to(copy))
-        lines[path] = {line: [c for c in contexts if c] for line, contexts in data.contexts_by_lineno(file).items()}
+        contexts = data.contexts_by_lineno(file)
+        lines[path] = {line: [number[test] for test in tests if test] for line, tests in contexts.items()}
     target.write_text(json.dumps({"seconds": listener.seconds, "lines": lines}))
     sys.exit(int(code))
 
 
 def covering(mutant: Mutant, known: dict) -> tuple[list[str], list[str]]:
     """Tests that run the line, and the others of their files (which may share what a first test made); fastest first."""
-    lines = known["lines"].get(mutant.path, {})
-    tests = set(lines.get(str(mutant.line), ()))
-    if not tests:  # run when the module is loaded, or never: whoever uses the module
-        tests = set().union(*lines.values()) if lines else set()
+    lines, names = known["lines"].get(mutant.path, {}), list(known["seconds"])
+    numbers = set(lines.get(str(mutant.line), ()))
+    if not numbers:  # run when the module is loaded, or never: whoever uses the module
+        numbers = set().union(*lines.values())
+    tests = {names[number] for number in numbers}
     files = {test.split("::")[0] for test in tests}
     others = {test for test in known["seconds"] if test.split("::")[0] in files} - tests
     seconds = known["seconds"]
@@ -331,7 +343,7 @@ def copied(target: Path) -> Path:
 def environment(copy: Path) -> dict[str, str]:
     """Of every run of tests: the copy's source, one thread, the same examples each time."""
     return os.environ | {
-        "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "CI": "1",
+        "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1", "CI": "1",
         "MPLBACKEND": "agg", "TMPDIR": str(copy.parent),
     }  # fmt: skip
 
@@ -353,7 +365,6 @@ def _ask(copy: Path, tests: list[str], told: Path) -> int:
     ours = ("scoreprism", "benchmarks", "tests", "conftest")
     for name in [name for name in sys.modules if name.split(".")[0] in ours]:
         del sys.modules[name]
-    sys.dont_write_bytecode = True
     import pytest
 
     listener = Listener()

@@ -207,3 +207,28 @@ def test_bca_counts_half_of_the_replicates_that_equal_the_estimate():
     assert np.mean(replicates == x.mean()) > 0.1
     ours = bca(float(x.mean()), replicates, x, 0.95)
     assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "replicates", [[1.0, 2.0, np.inf, -1.0], [1.0, np.nan, -1.0, 2.0], [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]
+)
+def test_bca_of_replicates_on_one_side_or_not_finite_is_undefined(replicates):
+    """Efron (1987): the bias is the normal quantile of the share of replicates below, ±∞ where that is 0 or 1."""
+    interval = bca(0.0, np.array(replicates), np.array([-1.0, 0.0, 1.0]), 0.9)
+    assert np.isnan([interval.low, interval.high]).all()
+    assert (interval.level, interval.method) == (0.9, "bca")
+
+
+def test_bca_by_hand():
+    """
+    Efron (1987), equation 2.3, on 999 replicates that are 1, …, 999 and an estimate of 400.5.
+
+    z₀ = Φ⁻¹(.4004), a = Σu³/(6(Σu²)^1.5) of u = (−1, −1, 2): 6/(6·6^1.5) = .06804; ends at Φ(z₀ + (z₀ ± z)/(1 − a(z₀ ± z))).
+    """
+    from scipy.stats import norm
+
+    replicates = np.arange(1.0, 1000.0)
+    interval = bca(400.5, replicates, np.array([1.0, 1.0, 4.0]), 0.9)
+    z0, a, z = norm.ppf(400 / 999), 6.0 ** (-1.5), norm.ppf(0.95)
+    low, high = (norm.cdf(z0 + (z0 + side) / (1.0 - a * (z0 + side))) for side in (-z, z))
+    assert (interval.low, interval.high) == pytest.approx((1 + 998 * low, 1 + 998 * high), abs=1e-9)
