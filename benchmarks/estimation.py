@@ -37,6 +37,13 @@ def cases() -> list[Case]:
         return scoreprism.calibration_test(y, s, n_resamples=199, random_state=0)
 
     found.append(Case("tests", "min-p, n=2000, 199 resamples", test, _second(1.0), "the bar, 1 s", 1.0, 3))
+    few = np.random.default_rng(3).integers(0, 100, 2 * 10**6) / 100 + 0.005
+    happened = (np.random.default_rng(4).random(few.size) < few).astype(int)
+
+    def tied():
+        return scoreprism.calibration_test(happened, few, n_resamples=999, random_state=0)
+
+    found.append(Case("tests", "min-p, n=2000000, 100 scores, 999", tied, _second(2.0), "the bar, 2 s", 1.0, 3))
     rng = np.random.default_rng(2)
     X = rng.normal(size=(10**4, 10))
     p = 1.0 / (1.0 + np.exp(-X[:, 0]))

@@ -58,6 +58,18 @@ def _three(change: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator,
     return (rng.random(n)[:, None] >= c.cumsum(axis=1)[:, :-1]).sum(axis=1), s
 
 
+def _tied_binary(rng: np.random.Generator, n: int):
+    """Calibrated scores with 19 values: 1/20, …, 19/20."""
+    s = np.clip(np.rint(20 * calibrated_score(rng.random(n))), 1, 19) / 20
+    return (rng.random(n) < s).astype(int), s
+
+
+def _tied_three(rng: np.random.Generator, n: int):
+    """Calibrated scores with 21 values: eighths, none of them 0."""
+    s = (1 + rng.multinomial(5, rng.dirichlet([1.0, 1.5, 2.0], n))) / 8
+    return (rng.random(n)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1), s
+
+
 def identity(s):
     return s
 
@@ -91,6 +103,8 @@ def cycled(s):
 
 
 NULLS: dict[int, Draw] = {2: partial(_binary, identity), 3: partial(_three, identity)}
+#: The same with few distinct scores, whose rows are drawn by their number.
+TIED: dict[int, Draw] = {2: _tied_binary, 3: _tied_three}
 #: Law of the data and, where there is one, the power that min-p must have at n = 2000.
 ALTERNATIVES: dict[str, tuple[Draw, float | None]] = {
     "slope": (partial(_binary, slope), 0.60),
@@ -141,9 +155,9 @@ def rates(
     return found
 
 
-def size(n: int, k: int, simulations: int, seed: int, **options) -> Rate:
+def size(n: int, k: int, simulations: int, seed: int, *, tied: bool = False, **options) -> Rate:
     """Size of min-p with n rows and K = 2 or 3 classes."""
-    return rates(NULLS[k], n, simulations, seed, **options)["min-p"]
+    return rates((TIED if tied else NULLS)[k], n, simulations, seed, **options)["min-p"]
 
 
 def power(alternative: str, simulations: int, seed: int, **options) -> Rate:
@@ -171,9 +185,9 @@ def main(*, quick: bool) -> bool:
     start = time.perf_counter()
     simulations = 100 if quick else 1000
     met = []
-    for k, draw in NULLS.items():
+    for words, k, draw in [("", *law) for law in NULLS.items()] + [(", few scores", *law) for law in TIED.items()]:
         found = {f"n = {n}": rates(draw, n, simulations, SIZE_SEED, methods=_methods(k)) for n in (200, 500, 2000)}
-        table(f"size, {k} classes", found, [".03–.07"] * len(found))
+        table(f"size, {k} classes{words}", found, [".03–.07"] * len(found))
         met += [0.03 <= column["min-p"].rate <= 0.07 for column in found.values()]
     for k in (2, 3):
         chosen = {name: law for name, law in ALTERNATIVES.items() if name.startswith("3:") == (k == 3)}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import time
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, multinomial, norm
 
 from scoreprism.exceptions import InputError, LabelError
 from scoreprism.inference import CALIBRATION_TESTS, TestResult, calibration_test
@@ -184,8 +185,8 @@ def test_bins_are_debiased():
     """Mean 0 and variance 1 of each scale under the hypothesis, to first order; equal shares of information."""
     y, s = sample(2000, 10)
     data = parse_scored(y, s, None, None, None)
-    assert scales(data.law) == (8, 16, 32)
-    walk = Walk.of(data.law, data.weight)
+    assert scales(data.law, data.size) == (8, 16, 32)
+    walk = Walk.of(data.law, data.weight, data.size)
     excess = walk.excess(data.draw(np.random.default_rng(1), 3000), (8, 16, 32))
     assert np.abs(excess.mean(axis=0)).max() < 0.08
     assert np.abs(excess.std(axis=0) - 1.0).max() < 0.08
@@ -419,7 +420,7 @@ def test_rare_events():
     rng = np.random.default_rng(19)
     s = rng.gamma(2.0, 0.0005, 10_000)
     y = (rng.random(10_000) < s).astype(int)
-    assert set(scales(s)) == {4}
+    assert set(scales(s, np.ones(s.size))) == {4}
     assert calibration_test(y, s, n_resamples=99, random_state=0).pvalue > 0.01
     assert calibration_test(y, s / 4, n_resamples=99, random_state=0).pvalue == 0.01
 
@@ -544,3 +545,135 @@ def test_power(alternative, bar):
     from benchmarks.tests_power import power
 
     assert power(alternative, 1000, 3).rate >= bar
+
+
+# ── few distinct scores ─────────────────────────────────────────────────────────────────────────────────
+
+
+def tied_sample(n, seed=0, k=2, *, certain=False):
+    """A calibrated score with few values (0 and 1 among them where `certain`), its outcomes, weights of two sizes."""
+    rng = np.random.default_rng([seed, k])
+    if k == 2:
+        s = rng.integers(0, 11, n) / 10 if certain else rng.integers(1, 10, n) / 10
+        return (rng.random(n) < s).astype(int), s, rng.integers(1, 3, n)
+    numbers = rng.multinomial(3, np.full(k, 1 / k), n) if k < 5 else rng.multinomial(1, np.full(k, 1 / k), n)
+    law = (numbers + (0 if certain else 1)) / (numbers + (0 if certain else 1)).sum(axis=1, keepdims=True)
+    codes = (rng.random(n)[:, None] >= law.cumsum(axis=1)[:, :-1] * (1 - 1e-15)).sum(axis=1)
+    return codes, law, rng.integers(1, 3, n)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("k", "n", "certain", "close"), [(2, 240, False, 1e-12), (3, 240, False, 1e-12), (6, 240, False, 1e-12),
+                                     (2, 3000, True, 1e-10), (3, 3000, True, 1e-10)]
+)  # fmt: skip
+def test_lines_of_tied_rows_give_the_statistics_of_the_rows(k, n, certain, close, weighted):
+    """
+    The same outcomes, row by row and added up over rows of one score and weight.
+
+    A likelihood ratio is what is left of sums of n terms, so its rounding grows with n.
+    """
+    y, s, weight = tied_sample(n, 1, k, certain=certain)
+    rows = parse_scored(y, s, weight if weighted else None, None, range(k))
+    lines = rows.tied()
+    distinct = np.unique(np.column_stack([s, weight] if weighted else [s]), axis=0).shape[0]
+    assert (lines.lines, lines.n, rows.lines) == (distinct, n, n)
+    outcomes = np.concatenate([rows.observed, rows.draw(np.random.default_rng(2), 20)])
+    cell = np.repeat(np.arange(lines.lines), lines.count)
+    added = np.zeros((21, lines.lines, k))
+    for number, line in enumerate(outcomes.astype(int)):
+        np.add.at(added[number], (cell, line), 1.0)
+    added = added[..., 1] if k == 2 else added
+    assert np.array_equal(lines.observed[0], added[0])
+    for name in (TWO if k == 2 else THREE)[1:]:
+        if name in SIMULATED:
+            by_row, by_line = statistic_of(name, rows)(outcomes), statistic_of(name, lines)(added)
+            assert by_line == pytest.approx(by_row, rel=close, abs=close), name
+
+
+def test_rows_stay_rows_unless_four_share_a_line():
+    """Draws of scores that are rarely tied are those of uniform numbers, row by row."""
+    y, s = sample(400, 21)
+    for data in (parse_scored(y, s, None, None, None), parse_scored(y, np.round(s, 2), None, None, None)):
+        assert data.tied() is data or 4 * data.tied().lines <= data.n
+    assert parse_scored([0, 1, 0, 1], [0.5] * 4, None, None, None).tied().lines == 1
+    untied = parse_scored([0, 1, 0], [0.5] * 3, None, None, None)
+    assert untied.tied() is untied
+    apart = parse_scored([0, 1, 0, 1], [0.5] * 4, [1, 2, 3, 4], None, None)
+    assert apart.tied() is apart
+
+
+def test_numbers_of_events_follow_the_binomial_law():
+    """Pearson's chi-squared of 20 000 draws against Binomial(5, .3), and all or none where the score is 1 or 0."""
+    y = [1, 0, 0, 0, 1, *[0] * 5, *[1] * 5]
+    data = parse_scored(y, [0.3] * 5 + [0.0] * 5 + [1.0] * 5, None, None, None).tied()
+    drawn = data.draw(np.random.default_rng(3), 20_000)
+    assert data.law.tolist() == [0.0, 0.3, 1.0]
+    assert (drawn[:, 0] == 0).all()
+    assert (drawn[:, 2] == 5).all()
+    expected = 20_000 * binom.pmf(np.arange(6), 5, 0.3)
+    found = np.bincount(drawn[:, 1].astype(int), minlength=6)
+    assert chi2.sf(((found - expected) ** 2 / expected).sum(), 5) > 1e-3
+
+
+def test_numbers_of_classes_follow_the_multinomial_law():
+    """Pearson's chi-squared against Multinomial(4, (.2, .5, .3)); no class of probability 0 is drawn, first or last."""
+    law = [[0.2, 0.5, 0.3]] * 4 + [[0.0, 0.6, 0.4]] * 4 + [[0.7, 0.3, 0.0]] * 4 + [[0.1, 0.2, 0.7]] * 4
+    data = parse_scored([1, 1, 2, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 1, 2], law, None, None, None).tied()
+    drawn = data.draw(np.random.default_rng(4), 20_000)
+    assert drawn.shape == (20_000, 4, 3)
+    assert (drawn.sum(axis=2) == 4).all()
+    assert not drawn[..., 0][:, data.law[:, 0] == 0.0].any()
+    assert not drawn[..., 2][:, data.law[:, 2] == 0.0].any()
+    (line,) = np.flatnonzero((data.law == [0.2, 0.5, 0.3]).all(axis=1))
+    possible = np.array([(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)])
+    expected = 20_000 * multinomial.pmf(possible, 4, [0.2, 0.5, 0.3])
+    found = np.array([(drawn[:, line] == one).all(axis=1).sum() for one in possible])
+    assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(possible) - 1) > 1e-3
+
+
+@pytest.mark.parametrize("name", [name for name in TWO if name in SIMULATED and name != "min-p"])
+def test_monte_carlo_of_tied_scores_agrees_with_enumeration(name):
+    """Five rows of .3 and six of .8 have 6·7 numbers of events: P(T ≥ t) is a sum of products of binomial laws."""
+    s = np.repeat([0.3, 0.8], [5, 6])
+    for y in ([0, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0]):
+        data = parse_scored(y, s, None, None, None).tied()
+        outcomes = np.array(list(itertools.product(range(6), range(7))), dtype=float)
+        chance = binom.pmf(outcomes[:, 0], 5, 0.3) * binom.pmf(outcomes[:, 1], 6, 0.8)
+        values = statistic_of(name, data)(outcomes)
+        own = float(statistic_of(name, data)(data.observed)[0])
+        exact = chance[values >= own - 1e-8 * max(1.0, abs(own))].sum()
+        result = calibration_test(y, s, method=name, n_resamples=4000, random_state=1)
+        assert result.pvalue == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
+
+
+def test_draws_of_tied_scores_do_not_depend_on_jobs_or_on_how_many_follow():
+    y, s, _ = tied_sample(3000, 5)
+    one = calibration_test(y, s, n_resamples=150, random_state=5)
+    assert calibration_test(y, s, n_resamples=150, random_state=5, n_jobs=2) == one
+    data = parse_scored(y, s, None, None, None).tied()
+    statistics = [statistic_of("kuiper", data)]
+    few, many = (simulate(data, statistics, b, np.random.default_rng(1), None) for b in (70, 150))
+    assert few[:, 0].tolist() == many[:71, 0].tolist()
+
+
+@pytest.mark.slow
+def test_two_million_rows_of_a_hundred_scores_in_two_seconds():
+    """Issue 19: 999 draws cost what 100 distinct scores cost; row by row they took a quarter of an hour."""
+    rng = np.random.default_rng(0)
+    s = (rng.integers(0, 100, 2 * 10**6) + 0.5) / 100
+    y = (rng.random(s.size) < s).astype(int)
+    calibration_test(y[:1000], s[:1000], n_resamples=9)
+    start = time.perf_counter()
+    calibration_test(y, s, random_state=0)
+    assert time.perf_counter() - start < 2.0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("n", [200, 2000])
+def test_size_with_few_scores(n, k):
+    """As `test_size`, with scores of 19 values (21 of three classes)."""
+    from benchmarks.tests_power import size
+
+    assert 0.03 <= size(n, k, 1000, 1, tied=True).rate <= 0.07

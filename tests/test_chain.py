@@ -454,3 +454,51 @@ def test_results_are_frozen():
         d.risk = 0.0
     with pytest.raises(AttributeError):
         levels[0].law = None
+
+
+def test_a_total_is_over_the_rows_that_have_weight():
+    """Each counts once, whatever its weight; a row of weight zero is absent (docs/design.md, Conventions)."""
+    from scoreprism.decomposition._rows import Sheet
+
+    law, values = np.array([0.2, 0.5, 0.8]), np.array([1.0, 10.0, 100.0])
+    assert Sheet(np.array([0, 1, 1]), [law], [None]).total(values) == 111.0
+    assert Sheet(np.array([0, 1, 1]), [law], [None], np.array([2.0, 0.0, 0.5])).total(values) == 101.0
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "digits", "shown"),
+    [
+        ("rows", 12345, 5, "12,345"),
+        ("groups", 12345, 5, "12345"),  # only rows are counted in thousands
+        ("rows", "some", 5, "some"),
+        ("estimate", 0.0123456789, 8, "0.01234568"),
+        ("p_holm", 0.0123456789, 8, "0.01235"),  # a p-value has five decimals beside finer terms
+        ("p_holm", 9.9e-6, 8, "< 0.00001"),
+        ("p_holm", 1e-5, 8, "0.00001"),
+        ("share", 0.12345, 5, "12.3 %"),
+        ("estimate", float("nan"), 5, "–"),
+        ("estimate", -1e-9, 5, "0.00000"),  # no minus before nothing
+    ],
+)
+def test_cells_of_tables(column, value, digits, shown):
+    """Shares in percent, rows in groups of three digits, everything else to five decimals or more."""
+    from scoreprism.decomposition._table import _cell
+
+    assert _cell(column, value, digits) == shown
+
+
+def test_a_page_shows_names_at_the_left_and_rules_the_head():
+    """HTML: a heading for each column and each line, names at the left, numbers at the right, a line below the head."""
+    import re
+
+    y, levels, _ = sample()
+    page = Chain(y, levels).decompose("brier")._repr_html_()
+    columns = re.findall(r'<th scope="col" style="([^"]*)">', page)
+    names = re.findall(r'<th scope="row" style="([^"]*)">', page)
+    numbers = re.findall(r'<td style="([^"]*)">', page)
+    assert (len(names), len(numbers)) == (3, 3 * (len(columns) - 1))
+    assert ["text-align:left" in style for style in columns] == [True] + [False] * (len(columns) - 1)
+    assert all("border-bottom" in style for style in columns)
+    assert all("text-align:left" in style and "font-weight:normal" in style for style in names)
+    assert all("text-align:right" in style for style in numbers)
+    assert not any("border-bottom" in style for style in (*names, *numbers))

@@ -856,3 +856,77 @@ def test_nearly_certain_outcomes_are_pointed_out():
     assert any(re.match(note, line) for line in d.notes)
     _, y, s, _ = example(300)
     assert not any("likeliest" in line for line in decompose(y, s, random_state=0).notes)
+
+
+# ── what a candidate map says of the reliability ────────────────────────────────────────────────────────
+
+
+def candidate_sheet(n, seed=0, *, weighted):
+    """Rows, a recalibrated law with four fold laws, and weights of which a third are zero."""
+    from scoreprism.crossfit import FittedLaw
+    from scoreprism.decomposition._rows import Sheet
+    from scoreprism.estimation._chain import Calibrated
+
+    rng = np.random.default_rng(seed)
+    _, y, s, _ = example(n, seed)
+    law = 0.9 * s + 0.05
+    folds = np.clip(law + rng.normal(0.0, 0.02, (4, n)), 0.01, 0.99)
+    weight = rng.integers(0, 3, n).astype(float) if weighted else None
+    return Sheet(y, [s], [None], weight), Calibrated("c", law[None], FittedLaw(law, folds, 0.75))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_candidate_is_judged_by_its_rows(weighted):
+    """
+    Of the rows r = ℓ(S,y) − ℓ(C,y): mean, and se² = Σw²(r−r̄)²/(Σw)²; beside them the loss of C and its spread.
+
+    The Brier spread of F fold laws is Σ(p_f − p̄)², times the factor of the fit (docs/statistics.md).
+    """
+    from scoreprism.estimation._chain import judged
+
+    sheet, candidate = candidate_sheet(200, weighted=weighted)
+    weight = np.ones(200) if sheet.weight is None else sheet.weight
+    found = judged(sheet, candidate, get_loss("brier"), None)
+    law, folds = candidate.fitted.law, candidate.fitted.folds
+    rows = (sheet.laws[0] - sheet.y) ** 2 - (law - sheet.y) ** 2
+    mean = np.average(rows, weights=weight)
+    assert found.difference == pytest.approx(mean, abs=1e-14)
+    assert found.loss == pytest.approx(np.average((law - sheet.y) ** 2, weights=weight), abs=1e-14)
+    assert found.std_error == pytest.approx(np.sqrt((weight**2 * (rows - mean) ** 2).sum()) / weight.sum(), rel=1e-10)
+    spread = 0.75 * ((folds - folds.mean(axis=0)) ** 2).sum(axis=0)
+    assert found.spread == pytest.approx(np.average(spread, weights=weight), rel=1e-10)
+
+
+def test_the_spread_of_many_rows_is_taken_over_some_that_have_weight(monkeypatch):
+    """As many rows as a cell fit has, drawn once each; of twice as many or fewer, all."""
+    from scoreprism.estimation import _chain
+
+    monkeypatch.setattr(_chain, "CELL_ROWS", 50)
+    few, _ = candidate_sheet(100, weighted=True)
+    assert _chain._sample(few) == slice(None)
+    for weighted in (False, True):
+        sheet, candidate = candidate_sheet(400, weighted=weighted)
+        some = _chain._sample(sheet)
+        assert np.unique(some).size == 50
+        assert sheet.weight is None or sheet.weight[some].all()
+        assert some.max() > 300  # from all of the rows
+        folds = candidate.fitted.folds[:, some]
+        spread = 0.75 * ((folds - folds.mean(axis=0)) ** 2).sum(axis=0)
+        weight = None if sheet.weight is None else sheet.weight[some]
+        found = _chain.judged(sheet, candidate, get_loss("brier"), None)
+        assert found.spread == pytest.approx(np.average(spread, weights=weight), rel=1e-10)
+    sparse = scoreprism.decomposition._rows.Sheet(
+        sheet.y, sheet.laws, sheet.folds, np.where(np.arange(400) < 30, 1.0, 0.0)
+    )
+    assert np.sort(_chain._sample(sparse)).tolist() == list(range(30))
+
+
+def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
+    """A level that is fitted above a given law starts from P(Y=1), in whichever layout that law came."""
+    X, y, s, q = example(200)
+    options = {"loss": "brier", "random_state": 0, "reference": "logistic"}
+    one = decompose(y, s, X, levels={"oracle": Level("q", q)}, **options)
+    two = decompose(
+        y, np.column_stack([1 - s, s]), X, levels={"oracle": Level("q", np.column_stack([1 - q, q]))}, **options
+    )
+    assert two.terms == pytest.approx(one.terms, abs=1e-12)

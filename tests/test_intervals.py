@@ -7,6 +7,7 @@ import pytest
 
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
 from scoreprism.exceptions import InputError, UnavailableError
+from scoreprism.intervals import bca
 from tests.test_chain import sample
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # normal quantiles, scipy.stats.norm.ppf(.975) and (.95), scipy 1.17
@@ -190,3 +191,44 @@ def test_coverage_with_few_units(units, size, documented):
         covered += interval.low <= 1 / 6 <= interval.high
     error_of_share = np.sqrt(documented * (1 - documented) / 4000)
     assert covered / 4000 == pytest.approx(documented, abs=4 * error_of_share + 0.005)
+
+
+def test_bca_counts_half_of_the_replicates_that_equal_the_estimate():
+    """
+    scipy.stats.bootstrap(method="BCa") of a mean of zeros and ones, which a sixth of the replicates equal.
+
+    scipy 1.17 takes the mean of the shares below and not above the estimate, which is half of the ties.
+    """
+    from scipy.stats import bootstrap
+
+    x = np.repeat([0.0, 1.0], [13, 7])
+    theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
+    replicates = theirs.bootstrap_distribution
+    assert np.mean(replicates == x.mean()) > 0.1
+    ours = bca(float(x.mean()), replicates, x, 0.95)
+    assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "replicates", [[1.0, 2.0, np.inf, -1.0], [1.0, np.nan, -1.0, 2.0], [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]
+)
+def test_bca_of_replicates_on_one_side_or_not_finite_is_undefined(replicates):
+    """Efron (1987): the bias is the normal quantile of the share of replicates below, ±∞ where that is 0 or 1."""
+    interval = bca(0.0, np.array(replicates), np.array([-1.0, 0.0, 1.0]), 0.9)
+    assert np.isnan([interval.low, interval.high]).all()
+    assert (interval.level, interval.method) == (0.9, "bca")
+
+
+def test_bca_by_hand():
+    """
+    Efron (1987), equation 2.3, on 999 replicates that are 1, …, 999 and an estimate of 400.5.
+
+    z₀ = Φ⁻¹(.4004), a = Σu³/(6(Σu²)^1.5) of u = (−1, −1, 2): 6/(6·6^1.5) = .06804; ends at Φ(z₀ + (z₀ ± z)/(1 − a(z₀ ± z))).
+    """
+    from scipy.stats import norm
+
+    replicates = np.arange(1.0, 1000.0)
+    interval = bca(400.5, replicates, np.array([1.0, 1.0, 4.0]), 0.9)
+    z0, a, z = norm.ppf(400 / 999), 6.0 ** (-1.5), norm.ppf(0.95)
+    low, high = (norm.cdf(z0 + (z0 + side) / (1.0 - a * (z0 + side))) for side in (-z, z))
+    assert (interval.low, interval.high) == pytest.approx((1 + 998 * low, 1 + 998 * high), abs=1e-9)

@@ -1,8 +1,9 @@
 """Statistics of miscalibration for two classes, each evaluated on a whole block of outcomes at once.
 
-A statistic is prepared from scores and weights, then called with outcomes of shape (m, n): the observed ones, or
-m draws Y* ~ Bernoulli(S). Nothing in it depends on the outcomes but the call, so Monte-Carlo p-values are exact.
-Outcomes to which their score gives probability 0 are not its business: `simulate` makes every statistic infinite there.
+A statistic is prepared from scores and weights, then called with outcomes of shape (m, lines): the observed ones, or
+m draws Y* ~ Bernoulli(S). A line is a row, or several rows of one score and weight, whose outcomes are added up.
+Nothing in it depends on the outcomes but the call, so Monte-Carlo p-values are exact. Outcomes to which their score
+gives probability 0 are not its business: `simulate` makes every statistic infinite there.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class LikelihoodRatio:
 
     inside: IntArray
     offset: FloatArray
-    weight: FloatArray
+    weight: FloatArray  # of a row
+    mass: FloatArray  # of all rows of a line
     design: FloatArray
     products: FloatArray
 
@@ -69,7 +71,7 @@ class LikelihoodRatio:
         events = (y * self.weight) @ self.design
         theta, step = np.zeros((m, p)), np.zeros((m, p))
         active = np.arange(m)
-        base = float(self.weight @ _softplus(self.offset)[0])
+        base = float(self.mass @ _softplus(self.offset)[0])
         for _ in range(_STEPS):
             trial = theta[active] + step[active]
             value, slope, curvature = self._look(trial, events[active], base)
@@ -93,8 +95,8 @@ class LikelihoodRatio:
         eta = theta @ self.design.T
         eta += self.offset
         loss, fitted = _softplus(eta)
-        value = (events * theta).sum(axis=1) - (loss @ self.weight - base) - 0.5 * _RIDGE * (theta**2).sum(axis=1)
-        slope = events - (fitted * self.weight) @ self.design - _RIDGE * theta
+        value = (events * theta).sum(axis=1) - (loss @ self.mass - base) - 0.5 * _RIDGE * (theta**2).sum(axis=1)
+        slope = events - (fitted * self.mass) @ self.design - _RIDGE * theta
         fitted *= 1.0 - fitted
         curvature = (fitted @ self.products).reshape(m, p, p) + _RIDGE * np.eye(p)
         return value, slope, curvature
@@ -112,18 +114,19 @@ def _softplus(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _likelihood_ratio(data: Scored, *, bends: bool) -> LikelihoodRatio:
     inside = np.flatnonzero((data.law > 0.0) & (data.law < 1.0))
-    s, weight = np.clip(data.law[inside], _LEAST, 1.0 - _LEAST), data.weight[inside]
+    s, weight, size = np.clip(data.law[inside], _LEAST, 1.0 - _LEAST), data.weight[inside], data.size[inside]
+    mass = weight * size
     logit = np.log(s) - np.log1p(-s)
-    columns = [np.ones(inside.size), logit, *(_bends(logit) if bends else ())]
-    information = weight * s * (1.0 - s)
+    columns = [np.ones(inside.size), logit, *(_bends(logit, size) if bends else ())]
+    information = mass * s * (1.0 - s)
     design = whitened(np.column_stack(columns), information)
-    products = (design[:, :, None] * design[:, None, :]).reshape(inside.size, design.shape[1] ** 2) * weight[:, None]
-    return LikelihoodRatio(inside, logit, weight, design, products)
+    products = (design[:, :, None] * design[:, None, :]).reshape(inside.size, design.shape[1] ** 2) * mass[:, None]
+    return LikelihoodRatio(inside, logit, weight, mass, design, products)
 
 
-def _bends(x: FloatArray) -> list[FloatArray]:
+def _bends(x: FloatArray, size: FloatArray) -> list[FloatArray]:
     """What a natural cubic spline adds to a line: truncated cubes that are straight beyond the outer knots."""
-    knots = np.unique(np.quantile(x, _KNOTS)) if x.size else x
+    knots = np.unique(np.quantile(np.repeat(x, size.astype(np.intp)), _KNOTS)) if x.size else x
     if knots.size < 3 or np.ptp(knots) < 1e-9:
         return []
     t, knots = (x - knots[0]) / np.ptp(knots), (knots - knots[0]) / np.ptp(knots)
@@ -153,12 +156,13 @@ class Corp:
     """In-sample CORP miscalibration under the log loss: mean loss of S minus that of the isotonic fit."""
 
     law: FloatArray
-    weight: FloatArray
+    weight: FloatArray  # of a row
+    mass: FloatArray  # of all rows of a line
     first: IntArray
 
     def __call__(self, y: FloatArray) -> FloatArray:
-        total = self.weight.sum()
-        tied = np.add.reduceat(self.weight, self.first)
+        total = self.mass.sum()
+        tied = np.add.reduceat(self.mass, self.first)
         events = np.add.reduceat(y * self.weight, self.first, axis=1)
         score = self.law[self.first]
         found = np.empty(y.shape[0])
@@ -179,7 +183,7 @@ def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> 
 
 def corp(data: Scored) -> Corp:
     """Identity against the isotonic fit."""
-    return Corp(data.law, data.weight, tie_starts(data.law))
+    return Corp(data.law, data.weight, data.weight * data.size, tie_starts(data.law))
 
 
 def tie_starts(ranked: FloatArray) -> IntArray:
@@ -197,30 +201,30 @@ class Walk:
 
     Attributes
     ----------
-    law, weight : array of shape (n,)
-        Sorted scores and their weights.
+    expected, weight : array of shape (lines,)
+        Sum of the scores of each line's rows, in order of score; weight of a row.
     ends : integer array
-        Number of rows up to the end of each distinct score, after a 0.
+        Number of lines up to the end of each distinct score, after a 0.
     variance : array
         Variance of the partial sums there.
     """
 
-    law: FloatArray
+    expected: FloatArray
     weight: FloatArray
     ends: IntArray
     variance: FloatArray
 
     @classmethod
-    def of(cls, law: FloatArray, weight: FloatArray) -> Walk:
-        """From sorted scores."""
+    def of(cls, law: FloatArray, weight: FloatArray, size: FloatArray) -> Walk:
+        """From sorted scores, and weight and number of their rows."""
         ends = np.append(tie_starts(law), law.size)
-        variance = np.concatenate([[0.0], np.cumsum(weight**2 * law * (1.0 - law))])
-        return cls(law, weight, ends, variance[ends])
+        variance = np.concatenate([[0.0], np.cumsum(weight**2 * size * law * (1.0 - law))])
+        return cls(law * size, weight, ends, variance[ends])
 
     def sums(self, y: FloatArray) -> FloatArray:
         """Partial sums at the ends, one line per line of outcomes."""
-        path = np.zeros((y.shape[0], self.law.size + 1))
-        steps = y - self.law
+        path = np.zeros((y.shape[0], self.expected.size + 1))
+        steps = y - self.expected
         steps *= self.weight
         np.cumsum(steps, axis=1, out=path[:, 1:])
         return path if self.ends.size == path.shape[1] else path[:, self.ends]
@@ -254,10 +258,10 @@ class Walk:
         return found
 
 
-def scales(law: FloatArray) -> tuple[int, ...]:
+def scales(law: FloatArray, size: FloatArray) -> tuple[int, ...]:
     """Numbers of bins: 8, 16, 32 … up to √n, but no more than leaves each bin a variance of 2."""
-    room = max(1, int(np.sum(law * (1.0 - law)) / 2.0))
-    most = max(8, int(np.sqrt(law.size)))
+    room = max(1, int(np.sum(size * law * (1.0 - law)) / 2.0))
+    most = max(8, int(np.sqrt(size.sum())))
     return tuple(min(1 << j, room) for j in range(3, most.bit_length()))
 
 
@@ -289,9 +293,9 @@ class Bins:
 
 def kuiper(data: Scored) -> Kuiper:
     """Range of cumulative differences."""
-    return Kuiper(Walk.of(data.law, data.weight))
+    return Kuiper(Walk.of(data.law, data.weight, data.size))
 
 
 def bins(data: Scored) -> Bins:
     """Bins of several sizes."""
-    return Bins(Walk.of(data.law, data.weight), scales(data.law))
+    return Bins(Walk.of(data.law, data.weight, data.size), scales(data.law, data.size))

@@ -239,6 +239,9 @@ def calibration_test(
     A p-value says whether miscalibration can be seen, not whether it matters: for how much loss it costs, see the
     reliability term of a decomposition and its interval; for how many rows it takes to see it, `required_sample_size`.
 
+    Where scores have few values, the number of events among the rows of one score and weight is drawn, so that the cost
+    grows with the distinct scores, not with the rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -271,7 +274,8 @@ def _monte_carlo(
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
-    values = simulate(data, [statistic_of(name, data) for name in names], n_resamples, rng, n_jobs)
+    tied = data.tied()
+    values = simulate(tied, [statistic_of(name, tied) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
         return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
     smallest, p, parts = smallest_p(values, np.array(list(weights.values())))

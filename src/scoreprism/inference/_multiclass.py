@@ -1,10 +1,16 @@
-"""Statistics of miscalibration for three classes or more, on blocks of outcome codes of shape (m, n)."""
+"""Statistics of miscalibration for three classes or more.
+
+Blocks of outcomes are codes of shape (m, rows), or numbers of each class of shape (m, lines, K) where a line stands for
+several rows of one score and weight.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism.inference._binary import Bins, Walk, scales
 from scoreprism.inference._scored import Scored
@@ -14,6 +20,11 @@ from scoreprism.simplex import FloatArray, IntArray
 _LEAST, _FARTHEST = 1e-6, 10.0
 #: Up to this many classes the polynomial map has products of log-ratios; beyond, each class sees its own square.
 _FEW = 5
+
+
+def _happened(y: FloatArray | IntArray, k: int) -> NDArray[Any]:
+    """How often class k happened in each line."""
+    return np.asarray(y == k if y.ndim == 2 else y[..., k])
 
 
 def _log_ratios(law: FloatArray) -> FloatArray:
@@ -38,14 +49,15 @@ class ScoreTest:
     @classmethod
     def of(cls, data: Scored, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
         """Prepare features, one table per class and their variance under the hypothesis (`tied`: one slope for all)."""
-        law = data.law
+        expected = data.law * data.size[:, None]
         weighed = [column * data.weight[:, None] for column in features]
-        mean = np.concatenate([w * law[:, [k]] for k, w in enumerate(weighed)], axis=1)
+        mean = np.concatenate([w * data.law[:, [k]] for k, w in enumerate(weighed)], axis=1)
+        mean *= np.sqrt(data.size)[:, None]
         variance = -mean.T @ mean
         start = 0
         for k, w in enumerate(weighed):
             own = slice(start, start + w.shape[1])
-            variance[own, own] += (w.T * law[:, k]) @ w
+            variance[own, own] += (w.T * expected[:, k]) @ w
             start = own.stop
         if tied:
             total = float(variance.sum())
@@ -53,12 +65,12 @@ class ScoreTest:
         else:
             root = _inverse_root(variance)
         split = np.cumsum([w.shape[1] for w in weighed])[:-1]
-        return cls(weighed, [w.T @ law[:, k] for k, w in enumerate(weighed)], np.split(root, split, axis=0))
+        return cls(weighed, [w.T @ expected[:, k] for k, w in enumerate(weighed)], np.split(root, split, axis=0))
 
-    def __call__(self, codes: IntArray) -> FloatArray:
-        total = np.zeros((codes.shape[0], self.root[0].shape[1]))
+    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
+        total = np.zeros((y.shape[0], self.root[0].shape[1]))
         for k, weighed in enumerate(self.features):
-            total += ((codes == k).astype(np.float64) @ weighed - self.centre[k]) @ self.root[k]
+            total += (_happened(y, k).astype(np.float64) @ weighed - self.centre[k]) @ self.root[k]
         return np.asarray((total**2).sum(axis=1))
 
 
@@ -75,7 +87,7 @@ def _inverse_root(variance: FloatArray) -> FloatArray:
 def score_vector(data: Scored) -> ScoreTest:
     """Against vector scaling softmax(a_k z_k + b_k)."""
     z = _log_ratios(data.law)
-    return ScoreTest.of(data, [np.column_stack([np.ones(data.n), z[:, k]]) for k in range(data.k)])
+    return ScoreTest.of(data, [np.column_stack([np.ones(data.lines), z[:, k]]) for k in range(data.k)])
 
 
 def score_temperature(data: Scored) -> ScoreTest:
@@ -87,7 +99,7 @@ def score_temperature(data: Scored) -> ScoreTest:
 def score_polynomial(data: Scored) -> ScoreTest:
     """Against a quadratic map of log-ratios: all squares and products up to five classes, own squares beyond."""
     z = _log_ratios(data.law)
-    ones = np.ones(data.n)
+    ones = np.ones(data.lines)
     if data.k > _FEW:
         return ScoreTest.of(data, [np.column_stack([ones, z[:, k], z[:, k] ** 2]) for k in range(data.k)])
     free = z[:, :-1]
@@ -108,11 +120,12 @@ class Classwise:
         """Sort every column once."""
         orders = [np.lexsort((data.weight, column)) for column in data.law.T]
         columns = zip(orders, data.law.T, strict=True)
-        return cls(orders, [Walk.of(column[order], data.weight[order]) for order, column in columns])
+        walks = [Walk.of(column[order], data.weight[order], data.size[order]) for order, column in columns]
+        return cls(orders, walks)
 
-    def hits(self, codes: IntArray, k: int) -> FloatArray:
-        """Whether class k happened, in the order of its probability."""
-        return np.take(codes == k, self.orders[k], axis=1).astype(np.float64)
+    def hits(self, y: FloatArray | IntArray, k: int) -> FloatArray:
+        """How often class k happened, in the order of its probability."""
+        return np.take(_happened(y, k), self.orders[k], axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -121,10 +134,10 @@ class ClasswiseKuiper:
 
     parts: Classwise
 
-    def __call__(self, codes: IntArray) -> FloatArray:
-        best = np.zeros(codes.shape[0])
+    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
+        best = np.zeros(y.shape[0])
         for k, walk in enumerate(self.parts.walks):
-            best = np.maximum(best, walk.range(self.parts.hits(codes, k)))
+            best = np.maximum(best, walk.range(self.parts.hits(y, k)))
         return best
 
 
@@ -135,10 +148,10 @@ class ClasswiseBins:
     parts: Classwise
     scales: list[tuple[int, ...]]
 
-    def __call__(self, codes: IntArray) -> FloatArray:
-        total = np.zeros((codes.shape[0], len(self.scales[0])))
+    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
+        total = np.zeros((y.shape[0], len(self.scales[0])))
         for k, walk in enumerate(self.parts.walks):
-            total += walk.excess(self.parts.hits(codes, k), self.scales[k])
+            total += walk.excess(self.parts.hits(y, k), self.scales[k])
         return np.asarray(total.max(axis=1) / np.sqrt(len(self.parts.walks)))
 
 
@@ -150,8 +163,10 @@ class TopLabel:
     best: IntArray
     bins: Bins
 
-    def __call__(self, codes: IntArray) -> FloatArray:
-        return self.bins(np.take(codes, self.order, axis=1) == self.best)
+    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
+        if y.ndim == 3:
+            return self.bins(y[:, self.order, self.best].astype(np.float64))
+        return self.bins(np.take(y, self.order, axis=1) == self.best)
 
 
 def kuiper(data: Scored) -> ClasswiseKuiper:
@@ -161,11 +176,12 @@ def kuiper(data: Scored) -> ClasswiseKuiper:
 
 def bins(data: Scored) -> ClasswiseBins:
     """Classwise bins of several sizes."""
-    return ClasswiseBins(Classwise.of(data), [scales(column) for column in data.law.T])
+    return ClasswiseBins(Classwise.of(data), [scales(column, data.size) for column in data.law.T])
 
 
 def top_label(data: Scored) -> TopLabel:
     """Bins of the most probable class."""
     best, law = data.law.argmax(axis=1), data.law.max(axis=1)
     order = np.lexsort((data.weight, law))
-    return TopLabel(order, best[order], Bins(Walk.of(law[order], data.weight[order]), scales(law)))
+    walk = Walk.of(law[order], data.weight[order], data.size[order])
+    return TopLabel(order, best[order], Bins(walk, scales(law, data.size)))

@@ -29,10 +29,10 @@ def simulate(
     """
     Every statistic of the observed outcomes (line 0) and of each draw, shape (1 + B, statistics).
 
-    Draws come in blocks with a generator each; how many rows a block has depends on n alone, so draw b is the same for
-    every `n_resamples` and `n_jobs`.
+    Draws come in blocks with a generator each; how many a block has depends on the number of lines alone, so draw b is
+    the same for every `n_resamples` and `n_jobs`.
     """
-    size = max(1, min(64, _BLOCK // data.n))
+    size = max(1, min(64, _BLOCK // data.lines))
     count = -(-n_resamples // size)
     seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(count)
     lengths = [min(size, n_resamples - b * size) for b in range(count)]

@@ -1,4 +1,8 @@
-"""The material of a calibration test: scores, weights and outcomes, sorted, so that the order of rows is forgotten."""
+"""The material of a calibration test: scores, weights and outcomes, sorted, so that the order of rows is forgotten.
+
+Rows of the same score and weight may share a line. Nothing tells them apart, so a statistic needs only their number
+and how often each class happened among them; under the hypothesis that is Binomial(number, S), or multinomial.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,9 @@ from scoreprism.decomposition._rows import Sheet
 from scoreprism.frames import column_names
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 
+#: Rows per line from which on counts are drawn: a binomial draw costs a few times what a uniform one does.
+_SHARED = 4
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -19,33 +26,65 @@ class Scored:
 
     Attributes
     ----------
-    law : array of shape (n,) or (n, K)
+    law : array of shape (lines,) or (lines, K)
         Scores; two classes are always one column.
-    weight : array of shape (n,)
-        Weights with mean 1.
-    y : integer array of shape (n,)
-        Outcomes.
+    weight : array of shape (lines,)
+        Weight of a row; over all rows their mean is 1.
+    y : integer array of shape (lines,) or (lines, K)
+        Outcomes of single rows; how often each class happened where lines stand for several.
     impossible : bool
         Whether something happened to which its score gave probability 0.
+    count : integer array of shape (lines,) or None
+        Rows of each line; None for one each.
     """
 
     law: FloatArray
     weight: FloatArray
     y: IntArray
     impossible: bool
+    count: IntArray | None = None
 
     @property
     def n(self) -> int:
         """Number of rows."""
-        return int(self.y.shape[0])
+        return self.lines if self.count is None else int(self.count.sum())
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+        return int(self.law.shape[0])
+
+    @property
+    def size(self) -> FloatArray:
+        """Rows of each line."""
+        return np.ones(self.lines) if self.count is None else self.count.astype(np.float64)
 
     @property
     def k(self) -> int:
         """Number of classes."""
         return n_classes(self.law)
 
+    def tied(self) -> Scored:
+        """A line for each distinct pair of score and weight, where they are few; else the rows as they are."""
+        moved = self.law[1:] != self.law[:-1]
+        new = (moved if moved.ndim == 1 else moved.any(axis=1)) | (self.weight[1:] != self.weight[:-1])
+        start = np.flatnonzero(np.concatenate([[True], new]))
+        if _SHARED * start.size > self.n:
+            return self
+        count = np.diff(start, append=self.n)
+        cell = np.repeat(np.arange(start.size) * self.k, count) + self.y
+        happened = np.bincount(cell, minlength=start.size * self.k).reshape(start.size, self.k)
+        return Scored(self.law[start], self.weight[start], happened, self.impossible, count)
+
     def draw(self, rng: np.random.Generator, m: int) -> FloatArray | IntArray:
-        """Outcomes Y* ~ Cat(S): zeros and ones for two classes, codes for more; m lines."""
+        """
+        Outcomes Y* ~ Cat(S), m times.
+
+        Of shape (m, lines): zeros and ones, or numbers of events, for two classes; codes for more. Numbers of each of
+        several classes have shape (m, lines, K).
+        """
+        if self.count is not None:
+            return self._draw_counts(rng, m, self.count)
         uniform = rng.random((m, self.n))  # in [0, 1): what has probability 0 is not drawn, what has 1 always is
         if self.law.ndim == 1:
             return (uniform < self.law).astype(np.float64)
@@ -56,9 +95,25 @@ class Scored:
             codes += uniform >= cumulative[:, k]
         return codes
 
+    def _draw_counts(self, rng: np.random.Generator, m: int, count: IntArray) -> FloatArray:
+        """How often each class happens among the rows of a line: class by class among those that are left."""
+        if self.law.ndim == 1:
+            return rng.binomial(count, self.law, (m, self.lines)).astype(np.float64)
+        rest = np.cumsum(self.law[:, ::-1], axis=1)[:, ::-1]  # exactly the last class that is possible: it takes all
+        share = np.divide(self.law, rest, out=np.zeros_like(self.law), where=rest > 0.0)
+        found = np.zeros((m, self.lines, self.k))
+        left = np.broadcast_to(count, (m, self.lines))
+        for k in range(self.k):
+            happened = rng.binomial(left, share[:, k]) if k < self.k - 1 else left
+            found[..., k] = happened
+            left = left - happened
+        return found
+
     @property
     def observed(self) -> FloatArray | IntArray:
         """The outcomes in the shape of one draw."""
+        if self.count is not None:
+            return (self.y[None, :, 1] if self.law.ndim == 1 else self.y[None]).astype(np.float64)
         return self.y[None].astype(np.float64) if self.law.ndim == 1 else self.y[None]
 
 
