@@ -203,12 +203,12 @@ def ranked(case: Matter) -> list[Judged]:
     return sorted(case.models.values(), key=size)
 
 
-def behind(case: Matter, best: Judged, other: Judged) -> tuple[float, float]:
-    """Interval of the difference of two losses, paired; of both at the floor, where one is infinite."""
+def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) -> tuple[float, float]:
+    """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
     from scoreprism.intervals import quantile
 
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
-    if not math.isfinite(gap.risk) and gap.floored is not None:
+    if (floored or not math.isfinite(gap.risk)) and gap.floored is not None:
         gap = gap.floored
     reach = quantile(case.level, two_sided=True) * gap.risk_std_error
     return float(gap.risk - reach), float(gap.risk + reach)

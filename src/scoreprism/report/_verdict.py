@@ -94,11 +94,11 @@ def glance_table(case: Matter) -> Table:
     mark = next((model.basis(case.loss)._mark for model in order if model.basis(case.loss)._mark), "")
     rows: list[tuple[Any, ...]] = []
     for model in order:
-        risk, floored = model.decompositions[case.loss].risk, model.basis(case.loss).risk
-        known = case.paired and model is not order[0] and math.isfinite(floored)
-        gap = ends(*behind(case, order[0], model)) if known else None
-        cells = {"model": model.name, "next": next_step(case, model), "loss": risk, "floored": floored, "behind": gap}
-        rows.append((*cells.values(), model.calibration.pvalue))
+        found = model.decompositions[case.loss]
+        floored = None if found.floored is None else found.floored.risk
+        known = case.paired and model is not order[0] and math.isfinite(model.basis(case.loss).risk)
+        gap = ends(*behind(case, order[0], model, floored=bool(mark))) if known else None
+        rows.append((model.name, next_step(case, model), found.risk, floored, gap, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
         ("floored", mark, "loss"), ("behind", f"behind the best ({case.percent})", "signed"),
@@ -109,8 +109,8 @@ def glance_table(case: Matter) -> Table:
     columns, rows = [columns[i] for i in keep], [tuple(row[i] for i in keep) for row in rows]
     note = "" if case.paired else "Sums do not tell whether losses differ by more than chance: compare on rows."
     if mark:
-        how = " and differences from it," if case.paired else ""
-        note = f"Next steps of a model whose loss is infinite,{how} are {mark}. {note}".strip()
+        how = ", and all differences," if case.paired else ""
+        note = f"Next steps of a model whose loss is infinite{how} are {mark}. {note}".strip()
     return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
