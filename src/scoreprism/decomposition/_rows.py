@@ -496,9 +496,27 @@ def with_floor(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the decomposition that was asked for
         twin = again(distance)
-    moved = sheet.moved(distance)
-    note = f"{floor_mark(distance)}: {moved:,} of {sheet.cases:,} rows were moved"
-    return replace(found, floored=replace(twin, _moved=moved, notes=(note, *twin.notes)))
+    return replace(found, floored=as_floored(twin, sheet.moved(distance)))
+
+
+def as_floored(twin: Decomposition, moved: int) -> Decomposition:
+    """
+    A decomposition at a distance that nobody asked for, which it says.
+
+    Parameters
+    ----------
+    twin : Decomposition
+        With its clipping distance.
+    moved : int
+        Rows whose score was moved.
+
+    Returns
+    -------
+    Decomposition
+        With a note.
+    """
+    note = f"{floor_mark(twin.clip or 0.0)}: {moved:,} of {twin.n:,} rows were moved"
+    return replace(twin, _moved=moved, notes=(note, *twin.notes))
 
 
 def has_infinite(sheet: Sheet, loss: ProperLoss) -> bool:
