@@ -247,7 +247,7 @@ def test_infinite_loss_of_the_prediction_is_reported_not_hidden():
     assert np.isfinite(d.terms["refinement"])
     interval = d.interval("reliability")
     assert np.isnan([interval.low, interval.high, d.std_error["reliability"]]).all()
-    assert d.notes[0] == str(caught[0].message)
+    assert d.notes[0] == str(caught[0].message).partition(". Pass")[0]  # what to pass is no note on the numbers
     assert "inf" in repr(d)
     clipped = chain.decompose("log", clip=1e-3)
     assert clipped.clip == 1e-3

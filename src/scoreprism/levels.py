@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import Plan, Sheet, assemble
+from scoreprism.decomposition._rows import Plan, Sheet, assemble, with_floor
 from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes
@@ -205,7 +206,8 @@ class Chain:
         Decomposition
             Terms, rows, standard errors, intervals.
         """
-        return assemble(self._sheet, self._plan, loss, form, clip)
+        again = partial(assemble, self._sheet, self._plan, loss, form)
+        return with_floor(again(clip), self._sheet, again)
 
     @property
     def _plan(self) -> Plan:

@@ -71,7 +71,8 @@ def too_unreliable(model: str, found: Decomposition, limit: float, on: str, leve
     if math.isnan(value):
         return f"{said} not known"
     if math.isinf(value):
-        return f"{said} infinite, above --max-reliability {limit:g}"
+        remedy = " (--clip judges it at a distance from 0 and 1)" if math.isinf(found.risk) else ""
+        return f"{said} infinite, above --max-reliability {limit:g}{remedy}"
     return f"{said} {value:.5g}, above --max-reliability {limit:g} by {value - limit:.5g}"
 
 

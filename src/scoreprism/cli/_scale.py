@@ -14,6 +14,7 @@ import click
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
+from scoreprism.cli._summaries import naming_clip, say_floors
 
 if TYPE_CHECKING:
     from scoreprism.report import Report
@@ -184,7 +185,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
 
     given = call.given
     asked = _typed()
-    with voice.listening(), spelled():
+    with voice.listening(), naming_clip(), spelled():
         sums = _read(call) if given["partials"] else _summarized(call, voice)
         for name, found in sums.items():
             if not given["as_given"]:
@@ -196,6 +197,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
             sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first))),
         )  # fmt: skip
+    say_floors(report, voice)
     return replace(report, kind=kind), first[0]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from scoreprism.cli._output import Voice
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
+    from scoreprism.decomposition import Decomposition
     from scoreprism.report import Report
+    from scoreprism.report._report import ModelResult
 
 
 #: Parts that rows are split into, so that each is judged by a fit that has not seen it.
@@ -44,7 +47,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
 
     given = asked.given
     losses = asked.losses()
-    with voice.listening():
+    with voice.listening(), naming_clip():
         data = asked.read()
         _require_enough(data)
         sections = choose(data)
@@ -58,7 +61,46 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
+    say_floors(found, voice)
     return replace(found, kind=kind)
+
+
+@contextmanager
+def naming_clip() -> Iterator[None]:
+    """An infinite loss of a reference ends a run: its remedy in the words of the command line."""
+    from scoreprism.exceptions import InfiniteLossError
+
+    try:
+        yield
+    except InfiniteLossError as error:
+        said = str(error).partition(" Pass clip=")[0]
+        raise InfiniteLossError(f"{said} Give --clip 1e-6 (or another distance from 0).") from None
+
+
+def say_floors(report: Report, voice: Voice) -> None:
+    """
+    Say where terms are those of a floor that nobody asked for, and how to ask for another.
+
+    Parameters
+    ----------
+    report : Report
+        With the results of each model.
+    voice : Voice
+        Says it.
+    """
+    infinite = {
+        (loss, twin._mark): [one for one, other in report.models.items() if loss in _floors(other)]
+        for model in report.models.values()
+        for loss, twin in _floors(model).items()
+    }
+    for (loss, mark), names in infinite.items():
+        what = f"the {loss} loss of {', '.join(names)} is infinite; terms beside it are {mark}"
+        voice.say(f"note: {what}. --clip chooses the distance, and gates go by it then")
+
+
+def _floors(model: ModelResult) -> dict[str, Decomposition]:
+    """What stands beside the infinite losses of a model."""
+    return {loss: found._stand_in for loss, found in model.decompositions.items() if found._stand_in is not None}
 
 
 def _require_enough(data: Predictions) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scoreprism.decomposition._table import TermTable
+from scoreprism.decomposition._table import TermTable, marked
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import quantile
 
@@ -82,11 +82,17 @@ class Summary(TermTable):
         Returns
         -------
         dict
-            With ``terms`` and ``advice``.
+            With ``terms`` and ``advice``; where the loss is infinite also ``floored``, the terms at a floor.
         """
+        found = {"level": self.level, "terms": self._rows(), "advice": list(self.advice)}
+        twin = self.result._stand_in
+        if twin is not None:
+            found["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": twin.summary(self.level)._rows()}
+        return found
+
+    def _rows(self) -> dict[str, dict[str, Any]]:
         columns = self._columns()
-        rows = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
-        return {"level": self.level, "terms": rows, "advice": list(self.advice)}
+        return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
 
     def _columns(self) -> dict[str, list[Any]]:
         terms, risk = self.terms, self.result.risk
@@ -101,6 +107,10 @@ class Summary(TermTable):
 
     def _digits(self) -> int:
         return self.result._digits()
+
+    def _twin(self) -> TermTable | None:
+        twin = self.result._stand_in
+        return None if twin is None else twin.summary(self.level)
 
     def _title(self) -> str:
         return self.result._title()
@@ -185,9 +195,23 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
     """
     if result._population or result._roles[0] != "reliability" or result._signs[1] < 0:
         return ()
+    twin = result._stand_in
+    if twin is not None:
+        return (*(() if math.isfinite(result.risk) else (INFINITE,)), *advise(twin, level))
     if not math.isfinite(result.risk):
-        first = "The loss is infinite: the score gave probability 0 to something that happened."
-        return (f"{first} Keep scores away from 0 and 1 first; every recalibration map here does.",)
+        return (INFINITE,)
+    return tuple(marked(line, result._mark) for line in _advised(result, level))
+
+
+#: What is said first of an infinite loss.
+INFINITE = (
+    "The loss is infinite: the score gave probability 0 to something that happened. Keep scores away from 0 and 1 "
+    "first; every recalibration map here does."
+)
+
+
+def _advised(result: Decomposition, level: float) -> tuple[str, ...]:
+    """Advice on a finite loss."""
     if not result.risk > 0.0 or math.isnan(result.std_error[result.names[0]]):
         return ()
     if any(level == 0 for level, _ in result._doubts):

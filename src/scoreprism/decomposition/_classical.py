@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from scoreprism.decomposition._rows import (
     evaluate,
     infinite_rows,
     mean_loss,
+    with_floor,
 )
 from scoreprism.exceptions import InputError
 from scoreprism.frames import backend_of, column_names
@@ -187,7 +188,8 @@ def resolution_decomposition(
         backend=backend_of(y_proba),
     )
     names = ("reliability", "resolution", "uncertainty")
-    return assemble(with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form, clip)
+    again = partial(assemble, with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form)
+    return with_floor(again(clip), sheet, again)
 
 
 def corp_decomposition(
@@ -237,4 +239,8 @@ def corp_decomposition(
     {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
     """
     sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
-    return in_sample(sheet, Question.of(loss, "difference", clip, 2))
+
+    def again(distance: float | None) -> Decomposition:
+        return in_sample(sheet, Question.of(loss, "difference", distance, 2))
+
+    return with_floor(again(clip), sheet, again)

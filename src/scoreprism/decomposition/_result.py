@@ -22,9 +22,10 @@ from scoreprism._validation import (
     refuse,
 )
 from scoreprism.decomposition._advice import Summary, advise
-from scoreprism.decomposition._summary import SCHEMA_VERSION, encode, read_summary
-from scoreprism.decomposition._table import Contributions, Drawable, TermTable, thousands
+from scoreprism.decomposition._summary import FLOORED, MOVED, SCHEMA_VERSION, encode, read_summary
+from scoreprism.decomposition._table import Contributions, Drawable, TermTable, floor_mark, thousands
 from scoreprism.exceptions import UnavailableError
+from scoreprism.frames import make_frame
 from scoreprism.intervals import (
     FORMS,
     INTERVAL_METHODS,
@@ -109,6 +110,10 @@ class Decomposition(Drawable, TermTable):
         Distance from 0 and 1 that laws were clipped to, if that was asked for.
     notes : tuple of str
         What a reader must know to use the numbers.
+    floored : Decomposition or None
+        Where the loss is infinite and no `clip` was given, the same terms with all laws kept 1/(2n) from 0 and 1, n the
+        number of rows that have weight: what ``clip=1/(2n)`` gives. Its tables and advice say so. None for a loss that
+        is finite, unless it was compared with one that is not; and for a population, which has no n.
 
     Examples
     --------
@@ -142,6 +147,8 @@ class Decomposition(Drawable, TermTable):
     _resolution: Decomposition | None = None
     _resampler: Resamples | None = None
     _doubts: tuple[tuple[int, str], ...] = ()
+    floored: Decomposition | None = None
+    _moved: int | None = None  # rows that a floor moved which nobody asked for; None where `clip` was asked for
 
     # ── terms ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,6 +168,21 @@ class Decomposition(Drawable, TermTable):
     @property
     def _levels(self) -> int:
         return len(self.level_names)
+
+    @property
+    def _finite(self) -> bool:
+        """Whether the loss and all terms are finite; under plug-in a term can be infinite alone."""
+        return math.isfinite(self.risk) and all(math.isfinite(value) for value in self.terms.values())
+
+    @property
+    def _stand_in(self) -> Decomposition | None:
+        """What is shown beside this decomposition: the same at a floor, where it is infinite."""
+        return None if self._finite else self.floored
+
+    @property
+    def _mark(self) -> str:
+        """What must be said with every number of a decomposition at a floor; empty for any other."""
+        return "" if self._moved is None or self.clip is None else floor_mark(self.clip)
 
     def _combination(self, index: int) -> dict[int, float]:
         """A term as a linear function of the stored components."""
@@ -431,7 +453,9 @@ class Decomposition(Drawable, TermTable):
         with np.errstate(invalid="ignore"):
             differences = losses - other_losses, extras - other_extras
         moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
-        return PairedDifference(self.names, self._backend, self, other, moments)
+        twins = self.floored, other.floored
+        floored = twins[0].minus(twins[1]) if twins[0] is not None and twins[1] is not None else None
+        return PairedDifference(self.names, self._backend, self, other, moments, floored)
 
     # ── delivery ────────────────────────────────────────────────────────────────────────────────────
 
@@ -461,15 +485,41 @@ class Decomposition(Drawable, TermTable):
 
     def _title(self) -> str:
         how = "exact, on a finite population" if self._population else f"{thousands(self.n)} rows"
-        about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}"
-        return f"{self.loss!s} loss {self.risk:.{self._digits()}f} = {self._sum()}\n  [{about}]"
+        moved = "" if self._moved is None else f", of which {thousands(self._moved)} moved"
+        about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}{moved}"
+        mark = f", {self._mark}" if self._mark else ""
+        return f"{self.loss!s} loss {self.risk:.{self._digits()}f} = {self._sum()}{mark}\n  [{about}]"
+
+    def _twin(self) -> TermTable | None:
+        return self._stand_in
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table of terms as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per term. Where the loss is infinite, columns ``floored_…`` hold the same at a floor, the column
+            ``floor``.
+        """
+        columns, twin = self._columns(), self._stand_in
+        if twin is not None:
+            more = {f"floored_{name}": values for name, values in twin._columns().items() if name != "term"}
+            columns = {**columns, **more, "floor": [twin.clip] * len(self.names)}
+        return make_frame(columns, backend or self._backend)
 
     def _sum(self) -> str:
         parts = [("− " if sign < 0 else "+ ") + name for sign, name in zip(self._signs, self.names, strict=True)]
         return " ".join(parts).removeprefix("+ ")
 
     def _footer(self) -> list[str]:
-        clipped = [] if self.clip is None else [f"laws clipped to at least {self.clip:g}"]
+        clipped = [] if self.clip is None or self._mark else [f"laws clipped to at least {self.clip:g}"]
         return [*clipped, *self.notes]
 
     def to_dict(self) -> dict[str, Any]:
@@ -502,6 +552,8 @@ class Decomposition(Drawable, TermTable):
             "alternatives": [vars(other) for other in self._alternatives],
             "mean": self._moments.mean.tolist(),
             "covariance": self._moments.covariance.tolist(),
+            **({} if self.floored is None else {FLOORED: self.floored.to_dict()}),
+            **({} if self._moved is None else {MOVED: self._moved}),
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -581,7 +633,16 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         notes=tuple(data["notes"]),
         _population=bool(data["population"]),
         _alternatives=tuple(Alternative(**other) for other in data["alternatives"]),
+        floored=_read_floored(cls, data[FLOORED]) if FLOORED in data else None,
+        _moved=int(data[MOVED]) if MOVED in data else None,
     )
+
+
+def _read_floored(cls: type[Decomposition], data: Any) -> Decomposition:
+    """The same at a floor, which has none itself."""
+    if not isinstance(data, dict) or FLOORED in data or MOVED not in data or data.get("clip") is None:
+        raise ValueError("a decomposition at a floor without its floor")
+    return cls.from_json(json.dumps(encode(data)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -597,6 +658,9 @@ class PairedDifference(TermTable):
         Terms in order.
     first, second : Decomposition
         What was compared.
+    floored : PairedDifference or None
+        The same of ``first.floored`` and ``second.floored``, where both are there: two infinite losses have no
+        difference.
 
     Examples
     --------
@@ -611,6 +675,7 @@ class PairedDifference(TermTable):
     first: Decomposition
     second: Decomposition
     _moments: Moments
+    floored: PairedDifference | None = None
 
     @property
     def terms(self) -> dict[str, float]:
@@ -673,6 +738,9 @@ class PairedDifference(TermTable):
         columns = self._columns()
         return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
 
+    def _twin(self) -> TermTable | None:
+        return self.floored
+
     def _columns(self) -> dict[str, list[Any]]:
         z = quantile(0.95, two_sided=True)
         ends = [
@@ -688,4 +756,5 @@ class PairedDifference(TermTable):
         }
 
     def _title(self) -> str:
-        return f"{self.first.loss!s} loss, difference {self.risk:+.5f} on the same {self.first.n} rows"
+        mark = f", {self.first._mark}" if self.first._mark else ""
+        return f"{self.first.loss!s} loss, difference {self.risk:+.5f} on the same {self.first.n} rows{mark}"

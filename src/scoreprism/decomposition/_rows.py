@@ -23,7 +23,8 @@ from scoreprism._validation import (
     parse_weights,
 )
 from scoreprism.decomposition._result import Decomposition, Kept
-from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning
+from scoreprism.decomposition._table import floor_mark
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
 from scoreprism.frames import backend_of
 from scoreprism.intervals import FORMS, Moments, TermInference
 from scoreprism.losses import ProperLoss, get_loss
@@ -142,6 +143,27 @@ class Sheet:
         """Number of independent rows or clusters that have weight."""
         held = slice(None) if self.weight is None else self.weight > 0
         return int(self.y[held].size if self.groups is None else np.unique(self.groups[held]).size)
+
+    @property
+    def held(self) -> int:
+        """Number of rows of data that have weight, dependent or not."""
+        return int(self.n if self.weight is None else np.count_nonzero(self.weight > 0))
+
+    def moved(self, distance: float) -> int:
+        """
+        How many rows of data have a score that lies closer to 0 or 1.
+
+        Parameters
+        ----------
+        distance : float
+            A clipping distance.
+
+        Returns
+        -------
+        int
+            Those that have weight.
+        """
+        return round(self.total((clip_law(self.laws[0], distance) != self.laws[0]).reshape(self.n, -1).any(axis=1)))
 
     @property
     def summed(self) -> bool:
@@ -422,6 +444,106 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     return conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), rows, notes)
 
 
+def floor_of(sheet: Sheet) -> float:
+    """
+    How far scores are kept from 0 and 1 where a loss is shown beside one that is infinite: 1/(2n).
+
+    Rows that have weight are counted, not their weights: models that are compared on the same rows have the same floor.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+
+    Returns
+    -------
+    float
+        A clipping distance.
+
+    Examples
+    --------
+    >>> floor_of(Sheet(np.array([0, 1]), [np.array([0.2, 0.8])], [None]))
+    0.25
+    """
+    return min(0.5 / max(sheet.held, 1), 1.0 / n_classes(sheet.laws[0]))
+
+
+def with_floor(
+    found: Decomposition, sheet: Sheet, again: Callable[[float], Decomposition], floor: float | None = None
+) -> Decomposition:
+    """
+    A decomposition with the same at a floor, where it is infinite.
+
+    Parameters
+    ----------
+    found : Decomposition
+        As it was asked for.
+    sheet : Sheet
+        What it is of, not clipped.
+    again : callable
+        Decomposes the same with laws kept at a distance.
+    floor : float, optional
+        The distance, which then is used for a finite loss too: one that is compared with an infinite one.
+
+    Returns
+    -------
+    Decomposition
+        The first one where a clipping distance was asked for, or rows are the population.
+    """
+    if found.clip is not None or sheet.population or (floor is None and found._finite):
+        return found
+    distance = floor_of(sheet) if floor is None else floor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the decomposition that was asked for
+        twin = again(distance)
+    return replace(found, floored=as_floored(twin, sheet.moved(distance)))
+
+
+def as_floored(twin: Decomposition, moved: int) -> Decomposition:
+    """
+    A decomposition at a distance that nobody asked for, which it says.
+
+    Parameters
+    ----------
+    twin : Decomposition
+        With its clipping distance.
+    moved : int
+        Rows whose score was moved.
+
+    Returns
+    -------
+    Decomposition
+        With a note.
+    """
+    note = f"{floor_mark(twin.clip or 0.0)}: {moved:,} of {twin.n:,} rows were moved"
+    return replace(twin, _moved=moved, notes=(note, *twin.notes))
+
+
+def has_infinite(sheet: Sheet, loss: ProperLoss) -> bool:
+    """
+    Whether the prediction gave probability 0 to something that happened, and the loss is infinite there.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+    loss : ProperLoss
+        The loss.
+
+    Returns
+    -------
+    bool
+        Of rows that have weight.
+
+    Examples
+    --------
+    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.2, 0.0])], [None])
+    >>> has_infinite(sheet, get_loss("log")), has_infinite(sheet, get_loss("brier"))
+    (True, False)
+    """
+    return bool(sheet.total(np.isinf(loss.evaluate(sheet.laws[0], sheet.y)).astype(float)) > 0.0)
+
+
 def conclude(
     sheet: Sheet,
     plan: Plan,
@@ -609,7 +731,7 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
     Returns
     -------
     list of str
-        A note, which is also a warning, if there are such rows.
+        A note, which with its remedy is also a warning, if there are such rows.
     """
     infinite = np.isinf(losses)
     if sheet.weight is not None:
@@ -627,8 +749,8 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
             )
     note = (
         f"the {loss!s} loss is infinite in {sheet.counted(np.logical_or.reduce(infinite))}, where probability 0 "
-        "was given to what happened; intervals are undefined. Pass clip=1e-6 (or another distance from 0) for "
-        "finite numbers."
+        "was given to what happened; intervals are undefined"
     )
-    warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
+    remedy = "Pass clip=1e-6 (or another distance from 0) for finite numbers."
+    warnings.warn(f"{note}. {remedy}", InfiniteLossWarning, stacklevel=outside())
     return [note]

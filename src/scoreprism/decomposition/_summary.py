@@ -19,6 +19,9 @@ _FIELDS = frozenset(
 #: What `scoreprism.scale` adds to a summary, in a field of its own that others pass over.
 SCALE = "scale"
 
+#: What only some summaries have: the same at a floor, where the loss is infinite; and there, how many rows it moved.
+FLOORED, MOVED = "floored", "moved"
+
 #: Fields that hold text, which is never a number.
 _TEXTS = ("loss", "name", "notes", "names", "levels")
 
@@ -38,8 +41,9 @@ def read_summary(text: str | bytes) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
         version = data.get("schema_version") if isinstance(data, dict) else None
         refuse(f"the JSON must have schema_version {SCHEMA_VERSION}", repr(version), remedy)
-    if set(data) - {SCALE} != _FIELDS:
-        odd = sorted(_FIELDS.symmetric_difference(set(data) - {SCALE}))
+    given = set(data) - {SCALE, FLOORED, MOVED}
+    if given != _FIELDS:
+        odd = sorted(_FIELDS.symmetric_difference(given))
         refuse("the JSON must have exactly the fields of a decomposition", f"unknown or missing: {listed(odd)}", remedy)
     return data
 

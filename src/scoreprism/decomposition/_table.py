@@ -42,6 +42,10 @@ class TermTable(ABC):
     def _footer(self) -> list[str]:
         return []
 
+    def _twin(self) -> TermTable | None:
+        """The table that stands beside this one: that of the same loss at a floor, where it is infinite."""
+        return None
+
     def to_frame(self, backend: str | None = None) -> Any:
         """
         The table of terms as a dataframe.
@@ -84,7 +88,8 @@ class TermTable(ABC):
             cells = zip(row, widths, left, strict=True)
             padded = [cell.ljust(width) if first else cell.rjust(width) for cell, width, first in cells]
             text.append("  " + "  ".join(padded).rstrip())
-        return "\n".join(text)
+        twin = self._twin()
+        return "\n".join(text if twin is None else [*text, twin._text()])
 
     def _repr_html_(self) -> str:
         return self._figure(self._footer())
@@ -102,10 +107,12 @@ class TermTable(ABC):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(note)}</p>' for note in below)
         table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        twin = self._twin()
         return (
             '<figure style="margin:0 0 1em">'
             f'<figcaption><span style="font-weight:bold">{title}</span>{small}</figcaption>'
-            f'<table style="border-collapse:collapse;margin:.4em 0;color:inherit">{table}</table>{notes}</figure>'
+            f'<table style="border-collapse:collapse;margin:.4em 0;color:inherit">{table}</table>'
+            f"{'' if twin is None else twin._figure()}{notes}</figure>"
         )
 
 
@@ -144,6 +151,35 @@ def thousands(count: int) -> str:
     ('4000', '60,000')
     """
     return f"{count:,}" if count >= 10_000 else str(count)
+
+
+def floor_mark(distance: float) -> str:
+    """
+    What is said with every number that was computed at a floor.
+
+    Examples
+    --------
+    >>> floor_mark(1 / 2500), floor_mark(1 / 2e6)
+    ('with scores kept 0.0004 from 0 and 1', 'with scores kept 5e-07 from 0 and 1')
+    """
+    return f"with scores kept {distance:.2g} from 0 and 1"
+
+
+def marked(sentence: str, mark: str) -> str:
+    """
+    A sentence with its mark; of several sentences, the first has it.
+
+    Examples
+    --------
+    >>> marked("Recalibrate: that gains at least 0.02 (5 %).", "with scores kept 0.0004 from 0 and 1")
+    'Recalibrate: that gains at least 0.02 (5 %) (with scores kept 0.0004 from 0 and 1).'
+    >>> marked("It gains nothing. Leave it.", ""), marked("It gains nothing. Leave it.", "here")
+    ('It gains nothing. Leave it.', 'It gains nothing (here). Leave it.')
+    """
+    if not mark or mark in sentence:
+        return sentence
+    first, stop, rest = sentence.removesuffix(".").partition(". ")
+    return f"{first} ({mark}).{' ' if stop else ''}{rest}{'.' if stop else ''}"
 
 
 def _cell(column: str, value: Any, digits: int = 5) -> str:

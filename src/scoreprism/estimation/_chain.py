@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from scoreprism._workers import run_all
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism.decomposition._result import Kept
-from scoreprism.decomposition._rows import Sheet, spread
+from scoreprism.decomposition._rows import Sheet, floor_of, has_infinite, spread
 from scoreprism.estimation._learners import CELL_ROWS, Cells, MapLearner, OwnMap, fit_foreign
 from scoreprism.estimation._tables import Table
 from scoreprism.intervals import Alternative
@@ -128,6 +128,8 @@ class Choice:
     winner: Calibrated
     shares: FloatArray  # (models, candidates); one line for a calibration split
     alternatives: dict[str, tuple[Alternative, ...]]
+    floors: Mapping[str, float] = field(default_factory=dict)  # of infinite losses, and of those compared with them
+    floored: dict[str, tuple[Alternative, ...]] = field(default_factory=dict)  # candidates at the floor
 
     @property
     def described(self) -> str:
@@ -138,7 +140,36 @@ class Choice:
         return ", ".join(f"{name} {100 * share:.0f} %" for share, name in main if share >= 0.005)
 
 
-def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | None = None) -> Choice:
+def find_floors(sheets: Sequence[Sheet], losses: Mapping[str, ProperLoss], clip: float | None) -> dict[str, float]:
+    """
+    How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite.
+
+    Parameters
+    ----------
+    sheets : sequence of Sheet
+        Predictions: of several models on the same rows, or of parts of the rows. One floor serves all.
+    losses : mapping of str to ProperLoss
+        By name.
+    clip : float or None
+        A distance that was asked for: nothing else is shown then.
+
+    Returns
+    -------
+    dict of str to float
+        Loss → 1/(2n), n the rows of the sheet that has most.
+    """
+    if clip is not None or not sheets:
+        return {}
+    floor = min(floor_of(sheet) for sheet in sheets)
+    return {name: floor for name, loss in losses.items() if any(has_infinite(sheet, loss) for sheet in sheets)}
+
+
+def calibrate(
+    problem: Problem,
+    losses: dict[str, ProperLoss],
+    clip: float | None = None,
+    floors: Mapping[str, float] | None = None,
+) -> Choice:
     """
     Fit every candidate map, and mix them by their likelihood out of sample.
 
@@ -146,9 +177,14 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | Non
     to choose its own map: taking the best one instead would flatter it. A map that has learned noise is left out.
     """
     candidates = [calibrated_by(problem, learner) for learner in problem.maps]
+    floors = find_floors([problem.sheet], losses, clip) if floors is None else floors
     alternatives = {
         name: tuple(judged(problem.sheet, candidate, loss, clip) for candidate in candidates)
         for name, loss in losses.items()
+    }
+    floored = {
+        name: tuple(judged(problem.sheet, candidate, losses[name], floor) for candidate in candidates)
+        for name, floor in floors.items()
     }
     sober = _sober(problem, candidates)
     if problem.calibration is not None:
@@ -157,7 +193,7 @@ def calibrate(problem: Problem, losses: dict[str, ProperLoss], clip: float | Non
         shares = _likelihood_shares(np.log(hits), rows.weight, sober)[None]
     else:
         shares = _fold_shares(problem, candidates, sober)
-    return Choice(blended(problem, candidates, shares), shares, alternatives)
+    return Choice(blended(problem, candidates, shares), shares, alternatives, floors, floored)
 
 
 def _sober(problem: Problem, candidates: Sequence[Calibrated]) -> NDArray[np.bool_]:

@@ -11,7 +11,8 @@ import numpy as np
 from scoreprism._validation import parse_choice, parse_random_state, plain, refuse
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.estimation._decompose import decompose
+from scoreprism.estimation._chain import find_floors
+from scoreprism.estimation._decompose import prepare_named
 from scoreprism.frames import backend_of, column_names, columns_of
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike
@@ -29,7 +30,7 @@ class Comparison(Drawable, TermTable):
     names : tuple of str
         Terms in order.
     decompositions : dict of str to Decomposition
-        One per model.
+        One per model. As soon as the loss of one is infinite, all have a ``floored``, at the same floor.
 
     Examples
     --------
@@ -71,10 +72,15 @@ class Comparison(Drawable, TermTable):
         Returns
         -------
         tuple of str
-            Names of the models.
+            Names of the models; those that are infinite last, in the order they have at the floor.
         """
         chosen = parse_choice(term, ("loss", *self.names), "term")
-        value = {name: d.risk if chosen == "loss" else d.terms[chosen] for name, d in self.decompositions.items()}
+
+        def size(d: Decomposition) -> float:
+            return d.risk if chosen == "loss" else d.terms[chosen]
+
+        twins = {name: d.floored or d for name, d in self.decompositions.items()}
+        value = {name: (size(d), size(twins[name])) for name, d in self.decompositions.items()}
         return tuple(sorted(value, key=value.__getitem__))
 
     def difference(self, first: str, second: str) -> PairedDifference:
@@ -94,6 +100,16 @@ class Comparison(Drawable, TermTable):
         known = tuple(self.decompositions)
         a, b = parse_choice(first, known, "first"), parse_choice(second, known, "second")
         return self.decompositions[a].minus(self.decompositions[b])
+
+    @property
+    def floored(self) -> Comparison | None:
+        """The same models at a floor, where the loss of one is infinite; else None."""
+        twins = {name: d.floored for name, d in self.decompositions.items()}
+        found = {name: d for name, d in twins.items() if d is not None}
+        return Comparison(self.names, self._backend, found) if len(found) == len(twins) else None
+
+    def _twin(self) -> TermTable | None:
+        return self.floored
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -119,7 +135,9 @@ class Comparison(Drawable, TermTable):
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
-        return f"{first.loss!s} loss of {len(self.decompositions)} models on the same {first.n} rows, smallest first"
+        mark = f", {first._mark}" if first._mark else ""
+        what = f"{first.loss!s} loss of {len(self.decompositions)} models on the same {first.n} rows"
+        return f"{what}, smallest first{mark}"
 
     def _footer(self) -> list[str]:
         return [f"{name}: {note}" for name, d in self.decompositions.items() for note in d.notes]
@@ -177,7 +195,10 @@ def compare(
     if "cv" in options and hasattr(options["cv"], "__next__"):
         options["cv"] = list(options["cv"])  # once for all models
     options |= {"loss": loss, "random_state": seed}
-    found: dict[str, Decomposition] = {name: decompose(y_true, s, X, **options) for name, s in models.items()}
+    asked = {name: prepare_named(y_true, s, X, options) for name, s in models.items()}
+    first = next(iter(asked.values()))
+    floors = find_floors([one.problem.sheet for one in asked.values()], first.losses, first.clip)
+    found = {name: next(iter(one.decomposed(floors).values())) for name, one in asked.items()}
     names = next(iter(found.values())).names
     return Comparison(names, backend_of(scores) or backend_of(y_true), found)
 

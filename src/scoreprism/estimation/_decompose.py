@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -13,12 +14,12 @@ import numpy as np
 from scoreprism._validation import outside, parse_choice, parse_clip, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
-from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws
+from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, with_floor
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
-from scoreprism.intervals import FORMS
+from scoreprism.intervals import FORMS, Alternative
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 from scoreprism.simplex import ArrayLike, unify
@@ -141,7 +142,8 @@ def decompose(
     classes : array-like of shape (K,), optional
         Labels in column order.
     clip : float, optional
-        Keep all laws at least this far from 0; nothing is clipped unless asked for.
+        Keep all laws at least this far from 0; nothing is clipped unless asked for. A loss that is infinite is
+        reported so, and its ``floored`` holds the terms with ``clip=1/(2n)``.
     random_state : int, Generator or None, default=None
         Seed of the folds.
     n_jobs : int, optional
@@ -168,16 +170,59 @@ def decompose(
     True
     """
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
-    losses = parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
-    parse_choice(form, FORMS, "form")
     request = Request(
         y_true, y_proba, X, calibrator, reference, calibration, q, latent, levels, cv,
         sample_weight, groups, pos_label, classes, random_state, n_jobs,
     )  # fmt: skip
+    results = prepare(request, loss if several else [loss], form, clip).decomposed()  # type: ignore[arg-type, list-item]
+    return results if several else next(iter(results.values()))
+
+
+class Prepared(NamedTuple):
+    """What `decompose` is asked for, parsed; nothing is fitted yet."""
+
+    problem: Problem
+    losses: Losses
+    form: str
+    clip: float | None
+
+    def decomposed(self, floors: Mapping[str, float] | None = None) -> dict[str, Decomposition]:
+        """Each loss; at `floors` too, which are those of infinite losses unless given."""
+        laws = fit_laws(self.problem, self.losses, self.clip, floors)
+        return laws.decomposed(self.losses, self.form, self.clip)
+
+
+def prepare(request: Request, loss: Sequence[str | ProperLoss], form: str, clip: float | None) -> Prepared:
+    """Parse everything that `decompose` takes."""
+    losses = parse_losses(loss)
+    parse_choice(form, FORMS, "form")
     problem = parse(request)
     parse_clip(clip, problem.data.k)
-    results = fit_laws(problem, losses, clip).decomposed(losses, form, clip)
-    return results if several else next(iter(results.values()))
+    return Prepared(problem, losses, form, clip)
+
+
+def prepare_named(y_true: ArrayLike, y_proba: Any, X: Any, options: Mapping[str, Any]) -> Prepared:
+    """
+    The same from keyword arguments of `decompose`, of one loss.
+
+    Parameters
+    ----------
+    y_true, y_proba, X : array-like
+        As for `decompose`.
+    options : mapping
+        Its keyword arguments.
+
+    Returns
+    -------
+    Prepared
+        Ready to be fitted.
+    """
+    given = dict(options)
+    loss, form, clip = given.pop("loss", "log"), given.pop("form", "debiased"), given.pop("clip", None)
+    unknown = [name for name in given if name not in {field.name for field in fields(Request)}]
+    if unknown:
+        raise TypeError(f"decompose() got an unexpected keyword argument {unknown[0]!r}")
+    return prepare(Request(y_true, y_proba, X, **given), [loss], form, clip)
 
 
 def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
@@ -206,7 +251,9 @@ class Laws(NamedTuple):
         return chain_of(self.problem, self.choice.winner, self.lines, notes)
 
 
-def fit_laws(problem: Problem, losses: Losses, clip: float | None = None) -> Laws:
+def fit_laws(
+    problem: Problem, losses: Losses, clip: float | None = None, floors: Mapping[str, float] | None = None
+) -> Laws:
     """
     Fit the laws once, for every loss: they do not depend on it.
 
@@ -218,13 +265,15 @@ def fit_laws(problem: Problem, losses: Losses, clip: float | None = None) -> Law
         Losses for which the candidates of C are judged one by one.
     clip : float, optional
         How far laws are kept from 0 when they are.
+    floors : mapping of str to float, optional
+        How far they are kept from 0 beside that, by loss; by default 1/(2n) for a loss that is infinite.
 
     Returns
     -------
     Laws
         Fitted.
     """
-    choice = calibrate(problem, losses, clip)
+    choice = calibrate(problem, losses, clip, floors)
     return Laws(problem, choice, fit_levels(problem, choice.winner))
 
 
@@ -234,15 +283,21 @@ def decomposed_by(
     """Decompose each loss by laws that are fitted."""
     notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
     lasting = problem.calibration is not None or problem.sheet.summed  # nothing that resampled rows would change
-    results = {}
-    for name, loss in losses.items():
-        found = decomposed(problem, choice.winner, lines, loss, form, clip, notes)
-        results[name] = replace(
-            _guarded(found, problem),
-            _alternatives=choice.alternatives[name],
-            _resolution=_resolution(problem.sheet, choice.winner, loss, form, clip),
-            _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, clip),
+
+    def at(name: str, distance: float | None, alternatives: tuple[Alternative, ...]) -> Decomposition:
+        loss = losses[name]
+        return replace(
+            _guarded(decomposed(problem, choice.winner, lines, loss, form, distance, notes), problem),
+            _alternatives=alternatives,
+            _resolution=_resolution(problem.sheet, choice.winner, loss, form, distance),
+            _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, distance),
         )
+
+    results = {}
+    for name in losses:
+        again = partial(at, name, alternatives=choice.floored.get(name, ()))
+        found = at(name, clip, choice.alternatives[name])
+        results[name] = with_floor(found, problem.sheet, again, choice.floors.get(name))
     return results
 
 

@@ -24,8 +24,10 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import floor_of
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.estimation._decompose import decompose
+from scoreprism.estimation._chain import find_floors
+from scoreprism.estimation._decompose import Prepared, prepare_named
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.frames import backend_of, column_names, require_aligned, take_rows
 from scoreprism.intervals import tail
@@ -48,7 +50,8 @@ class SegmentDecompositions(Drawable, TermTable):
     names : tuple of str
         Terms in order.
     decompositions : dict
-        Segment → Decomposition.
+        Segment → Decomposition. As soon as the loss of one is infinite, all have a ``floored``, at the same floor:
+        1/(2n), n the rows of all segments.
     skipped : dict
         Segment → why it could not be decomposed.
 
@@ -124,6 +127,17 @@ class SegmentDecompositions(Drawable, TermTable):
         each = 1.0 - (1.0 - parse_confidence(level)) / max(len(self.decompositions), 1)
         return {segment: d.lower_bound(term, each).value for segment, d in self.decompositions.items()}
 
+    @property
+    def floored(self) -> SegmentDecompositions | None:
+        """The same segments at a floor, where the loss of one is infinite; else None."""
+        twins = {segment: d.floored for segment, d in self.decompositions.items()}
+        found = {segment: d for segment, d in twins.items() if d is not None}
+        full = len(found) == len(twins)
+        return SegmentDecompositions(self.names, self._backend, found, self.skipped) if full else None
+
+    def _twin(self) -> TermTable | None:
+        return self.floored
+
     def to_dict(self) -> dict[str, Any]:
         """
         Everything as plain Python objects.
@@ -152,8 +166,9 @@ class SegmentDecompositions(Drawable, TermTable):
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
+        mark = f", {first._mark}" if first._mark else ""
         return (
-            f"{first.loss!s} loss by segment, laws fitted inside each "
+            f"{first.loss!s} loss by segment, laws fitted inside each{mark} "
             f"(low, high and Holm's p are those of {self.names[0]})"
         )
 
@@ -244,22 +259,85 @@ def decompose_by(
     >>> list(decompose_by(np.repeat(["a", "b"], 300), y, p, random_state=0).decompositions)
     ['a', 'b']
     """
-    labels, codes = _parse_segments(segments, y_true, {"y_proba": y_proba, "X": X, "loss": loss, **options})
-    options = _with_labels(options, y_true, y_proba)
+    return decompose_parts(segments, y_true, y_proba, X, {**options, "loss": loss})
+
+
+def decompose_parts(
+    segments: ArrayLike,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None,
+    options: Mapping[str, Any],
+    floors: Mapping[str, float] | None = None,
+) -> SegmentDecompositions:
+    """
+    What `decompose_by` does.
+
+    Parameters
+    ----------
+    segments, y_true, y_proba, X : array-like
+        As for `decompose_by`.
+    options : mapping
+        Keyword arguments of `decompose`, with one loss.
+    floors : mapping of str to float, optional
+        How far scores are kept from 0 and 1, beside what was asked for, by loss; by default 1/(2n) for a loss that is
+        infinite in some segment.
+
+    Returns
+    -------
+    SegmentDecompositions
+        One decomposition per segment.
+    """
+    labels, codes = _parse_segments(segments, y_true, {"y_proba": y_proba, "X": X, **options})
+    asked, skipped = _prepared(labels, codes, y_true, y_proba, X, _with_labels(options, y_true, y_proba))
+    if floors is None:
+        floors = _floors(list(asked.values()))
     found: dict[Any, Decomposition] = {}
-    skipped: dict[Any, str] = {}
-    for code, label in enumerate(labels.tolist()):
-        rows = np.flatnonzero(codes == code)
+    for label, one in asked.items():
         try:
-            found[label] = _one(rows, y_true, y_proba, X, loss, options)
+            found[label] = next(iter(one.decomposed(floors).values()))
         except ScoreprismError as error:
             skipped[label] = str(error)
+    skipped = {label: skipped[label] for label in labels.tolist() if label in skipped}
     if not found:
         raise InputError(
             f"no segment could be decomposed; the first, {next(iter(skipped))!r}: {next(iter(skipped.values()))}"
         )
     names = next(iter(found.values())).names
     return SegmentDecompositions(names, backend_of(y_true) or backend_of(y_proba), found, skipped)
+
+
+def _floors(parts: Sequence[Prepared]) -> dict[str, float]:
+    """The floor of all rows, by a loss that is infinite in some of the parts."""
+    if not parts:
+        return {}
+    sheets = [part.problem.sheet for part in parts]
+    floor = min(0.5 / sum(sheet.held for sheet in sheets), *(floor_of(sheet) for sheet in sheets))
+    return dict.fromkeys(find_floors(sheets, parts[0].losses, parts[0].clip), floor)
+
+
+def _prepared(
+    labels: NDArray[Any],
+    codes: IntArray,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    X: ArrayLike | None,
+    options: Mapping[str, Any],
+) -> tuple[dict[Any, Prepared], dict[Any, str]]:
+    """Segments, ready to be fitted; and why some cannot be."""
+    asked: dict[Any, Prepared] = {}
+    skipped: dict[Any, str] = {}
+    for code, label in enumerate(labels.tolist()):
+        rows = np.flatnonzero(codes == code)
+        by_row = {key: take_rows(options[key], rows) for key in _BY_ROW if options.get(key) is not None}
+        features = None if X is None else take_rows(X, rows)
+        try:
+            asked[label] = prepare_named(
+                take_rows(y_true, rows), take_rows(y_proba, rows), features, {**options, **by_row}
+            )
+        except ScoreprismError as error:
+            skipped[label] = str(error)
+    return asked, skipped
 
 
 def _parse_segments(
@@ -297,13 +375,3 @@ def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLi
     order = outcomes.orders[0]
     columns = outcomes.classes if order is None else outcomes.classes[np.argsort(order)]
     return {**options, "classes": columns.tolist()}
-
-
-def _one(
-    rows: IntArray, y_true: ArrayLike, y_proba: ArrayLike, X: ArrayLike | None, loss: Any, options: Mapping[str, Any]
-) -> Decomposition:
-    by_row = {key: take_rows(options[key], rows) for key in _BY_ROW if options.get(key) is not None}
-    features = None if X is None else take_rows(X, rows)
-    outcome, score = take_rows(y_true, rows), take_rows(y_proba, rows)
-    found: Decomposition = decompose(outcome, score, features, loss=loss, **{**options, **by_row})
-    return found

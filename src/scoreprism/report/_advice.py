@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._advice import amount
+from scoreprism.decomposition._advice import INFINITE, amount
+from scoreprism.decomposition._table import marked
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._pieces import digits, enumerated, pvalue
@@ -20,7 +21,7 @@ _STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
 
 def shown_gains(case: Matter, model: Judged) -> dict[str, float]:
     """The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing."""
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     doubted = {level for level, _ in result._doubts}
     if 0 in doubted or not math.isfinite(result.risk):
         return {}
@@ -36,7 +37,7 @@ def shown_gains(case: Matter, model: Judged) -> dict[str, float]:
 
 def only_tested(case: Matter, model: Judged) -> bool:
     """Whether the test shows miscalibration whose size the decomposition leaves open."""
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
         return False
     return model.refuted and result.lower_bound("reliability", case.level).value <= 0.0
@@ -44,7 +45,7 @@ def only_tested(case: Matter, model: Judged) -> bool:
 
 def only_group_tested(case: Matter, model: Judged) -> bool:
     """Whether a test shows that features know more than the score, and the bound of the term leaves open how much."""
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     if model.grouping is None or not math.isfinite(result.risk) or result._doubts:
         return False
     return (
@@ -53,8 +54,8 @@ def only_group_tested(case: Matter, model: Judged) -> bool:
 
 
 def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
-    """What to do, and what is not known."""
-    result = model.decompositions[case.loss]
+    """What to do, and what is not known; of an infinite loss that first, and the rest at the floor."""
+    result = model.basis(case.loss)
     lines = [line.replace(f"{result._telling} to", f"{case.telling} to") for line in result.summary(case.level).advice]
     gains = shown_gains(case, model)
     if only_tested(case, model):
@@ -78,6 +79,9 @@ def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
         lines = [
             rest if line.startswith("A loss of ") else line for line in lines if not line.startswith("That a lower")
         ]
+    lines = [line if line == INFINITE else marked(line, result._mark) for line in lines]
+    if result._mark and math.isinf(model.decompositions[case.loss].risk):
+        lines.insert(0, INFINITE)
     actions = [line for line in lines if line.startswith(_ASKS) or "gains at least" in line]
     return actions, [line for line in lines if line not in actions]
 
@@ -88,10 +92,16 @@ _SILENT = ("Nothing can be concluded", "No miscalibration is shown")
 
 
 def next_step(case: Matter, model: Judged) -> str:
-    """What to do next, in a few words."""
-    result = model.decompositions[case.loss]
-    if not math.isfinite(result.risk):
-        return "keep scores off 0 and 1"
+    """What to do next, in a few words; an infinite loss comes first, the rest is what the floor shows."""
+    if math.isinf(model.decompositions[case.loss].risk):
+        rest = "" if math.isinf(model.basis(case.loss).risk) else _step(case, model)
+        return f"keep scores off 0 and 1{f', then {rest}' if rest else ''}"
+    return _step(case, model) or "nothing is shown"
+
+
+def _step(case: Matter, model: Judged) -> str:
+    """The next step on a finite loss; empty where nothing is shown."""
+    result = model.basis(case.loss)
     if any(level == 0 for level, _ in result._doubts):
         return "use unseen rows"
     steps = [_STEPS.get(term, f"use {term}") for term in shown_gains(case, model)]
@@ -99,7 +109,7 @@ def next_step(case: Matter, model: Judged) -> str:
         steps.insert(0, _STEPS["reliability"])
     if only_group_tested(case, model):
         steps.append(_STEPS["grouping"])
-    return " and ".join(steps) or "nothing is shown"
+    return " and ".join(steps)
 
 
 def headline(case: Matter) -> str:
@@ -108,10 +118,17 @@ def headline(case: Matter) -> str:
 
 
 def _of_one(case: Matter, model: Judged) -> str:
-    result = model.decompositions[case.loss]
+    """Of an infinite loss that first, and what can be said at the floor."""
+    first, result = model.decompositions[case.loss], model.basis(case.loss)
+    if math.isfinite(first.risk):
+        return _of_finite(case, model)
+    said = f"The {first.loss} loss of {model.name} is infinite: it gave probability 0 to something that happened."
+    return f"{said} {marked(_of_finite(case, model), result._mark)}" if result._mark else said
+
+
+def _of_finite(case: Matter, model: Judged) -> str:
+    result = model.basis(case.loss)
     what = f"the {result.loss} loss of {model.name}"
-    if not math.isfinite(result.risk):
-        return f"The {result.loss} loss of {model.name} is infinite: it gave probability 0 to something that happened."
     if any(level == 0 for level, _ in result._doubts):
         return f"Nothing can be concluded on {model.name}: it was judged on rows that it has seen before."
     gains = shown_gains(case, model)
@@ -143,30 +160,56 @@ def _and_more(gains: dict[str, float], result: Decomposition) -> str:
 
 def _of_several(case: Matter) -> str:
     """Which model has the smallest loss, which others may be as good, and which to recalibrate."""
-    order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
+    order = ranked(case)
     best = order[0]
-    result = best.decompositions[case.loss]
+    result = best.basis(case.loss)
+    never = ""
+    if not math.isfinite(best.decompositions[case.loss].risk):
+        why = "each gave probability 0 to something that happened"
+        never = f"The {result.loss} loss of every model is infinite: {why}."
     if not math.isfinite(result.risk):
-        return f"The {result.loss} loss of every model is infinite: each gave probability 0 to something that happened."
+        return never
     seen = [model.name for model in order if any(level == 0 for level, _ in model.decompositions[case.loss]._doubts)]
     if seen:
-        return f"Nothing can be concluded: {enumerated(seen)} saw these rows before."
-    finite = [other for other in order[1:] if math.isfinite(other.decompositions[case.loss].risk)]
+        return f"{never} Nothing can be concluded: {enumerated(seen)} saw these rows before.".strip()
+    endless = [other for other in order[1:] if math.isinf(other.decompositions[case.loss].risk) and not never]
+    finite = [other for other in order[1:] if other not in endless]
     alike = [other.name for other in finite if case.paired and not behind(case, best, other)[0] > 0.0]
     worse = f", and {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} not shown to be worse" if alike else ""
-    sentence = f"{best.name} has the smallest {result.loss} loss, {digits(result.risk)}{worse}."
-    steps = {model.name: next_step(case, model) for model in order}
-    recalibrate = [name for name, step in steps.items() if step.startswith("recalibrate")]
-    endless = [other.name for other in order[1:] if other not in finite]
-    sentence += f" That of {enumerated(endless)} is infinite." if endless else ""
-    return f"{sentence} Recalibrate {enumerated(recalibrate)}." if recalibrate else sentence
+    smallest = f"{best.name} has the smallest {result.loss} loss, {digits(result.risk)}{worse}."
+    sentence = f"{never} {marked(smallest, result._mark)}".strip()
+    sentence += f" {_infinite(case, endless)}" if endless else ""
+    steps = {model: next_step(case, model) for model in order}
+    recalibrate = [model for model, step in steps.items() if "recalibrate" in step]
+    mark = next((model.basis(case.loss)._mark for model in recalibrate if model.basis(case.loss)._mark), "")
+    names = [model.name for model in recalibrate]
+    return f"{sentence} {marked(f'Recalibrate {enumerated(names)}.', mark)}" if recalibrate else sentence
 
 
-def behind(case: Matter, best: Judged, other: Judged) -> tuple[float, float]:
-    """Interval of the difference of two losses, paired."""
+def _infinite(case: Matter, models: list[Judged]) -> str:
+    """Models whose loss is infinite, with what it is at the floor."""
+    twins = [model.basis(case.loss) for model in models]
+    known = ", ".join(digits(twin.risk) for twin in twins if twin._mark)
+    said = f"That of {enumerated([model.name for model in models])} is infinite"
+    return f"{said} ({known} {twins[0]._mark})." if known else f"{said}."
+
+
+def ranked(case: Matter) -> list[Judged]:
+    """The models, smallest loss first; those that are infinite last, in the order they have at the floor."""
+
+    def size(model: Judged) -> tuple[float, float]:
+        return model.decompositions[case.loss].risk, model.basis(case.loss).risk
+
+    return sorted(case.models.values(), key=size)
+
+
+def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) -> tuple[float, float]:
+    """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
     from scoreprism.intervals import quantile
 
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
+    if (floored or not math.isfinite(gap.risk)) and gap.floored is not None:
+        gap = gap.floored
     reach = quantile(case.level, two_sided=True) * gap.risk_std_error
     return float(gap.risk - reach), float(gap.risk + reach)
 
@@ -178,15 +221,21 @@ def warned(case: Matter) -> list[str]:
         prefix = f"{one.name}: " if len(case.models) > 1 else ""
         doubts = [text for result in one.decompositions.values() for _, text in result._doubts]
         few = [note for result in one.decompositions.values() for note in result.notes if "too optimistic" in note]
-        infinite = [
-            f"{one.infinite_rows(loss):,} rows have an infinite {loss} loss: the score gave "
-            "probability 0 to what happened."
-            for loss, result in one.decompositions.items()
-            if math.isinf(result.risk)
-        ]
+        infinite = [_impossible(one, loss) for loss, result in one.decompositions.items() if math.isinf(result.risk)]
         ours = [text for text in one.warnings if not (infinite and "infinite" in text)]
         said += [f"{prefix}{text[:1].upper()}{text[1:]}" for text in (*infinite, *ours, *doubts, *few)]
     return [text for text in dict.fromkeys(said) if text]
+
+
+def _impossible(model: Judged, loss: str) -> str:
+    """Rows that make a loss infinite; and what the terms beside it are."""
+    places, twin = model.infinite_places(loss), model.basis(loss)
+    rows = model.infinite_rows(loss)
+    said = f"{rows:,} {'row has' if rows == 1 else 'rows have'} an infinite {loss} loss: the score gave probability 0 "
+    said += f"to what happened{f' ({places})' if places else ''}."
+    if not twin._mark:
+        return said
+    return f"{said} Terms beside it are shown {twin._mark}, which moves {twin._moved:,} of {twin.n:,} rows."
 
 
 #: What clusters do to numbers that are computed row by row.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.estimation._parse import Request
 from scoreprism.frames import take_rows
 from scoreprism.losses import ProperLoss
-from scoreprism.report._fit import Model, fitted
+from scoreprism.report._fit import Asked, Model, asked, fitted
 from scoreprism.report._judged import Matter
 from scoreprism.report._periods import sortable
 from scoreprism.simplex import ArrayLike, IntArray
@@ -53,6 +54,8 @@ class Case(Matter):
         How far laws are kept from 0.
     maps : tuple of str or Calibrator
         Calibrators to try; empty for those that fit the number of classes.
+    floors : dict of str to float
+        How far laws are kept from 0 and 1, beside what was asked for, by each loss that is infinite for some model.
     notes : tuple of str
         What was done to the data before.
     warnings : tuple of str
@@ -69,6 +72,7 @@ class Case(Matter):
     n_jobs: int | None
     clip: float | None
     maps: tuple[str | Calibrator, ...]
+    floors: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -119,12 +123,16 @@ def parse_case(
         options, n = {**options, **by_row}, rows.size
     ready = {str(name): _labels(labels, n, str(name)) for name, labels in _named(segments).items()}
     moments = None if time is None else _labels(time, n, "time", keep=True)
+    every: dict[str, Asked] = {}
+    for name, score in given.items():
+        before = next((one.problem for one in every.values()), None)
+        every[name] = asked(Request(y_true, score, X, random_state=seed, **options), before)
+    floors = find_floors([one.problem.sheet for one in every.values()], losses, clip)
     models: dict[str, Model] = {}
-    for name, score in tracked(given.items(), len(given), "models"):
-        request = Request(y_true, score, X, random_state=seed, **options)
-        before = next((model.laws.problem for model in models.values()), None)
-        models[name] = fitted(name, request, losses, clip, confidence, seed, maps, before)
-    return Case(models, losses, X, ready, moments, confidence, seed, options.get("n_jobs"), clip, maps, tuple(notes))
+    for name, one in tracked(every.items(), len(every), "models"):
+        models[name] = fitted(name, one, losses, clip, floors, confidence, seed, maps)
+    jobs = options.get("n_jobs")
+    return Case(models, losses, X, ready, moments, confidence, seed, jobs, clip, maps, floors, tuple(notes))
 
 
 #: Options that hold one entry per row.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from scoreprism.decomposition import Decomposition
@@ -43,8 +44,10 @@ def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
     Returns
     -------
     TestResult
-        With a one-sided p-value.
+        With a one-sided p-value; 0 where the loss is infinite, because no calibrated score is ever proved so wrong.
     """
+    if term == result.names[0] and result.risk == math.inf:
+        return TestResult(math.inf, 0.0, method, f"the {term} term is 0", result.n, 0, about="Calibration")
     shift, error = result._inference(term).lower_statistic()
     about = "Calibration" if term == "reliability" else "Grouping"
     z = shift / error if error > 0 else 0.0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._validation import listed
 from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.curves import MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
@@ -151,6 +152,11 @@ class Model(Judged):
         """Rows whose loss is infinite."""
         return int(np.isinf(self.decompositions[loss].level_losses[:, 0]).sum())
 
+    def infinite_places(self, loss: str) -> str:
+        """Which rows those are."""
+        rows = np.flatnonzero(np.isinf(self.decompositions[loss].level_losses[:, 0]))
+        return f"row {listed(rows)} of those used, counted from 0"
+
     @cached_property
     def calibration(self) -> TestResult:
         """Is it calibrated?"""
@@ -229,23 +235,39 @@ class Model(Judged):
         return chosen
 
 
+class Asked(NamedTuple):
+    """One model, parsed; and what was warned of."""
+
+    request: Request
+    problem: Problem
+    said: list[str]
+
+
+def asked(request: Request, before: Problem | None = None) -> Asked:
+    """Parse the request of one model; what is warned of is kept for the reader of the report."""
+    with overheard() as said:
+        problem = shared(parse(request), before)
+    return Asked(request, problem, said)
+
+
 def fitted(
     name: str,
-    request: Request,
+    one: Asked,
     losses: dict[str, ProperLoss],
     clip: float | None,
+    floors: Mapping[str, float],
     level: float,
     seed: int,
     maps: tuple[str | Calibrator, ...],
-    before: Problem | None = None,
 ) -> Model:
     """Fit the laws of one model; what is warned of is kept for the reader of the report."""
     with overheard() as said:
-        laws = fit_laws(shared(parse(request), before), losses, clip)
+        laws = fit_laws(one.problem, losses, clip, floors)
         decompositions = laws.decomposed(losses, "debiased", clip)
     if laws.problem.sheet.n > MANY:
         laws, decompositions = lean(laws, decompositions)
-    return Model(name, laws, decompositions, tuple(said), request, level, seed, maps, losses)
+    heard = tuple(dict.fromkeys([*one.said, *said]))
+    return Model(name, laws, decompositions, heard, one.request, level, seed, maps, losses)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from scoreprism._progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
+from scoreprism.decomposition._table import marked
 from scoreprism.displays import GroupingDisplay
 from scoreprism.estimation._chain import calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed
@@ -39,7 +40,7 @@ _SAMPLE = 20_000
 def grouping(case: Case) -> Section | None:
     """The fourth section."""
     model = case.first
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     if len(model.sheet.laws) < 3:
         return None
     blocks: list[Block] = []
@@ -57,7 +58,7 @@ def grouping(case: Case) -> Section | None:
 
 
 def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     name = result.names[1]
     doubt = next((text for level, text in result._doubts if level in (1, 2)), None)
     if doubt:
@@ -67,11 +68,12 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
     add = "adds" if len(shown) == 1 else "add"
     most = f" Alone, {enumerated([gain[0] for gain in shown])} {add} to it." if shown else ""
     if least > 0.0:
-        return (
+        said = (
             f"Rows to which {model.name} gives the same score differ in ways the features tell: a "
             "model that used them fully "
             f"would save at least {amount(least, result.risk)} of the {case.loss} loss.{most}"
         )
+        return marked(said, result._mark)
     test = model.grouping
     if test is not None and test.pvalue <= alpha_of(case.level):
         return (
@@ -119,7 +121,8 @@ def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, flo
         problem = parse(request)
         winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
         lines = fit_levels(problem, winner)
-        found = decomposed(problem, winner, lines, case.losses[case.loss], "debiased", case.clip)
+        clip = model.basis(case.loss).clip  # that of the floor, where the loss is infinite
+        found = decomposed(problem, winner, lines, case.losses[case.loss], "debiased", clip)
     return found.terms["grouping"], found.lower_bound("grouping", case.level).value, evidence(found, "grouping")
 
 
@@ -176,7 +179,9 @@ def _features(case: Case, model: Model, gains: list[tuple[Any, ...]], failed: in
     )
     few = gains[: max(_TOP, sum(gain[3] <= alpha_of(case.level) for gain in gains))]
     less = f" {len(gains) - len(few)} more are not shown to add anything." if len(few) < len(gains) else ""
-    return table("features", f"What each feature adds to {model.name} ({case.loss} loss)", columns, few, note + less)
+    mark = model.basis(case.loss)._mark
+    title = f"What each feature adds to {model.name} ({case.loss} loss{f', {mark}' if mark else ''})"
+    return table("features", title, columns, few, note + less)
 
 
 def _no_regions(case: Case) -> str:

@@ -141,20 +141,32 @@ def _map(fitted: Calibrator) -> dict[str, Any]:
 
 def _loss(result: Decomposition, level: float) -> dict[str, Any]:
     """What people read of a decomposition, as numbers, and the whole of it, which `from_json` reads."""
-    summary = result.summary(level)
-    keys = [name for name in TERM_COLUMNS if name not in ("model", "loss", "term")]
-    known = {row[0]: dict(zip(keys, row[1:], strict=True)) for row in term_rows(result, level)}
-    for name, words in zip(summary.names, summary._columns()["what reduces it"], strict=True):
-        known[name]["reduced_by"] = words
+    summary, twin = result.summary(level), result._stand_in
+    floor = {} if twin is None else {"floored": _floored(twin, level)}
     return {
         "loss": str(result.loss),
         "formula": result.loss.formula(result.n_classes),
         "risk": result.risk,
         "level": summary.level,
-        "terms": known,
+        "terms": _terms(result, level),
         "advice": list(summary.advice),
         "decomposition": json.loads(result.to_json()),
+        **floor,
     }
+
+
+def _floored(twin: Decomposition, level: float) -> dict[str, Any]:
+    """The terms of an infinite loss at a floor, and what must be said with them."""
+    about = {"floor": twin.clip, "mark": twin._mark, "moved": twin._moved, "risk": twin.risk}
+    return about | {"terms": _terms(twin, level)}
+
+
+def _terms(result: Decomposition, level: float) -> dict[str, Any]:
+    keys = [name for name in TERM_COLUMNS if name not in ("model", "loss", "term")]
+    known = {row[0]: dict(zip(keys, row[1:], strict=True)) for row in term_rows(result, level)}
+    for name, words in zip(result.names, result.summary(level)._columns()["what reduces it"], strict=True):
+        known[name]["reduced_by"] = words
+    return known
 
 
 def _section(section: Section) -> dict[str, Any]:

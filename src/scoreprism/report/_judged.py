@@ -44,6 +44,23 @@ class Judged(ABC):
         """That of the first loss."""
         return next(iter(self.decompositions.values()))
 
+    def basis(self, loss: str) -> Decomposition:
+        """
+        What sentences on a loss go by: its decomposition, at a floor where it is infinite.
+
+        Parameters
+        ----------
+        loss : str
+            One of the losses.
+
+        Returns
+        -------
+        Decomposition
+            Its ``_mark`` has to be said with everything that is taken from it.
+        """
+        found = self.decompositions[loss]
+        return found._stand_in or found
+
     @property
     @abstractmethod
     def calibration(self) -> TestResult:
@@ -74,6 +91,22 @@ class Judged(ABC):
     def outcomes(self) -> IntArray:
         """Rows of each class, those without weight left out."""
 
+    def infinite_places(self, loss: str) -> str:
+        """
+        Which rows those are, in words; empty where that is not known.
+
+        Parameters
+        ----------
+        loss : str
+            One of the losses.
+
+        Returns
+        -------
+        str
+            Their numbers.
+        """
+        return ""
+
     @abstractmethod
     def infinite_rows(self, loss: str) -> int:
         """
@@ -98,8 +131,9 @@ class Judged(ABC):
     @property
     def miscalibrated(self) -> bool:
         """Whether miscalibration is shown, by the test or by the bound of its term."""
-        doubted = any(level <= 1 for level, _ in self.main._doubts) or not np.isfinite(self.main.risk)
-        return self.refuted or (not doubted and self.main.lower_bound("reliability", self.level).value > 0.0)
+        main = self.basis(next(iter(self.decompositions)))
+        doubted = any(level <= 1 for level, _ in main._doubts) or not np.isfinite(main.risk)
+        return self.refuted or (not doubted and main.lower_bound("reliability", self.level).value > 0.0)
 
 
 class Matter:

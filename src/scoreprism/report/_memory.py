@@ -54,8 +54,10 @@ def lean(laws: Laws, results: dict[str, Decomposition]) -> tuple[Laws, dict[str,
         winner = laws.choice.winner
         kept = replace(winner, models=winner.fitted.folds)
         laws = laws._replace(choice=replace(laws.choice, winner=kept))
-    bare = {}
-    for name, found in results.items():
-        resolution = None if found._resolution is None else replace(found._resolution, _evaluate=None)
-        bare[name] = replace(found, _resolution=resolution)
-    return laws, bare
+    return laws, {name: _bare(found) for name, found in results.items()}
+
+
+def _bare(found: Decomposition) -> Decomposition:
+    resolution = None if found._resolution is None else replace(found._resolution, _evaluate=None)
+    floored = None if found.floored is None else _bare(found.floored)
+    return replace(found, _resolution=resolution, floored=floored)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism.curves import ResolutionPlane
+from scoreprism.decomposition._table import marked
 from scoreprism.displays import ResolutionPlaneDisplay
 from scoreprism.estimation import Comparison
 from scoreprism.report._case import Case
@@ -26,18 +27,32 @@ def models(case: Case) -> Section | None:
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
     comparison = Comparison(next(iter(found.values())).names, None, found)
     blocks: list[Block] = [_ranking(case, comparison), _plane(case), _differences(case, comparison)]
+    if comparison.floored is not None:
+        blocks += [_ranking(case, comparison.floored), _differences(case, comparison.floored)]
     return Section("models", SECTIONS["models"], _meaning(case, comparison), tuple(blocks))
 
 
 def _meaning(case: Case, comparison: Comparison) -> str:
+    """The first two models; at the floor where one of them is infinite."""
+    best, second = comparison.ranking()[:2]
+    if np.isfinite(comparison[second].risk):
+        return _placed(case, comparison)
+    said = f"{best} has the smallest {case.loss} loss; that of {second} is infinite."
+    if not np.isfinite(comparison[best].risk):
+        said = f"The {case.loss} loss of every model is infinite: they cannot be compared by it."
+    floored = comparison.floored
+    return said if floored is None else f"{said} {marked(_placed(case, floored), _mark(floored))}"
+
+
+def _mark(comparison: Comparison) -> str:
+    return next(iter(comparison.decompositions.values()))._mark
+
+
+def _placed(case: Case, comparison: Comparison) -> str:
     best, second = comparison.ranking()[:2]
     gap = comparison.difference(second, best)
     reach = gap_interval(gap, case.level)
     start = f"{best} has the smallest {case.loss} loss"
-    if not np.isfinite(comparison[best].risk):
-        return f"The {case.loss} loss of every model is infinite: they cannot be compared by it."
-    if not np.isfinite(gap.risk):
-        return f"{start}; that of {second} is infinite."
     words = f"{second} is {gap.risk:.4f} behind ({span(*reach, 4)})"
     shown = "a difference that these rows show" if reach[0] > 0 else "a difference that these rows do not show"
     return f"{start}; {words}, {shown}."
@@ -61,7 +76,13 @@ def _ranking(case: Case, comparison: Comparison) -> Table:
         ("loss", f"{case.loss} loss", "number"),
         *((t, t, "number") for t in comparison.names),
     ]
-    return table("ranking", "Models, smallest loss first", columns, rows)
+    mark = _mark(comparison)
+    key, title = (
+        ("ranking-floored", f"Models, smallest loss first, {mark}")
+        if mark
+        else ("ranking", "Models, smallest loss first")
+    )
+    return table(key, title, columns, rows)
 
 
 def _differences(case: Case, comparison: Comparison) -> Table:
@@ -80,11 +101,17 @@ def _differences(case: Case, comparison: Comparison) -> Table:
         ("interval", f"{case.percent} interval", "signed"),
     ]  # fmt: skip
     note = "Paired: same rows, same folds. Intervals are of each line by itself."
-    return table("differences", f"Paired differences of the {case.loss} loss and its terms", columns, rows, note)
+    mark, title = _mark(comparison), f"Paired differences of the {case.loss} loss and its terms"
+    key, title = ("differences-floored", f"{title}, {mark}") if mark else ("differences", title)
+    return table(key, title, columns, rows, note)
 
 
 def _plane(case: Case) -> Block:
-    forms = {name: model.decompositions[case.loss].resolution_form for name, model in case.models.items()}
+    found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
+    if not all(np.isfinite(one.risk) for one in found.values()):  # all at the floor then, to be drawn side by side
+        found = {name: one.floored or one for name, one in found.items()}
+    mark = next(iter(found.values()))._mark
+    forms = {name: one.resolution_form for name, one in found.items()}
     values = {term: np.array([form.terms[term] for form in forms.values()]) for term in ("reliability", "resolution")}
     risk = np.array([form.risk for form in forms.values()])
     first = next(iter(forms.values()))
@@ -93,7 +120,7 @@ def _plane(case: Case) -> Block:
         ("model", "model", "text"), ("loss", "loss", "number"), ("reliability", "reliability", "number"),
         ("resolution", "resolution", "number"),
     ]  # fmt: skip
-    note = f"Loss = uncertainty {first.terms['uncertainty']:.5f} − resolution + reliability."
+    note = marked(f"Loss = uncertainty {first.terms['uncertainty']:.5f} − resolution + reliability.", mark)
     data = table("plane-data", "Reliability and resolution", columns, rows, note)
     if not np.isfinite(risk).all():
         return data
@@ -110,4 +137,5 @@ def _plane(case: Case) -> Block:
         "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models "
         "on one line have equal losses."
     )
-    return figure("plane", "Resolution plane", described, draw, data, size=(4.5, 3.7))
+    title = f"Resolution plane, {mark}" if mark else "Resolution plane"
+    return figure("plane", title, marked(described, mark), draw, data, size=(4.5, 3.7))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism.decomposition._table import marked
 from scoreprism.displays._decomposition import known_of
-from scoreprism.estimation import SegmentDecompositions, decompose_by
-from scoreprism.estimation._segments import evidence, holm
+from scoreprism.estimation import SegmentDecompositions
+from scoreprism.estimation._segments import decompose_parts, evidence, holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.frames import take_rows
 from scoreprism.report._case import Case
@@ -47,13 +48,33 @@ def segments(case: Case) -> Section | None:
     pvalues = adjusted(every)
     for number, (column, found) in enumerate(every.items()):
         blocks += shown_by(case, column, found, number, pvalues)
+    mark = next((mark_of(found) for found in every.values()), "")
     if every and not isinstance(case.first.request.cv, (int, np.integer)):
         blocks.append(
             Notice("note", "Inside segments, laws are fitted in five random folds, whatever the splits above.")
         )
     shown = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
     left = [column for column in by if column not in every]
-    return Section("segments", SECTIONS["segments"], meaning(case, shown, len(pvalues), left), tuple(blocks))
+    said = marked(meaning(case, shown, len(pvalues), left), mark)
+    return Section("segments", SECTIONS["segments"], said, tuple(blocks))
+
+
+def mark_of(found: SegmentDecompositions) -> str:
+    """
+    What is said with segments that are judged at a floor; empty where none is infinite.
+
+    Parameters
+    ----------
+    found : SegmentDecompositions
+        As they are.
+
+    Returns
+    -------
+    str
+        Words.
+    """
+    twins = found.floored
+    return "" if twins is None else next(iter(twins.decompositions.values()))._mark
 
 
 def adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], float]:
@@ -61,7 +82,7 @@ def adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], f
     raw = {
         (column, segment): evidence(result, "reliability")
         for column, found in every.items()
-        for segment, result in found.decompositions.items()
+        for segment, result in (found.floored or found).decompositions.items()
     }
     return dict(zip(raw, holm(list(raw.values())), strict=True))
 
@@ -98,10 +119,11 @@ def _found(case: Case, model: Model, labels: NDArray[Any]) -> tuple[SegmentDecom
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)
-            found = decompose_by(
-                labels[keep], model.y[keep], model.law[keep], features, loss=case.losses[case.loss],
-                random_state=case.seed, n_jobs=case.n_jobs, clip=case.clip, **folds, **given,
-            )  # fmt: skip
+            how = {"loss": case.losses[case.loss], "random_state": case.seed, "n_jobs": case.n_jobs, "clip": case.clip}
+            floors = {case.loss: case.floors[case.loss]} if case.loss in case.floors else {}
+            found = decompose_parts(
+                labels[keep], model.y[keep], model.law[keep], features, {**how, **folds, **given}, floors
+            )
     except InputError as error:
         return None, [*said, str(error)]
     said += [f"{segment} was left out: {why}" for segment, why in found.skipped.items()]
@@ -131,15 +153,16 @@ def _large(model: Model, labels: NDArray[Any]) -> tuple[NDArray[Any], list[str]]
 def shown_by(
     case: Matter, column: str, found: SegmentDecompositions, number: int, pvalues: dict[tuple[str, Any], float]
 ) -> list[Block]:
+    shown, mark = found.floored or found, mark_of(found)
     rows: list[tuple[Any, ...]] = []
-    for segment, result in found.decompositions.items():
+    for segment, result in shown.decompositions.items():
         known = ends(*known_of(result, "reliability", case.level))
         values = [result.terms[name] for name in found.names]
-        rows.append(
-            (str(segment).strip(), result.n, result.risk, values[0], known, pvalues[column, segment], *values[1:])
-        )
+        losses = (found[segment].risk, result.risk) if mark else (result.risk,)
+        rows.append((str(segment).strip(), result.n, *losses, values[0], known, pvalues[column, segment], *values[1:]))
     columns = [
         ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "loss"),
+        *([("floored", mark, "loss")] if mark else []),
         ("reliability", "reliability", "loss"), ("interval", f"{case.percent} interval", "loss"),
         ("pvalue", "p (Holm)", "pvalue"),
         *((name, name, "loss") for name in found.names[1:]),
@@ -148,19 +171,18 @@ def shown_by(
         "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
         "adjusted for how many segments there are in all."
     )
+    note = f"{note} The loss is infinite in some: all terms are {mark}." if mark else note
     data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
-    if not all(math.isfinite(result.risk) for result in found.decompositions.values()):
+    if not all(math.isfinite(result.risk) for result in shown.decompositions.values()):
         return [data]
     where = f"each of {len(found)} segments of {column}, each" if len(found) > 1 else f"the one segment of {column},"
     described = f"The parts of the {case.loss} loss that can be reduced in {where} by laws of its own."
 
     def draw(ax: Any) -> None:
-        found.plot(ax, level=case.level, terms=found.names[:-1])
+        shown.plot(ax, level=case.level, terms=found.names[:-1])
 
-    height = 1.4 + 0.34 * len(found)
+    height, title = 1.4 + 0.34 * len(found), f"What could be removed, by {column}{f', {mark}' if mark else ''}"
     return [
         data,
-        figure(
-            f"segments-figure-{number + 1}", f"What could be removed, by {column}", described, draw, size=(4.7, height)
-        ),
+        figure(f"segments-figure-{number + 1}", title, marked(described, mark), draw, size=(4.7, height)),
     ]

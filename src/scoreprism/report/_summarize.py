@@ -148,6 +148,7 @@ def summarize(
     )  # fmt: skip
     source = origin or Origin("memory", _digest(case), {})
     settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": _folds(cv)}
+    settings |= {"floor": next(iter(case.floors.values()))} if case.floors else {}
     made, results, case = _make(case, asked)
     if "method" in asked:
         made["method"] = method(case, source, settings | {"losses": ", ".join(case.losses)})

@@ -13,7 +13,7 @@ from scoreprism.report._advice import headline
 from scoreprism.report._fit import overheard
 from scoreprism.report._model import Origin, Section
 from scoreprism.report._report import SECTIONS, ModelResult, Report
-from scoreprism.report._summed_sections import calibration, finite_first, method, segments
+from scoreprism.report._summed_sections import calibration, method, segments
 from scoreprism.report._sums import SummedCase, SummedModel, judged_sums
 from scoreprism.report._verdict import verdict
 from scoreprism.report._versions import versions
@@ -86,6 +86,9 @@ def summarize_sums(
     source = origin or Origin("memory", "", {})
     settings = {"seed": random_state, "level": confidence, "losses": list(losses)}
     settings |= {"clip": case.first.partial.settings.clip, "cells": case.first.partial.settings.cells}
+    twins = [found._stand_in for model in models.values() for found in model.decompositions.values()]
+    floors = [twin.clip for twin in twins if twin is not None]
+    settings |= {"floor": floors[0]} if floors else {}
     made, case = _make(case, asked)
     if "method" in asked:
         made["method"] = method(case, source, settings | {"losses": ", ".join(losses)})
@@ -134,11 +137,11 @@ def _make(case: SummedCase, asked: Sequence[str]) -> tuple[dict[str, Section], S
 
 
 def _kept(case: SummedCase, every: Mapping[str, object]) -> SummedCase:
-    """The case whose first finite decomposition holds its periods, and its segments where they are of one column."""
+    """The case whose first decomposition holds its periods, and its segments where they are of one column."""
     model, time = case.first, case.first.partials[-1].settings.time
     groups = [found for column, found in every.items() if column != time]
     more = {"periods": every.get(str(time)), "segments": groups[0] if len(groups) == 1 else None}
-    loss = next(iter(finite_first(case)))
+    loss = case.loss
     main = replace(model.decompositions[loss], **more)  # type: ignore[arg-type]
     kept = replace(model, decompositions=model.decompositions | {loss: main})
     return replace(case, models=case.models | {model.name: kept})

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._progress import tracked
+from scoreprism.decomposition._table import marked
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.losses import ProperLoss
 from scoreprism.report._calibration import diagram, graded, meaning, metrics_table
 from scoreprism.report._cells import curve_of, grades_of
 from scoreprism.report._evidence import alpha_of
@@ -21,11 +21,12 @@ from scoreprism.report._method import REFERENCES, facts_table, tables_of
 from scoreprism.report._model import Block, Figure, Notice, Origin, Section, Table
 from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._segments import LEAST, MOST, RAREST, adjusted, shown_by
+from scoreprism.report._segments import LEAST, MOST, RAREST, adjusted, mark_of, shown_by
 from scoreprism.report._segments import meaning as segments_meaning
 from scoreprism.report._sums import SummedCase, SummedModel
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
 from scoreprism.scale._drift import MARKED
+from scoreprism.scale._fit import decompose_partial
 from scoreprism.scale._groups import key_order
 
 #: Periods at most: the last ones.
@@ -92,11 +93,8 @@ def _grades(model: SummedModel, number: int) -> Table:
 
 def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompositions]]:
     """Terms by segment and by period; and the periods and segments themselves."""
-    model, first = case.first, case.loss
-    case = replace(case, losses=finite_first(case))
+    model = case.first
     blocks: list[Block] = []
-    if case.loss != first:
-        blocks.append(Notice("note", f"Parts are judged by the {case.loss} loss: the {first} loss is infinite."))
     every: dict[str, SegmentDecompositions] = {}
     titles = {}
     for partial in model.partials:
@@ -120,15 +118,9 @@ def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompo
     named = {title: column for column, title in titles.items()}
     wrong = [f"{named[c]} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
     left = [titles[column] for column in titles if column not in every]
-    said_so = segments_meaning(case, wrong, len(pvalues), left)
+    mark = next((mark_of(found) for found in every.values()), "")
+    said_so = marked(segments_meaning(case, wrong, len(pvalues), left), mark)
     return Section("segments", SECTIONS["segments"], said_so, tuple(blocks)), every
-
-
-def finite_first(case: SummedCase) -> dict[str, ProperLoss]:
-    """The losses, the first finite one at the head: an infinite one says nothing of parts."""
-    results = case.first.decompositions
-    head = next((name for name in case.losses if math.isfinite(results[name].risk)), case.loss)
-    return {head: case.losses[head]} | case.losses
 
 
 def _titled(partial: Partial, column: str) -> str:
@@ -146,7 +138,9 @@ def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[Segmen
     with overheard():
         for label, part in tracked(_parts(partial, column, chosen), len(chosen), f"laws by {column}"):
             try:
-                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed)
+                result = decompose_partial(
+                    part, loss=case.losses[case.loss], random_state=case.seed, floors=_floors(case)
+                )
             except ScoreprismError as error:
                 skipped[label] = str(error)
                 continue
@@ -157,6 +151,12 @@ def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[Segmen
         return None, [*said, "no segment is large enough"]
     names = next(iter(found.values())).names
     return SegmentDecompositions(names, None, dict(found), skipped), said
+
+
+def _floors(case: SummedCase) -> dict[str, float]:
+    """The floor of the whole, at which parts are judged too, where the loss is infinite."""
+    twin = case.first.decompositions[case.loss]._stand_in
+    return {} if twin is None or twin.clip is None else {case.loss: twin.clip}
 
 
 def _codes(partial: Partial, column: str) -> tuple[list[Any], Any]:
@@ -200,7 +200,9 @@ def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[A
 
 
 def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
-    """Changes from period to period, and what they say."""
+    """Changes from period to period, and what they say; at the floor, where the loss of some is infinite."""
+    drift = drift.floored or drift
+    mark = next(iter(drift.periods.decompositions.values()))._mark
     periods, rows = drift.periods, list[tuple[Any, ...]]()
     for after, before in drift.pairs:
         known = [drift.interval(name, after, case.level) for name in drift.names]
@@ -213,8 +215,9 @@ def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
     if len(rows) > 1:
         chance = f"{len(rows) * alpha_of(case.level):.1g}"
         note = f"{note[:-1]}, each by itself: if nothing changed, {chance} of {len(rows)} would leave out 0 by chance."
-    data = table("drift", f"Change of the terms of the {case.loss} loss", columns, rows, note)
-    return [Notice("note", _moved(drift)), *_drift_figure(case, drift, len(rows)), data]
+    title = f"Change of the terms of the {case.loss} loss{f', {mark}' if mark else ''}"
+    data = table("drift", title, columns, rows, note)
+    return [Notice("note", marked(_moved(drift), mark)), *_drift_figure(case, drift, len(rows), mark), data]
 
 
 def _moved(drift: Drift) -> str:
@@ -230,7 +233,7 @@ def _moved(drift: Drift) -> str:
     return f"The {term} differs from the period before in {enumerated(moved, 6)} ({over})."
 
 
-def _drift_figure(case: SummedCase, drift: Drift, count: int) -> list[Block]:
+def _drift_figure(case: SummedCase, drift: Drift, count: int, mark: str) -> list[Block]:
     """Terms over time, where the display is there."""
     if not hasattr(drift, "plot") or not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
         return []
@@ -239,9 +242,8 @@ def _drift_figure(case: SummedCase, drift: Drift, count: int) -> list[Block]:
         drift.plot(ax, level=case.level)
 
     described = f"The terms of the {case.loss} loss in each of {count + 1} periods, with {case.percent} intervals."
-    return [
-        figure("drift-figure", "The terms over time", described, draw, size=(6.4, 1.0 + 1.5 * (1 + len(drift.names))))
-    ]
+    title, size = f"The terms over time{f', {mark}' if mark else ''}", (6.4, 1.0 + 1.5 * (1 + len(drift.names)))
+    return [figure("drift-figure", title, marked(described, mark), draw, size=size)]
 
 
 # ── method ──────────────────────────────────────────────────────────────────────────────────────────

@@ -43,10 +43,31 @@ def render_csv(report: Report) -> str:
     rows = [
         [model, loss, *row]
         for model, result in report.models.items()
-        for loss, decomposition in result.decompositions.items()
+        for name, found in result.decompositions.items()
+        for loss, decomposition in beside(name, found).items()
         for row in term_rows(decomposition, level)
     ]
     return csv_lines(TERM_COLUMNS, rows)
+
+
+def beside(loss: str, found: Decomposition) -> dict[str, Decomposition]:
+    """
+    A decomposition under the name of its loss; where it is infinite, also that at the floor, under a name that says so.
+
+    Parameters
+    ----------
+    loss : str
+        The loss.
+    found : Decomposition
+        Of it.
+
+    Returns
+    -------
+    dict of str to Decomposition
+        One, or two.
+    """
+    twin = found._stand_in
+    return {loss: found} if twin is None else {loss: found, f"{loss}, {twin._mark}": twin}
 
 
 def term_rows(result: Decomposition, level: float) -> list[list[Any]]:

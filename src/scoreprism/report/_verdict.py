@@ -7,12 +7,14 @@ from typing import Any
 
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
+from scoreprism.decomposition._table import marked
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
-from scoreprism.report._advice import advised, behind, next_step, warned
+from scoreprism.report._advice import advised, behind, next_step, ranked, warned
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._tables import beside
 
 #: What the terms are.
 DEFINITIONS = {
@@ -65,11 +67,12 @@ def _named(name: str, line: str) -> str:
 
 def _shares(case: Matter, model: Judged) -> str:
     """The estimates, in a sentence."""
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     if not math.isfinite(result.risk) or result.risk <= 0.0:
         return f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}: it has no shares."
     parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in result.terms.items()]
-    return f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: {enumerated(parts)}."
+    said = f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: {enumerated(parts)}."
+    return marked(said, result._mark)
 
 
 def _compared(case: Matter) -> str:
@@ -87,20 +90,27 @@ def _compared(case: Matter) -> str:
 
 def glance_table(case: Matter) -> Table:
     """All models in one line each, smallest loss first."""
-    order = sorted(case.models.values(), key=lambda model: model.decompositions[case.loss].risk)
+    order = ranked(case)
+    mark = next((model.basis(case.loss)._mark for model in order if model.basis(case.loss)._mark), "")
     rows: list[tuple[Any, ...]] = []
     for model in order:
-        risk = model.decompositions[case.loss].risk
-        known = case.paired and model is not order[0] and math.isfinite(risk)
-        gap = ends(*behind(case, order[0], model)) if known else None
-        rows.append((model.name, next_step(case, model), risk, gap, model.calibration.pvalue))
+        found = model.decompositions[case.loss]
+        floored = None if found.floored is None else found.floored.risk
+        known = case.paired and model is not order[0] and math.isfinite(model.basis(case.loss).risk)
+        gap = ends(*behind(case, order[0], model, floored=bool(mark))) if known else None
+        rows.append((model.name, next_step(case, model), found.risk, floored, gap, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
-        ("behind", f"behind the best ({case.percent})", "signed"), ("pvalue", "calibrated? p", "pvalue"),
+        ("floored", mark, "loss"), ("behind", f"behind the best ({case.percent})", "signed"),
+        ("pvalue", "calibrated? p", "pvalue"),
     ]  # fmt: skip
-    if not case.paired:
-        columns, rows = [*columns[:3], columns[4]], [(*row[:3], row[4]) for row in rows]
+    left_out = {"" if mark else "floored", "" if case.paired else "behind"}
+    keep = [i for i, column in enumerate(columns) if column[0] not in left_out]
+    columns, rows = [columns[i] for i in keep], [tuple(row[i] for i in keep) for row in rows]
     note = "" if case.paired else "Sums do not tell whether losses differ by more than chance: compare on rows."
+    if mark:
+        how = ", and all differences," if case.paired else ""
+        note = f"Next steps of a model whose loss is infinite{how} are {mark}. {note}".strip()
     return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
@@ -108,10 +118,10 @@ def terms_table(case: Matter) -> Table:
     """The terms of all models and losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
-        for name, result in model.decompositions.items():
-            rows.append(
-                (model.name, name, result.risk, *(known_cell(result, term, case.level) for term in result.names))
-            )
+        for name, found in model.decompositions.items():
+            for loss, result in beside(name, found).items():
+                known = [known_cell(result, term, case.level) for term in result.names]
+                rows.append((model.name, loss, result.risk, *known))
     names = case.first.decompositions[case.loss].names
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("value", "value", "loss"),
@@ -140,11 +150,11 @@ def known_cell(result: Decomposition, term: str, level: float) -> Any:
 
     Returns
     -------
-    Range or None
-        None where it is infinite.
+    Range or float
+        The estimate alone where it is infinite.
     """
     value = result.terms[term]
-    return ends(*known_of(result, term, level), value) if math.isfinite(value) else None
+    return ends(*known_of(result, term, level), value) if math.isfinite(value) else value
 
 
 def _glossary(case: Matter) -> Table:
@@ -155,22 +165,26 @@ def _glossary(case: Matter) -> Table:
 
 
 def _waterfall(case: Matter, model: Judged) -> Block | None:
-    result = model.decompositions[case.loss]
+    result = model.basis(case.loss)
     if not math.isfinite(result.risk):
         return None
     words = [f"{term} {digits(value)}" for term, value in result.terms.items()]
     described = f"A waterfall from the {result.loss} loss {digits(result.risk)} down: {', '.join(words)}."
+    described = marked(described, result._mark)
 
     def draw(ax: Any) -> None:
         DecompositionDisplay(result).plot(ax, level=case.level, cut=True)
 
-    title = f"What the {result.loss} loss of {model.name} is made of"
+    title = f"What the {result.loss} loss of {model.name} is made of{_with(result._mark)}"
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
 
 
 def _bars(case: Matter) -> Block | None:
-    """What can be reduced, model by model."""
+    """What can be reduced, model by model; all at the floor, where the loss of one is infinite."""
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
+    if not all(math.isfinite(result.risk) for result in found.values()):
+        found = {name: result.floored or result for name, result in found.items()}
+    mark = next(iter(found.values()))._mark
     if not all(math.isfinite(result.risk) for result in found.values()):
         return None
     terms = case.first.decompositions[case.loss].names[:-1]
@@ -182,9 +196,12 @@ def _bars(case: Matter) -> Block | None:
         f"The parts of the {case.loss} loss that can be reduced, {' and '.join(terms)}, of each model, "
         "with what is known of them."
     )
-    return figure(
-        "waterfall", "What could be removed from each loss", described, draw, size=(4.8, 1.4 + 0.36 * len(found))
-    )
+    title, size = f"What could be removed from each loss{_with(mark)}", (4.8, 1.4 + 0.36 * len(found))
+    return figure("waterfall", title, marked(described, mark), draw, size=size)
+
+
+def _with(mark: str) -> str:
+    return f", {mark}" if mark else ""
 
 
 def _how_sure(case: Matter, model: Judged) -> str:

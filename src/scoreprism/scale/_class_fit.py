@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scoreprism._progress import tracked
 from scoreprism._validation import plain, refuse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import as_floored
 from scoreprism.estimation._chain import OVERFIT
 from scoreprism.estimation._parse import FEW_SURPRISES
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
@@ -34,6 +35,7 @@ def by_gradients(rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecom
     facts = find_facts(rows)
     labels = _few_labels(facts, rows)
     whole = _fitted(rows, facts, request)
+    floors = {name: one.floored.clip for name, one in whole.items() if one.floored and one.floored.clip}
     roles = rows.columns.roles
     places = {"segments": range(len(roles.by)), "periods": range(len(roles.by), len(rows.keys))}
     results = dict(whole)
@@ -41,7 +43,7 @@ def by_gradients(rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecom
         if not len(place):
             continue
         parts = {label: _part(rows, facts, place, label) for label in labels[kind]}
-        found = decomposed_each(parts, lambda part: _fitted(part[0], part[1], request), request.losses)
+        found = decomposed_each(parts, lambda part: _fitted(part[0], part[1], request, floors), request.losses)
         results = {name: with_parts(one, kind, found[name]) for name, one in results.items()}
     return results
 
@@ -74,8 +76,10 @@ def _part(rows: ClassRows, facts: Facts, place: range, label: tuple[Any, ...]) -
     return replace(rows, frame=frame), facts.only(held)
 
 
-def _fitted(rows: ClassRows, facts: Facts, request: ClassRequest) -> dict[str, ClassDecomposition]:
-    """Fold models by passes, then the terms by a last one."""
+def _fitted(
+    rows: ClassRows, facts: Facts, request: ClassRequest, floors: Mapping[str, float] | None = None
+) -> dict[str, ClassDecomposition]:
+    """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     labels = facts.fold_labels
     home = _home(facts, rows, labels)
@@ -83,14 +87,32 @@ def _fitted(rows: ClassRows, facts: Facts, request: ClassRequest) -> dict[str, C
     fitting = Fitting(ready, facts, home, request.scaling)
     passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
     assert fitting.result is not None  # noqa: S101 - the steps end with it
-    sums = sum_terms(ready, fitting.result.maps, request.losses, request.clip)
+    maps, by = fitting.result.maps, request.scaling.name
+    sums = sum_terms(ready, maps, request.losses, request.clip)
     notes = _notes(request.scaling, fitting.result, facts, sums, passes)
     parameters = _parameters(request.scaling, fitting.result, rows.k)
+    plain_results = {
+        name: decomposed(sums, loss, request.form, request.clip, notes, facts.n, by)
+        for name, loss in request.losses.items()
+    }
+    floors = _floors(plain_results, facts, rows.k) if floors is None else floors
     results = {}
-    for name, loss in request.losses.items():
-        found = decomposed(sums, loss, request.form, request.clip, notes, facts.n, request.scaling.name)
+    for name, found in plain_results.items():
         results[name] = class_scaled(_guarded(found), facts, passes, parameters, found.risk, _risk_error(found))
+        if name in floors:  # one more pass: sums of unclipped losses do not tell those of clipped ones
+            loss, floor = request.losses[name], floors[name]
+            again = sum_terms(ready, maps, {name: loss}, floor)
+            twin = decomposed(again, loss, request.form, floor, notes, facts.n, by)
+            twin = as_floored(_guarded(twin), round(float(again.moved.sum())))
+            floored = class_scaled(twin, facts, passes + 1, parameters, twin.risk, _risk_error(twin))
+            results[name] = replace(results[name], floored=floored, passes=passes + 1)
     return results
+
+
+def _floors(results: Mapping[str, Decomposition], facts: Facts, k: int) -> dict[str, float]:
+    """How far scores are kept from 0, by each loss that is infinite."""
+    floor = min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / k)
+    return {name: floor for name, found in results.items() if found.clip is None and not found._finite}
 
 
 def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> NDArray[np.intp]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation import decompose
+from scoreprism.estimation._decompose import prepare
+from scoreprism.estimation._parse import Request
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
@@ -36,17 +38,26 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
     for i, (name, found) in enumerate(whole.items()):
         risk, error = _risk_of_all(facts, request.losses[name], i)
         notes = _sample_notes(used, facts.n, how, risk, error)
-        noted = replace(found, notes=(*notes, *found.notes))
-        results[name] = replace(
-            class_scaled(noted, facts, 2, None, risk, error), _weight=found._mass, _held=found.n_units
-        )
+        results[name] = _sampled(found, notes, facts, risk, error)
+        if found.floored is not None:  # the loss of all rows is not summed at the floor
+            results[name] = replace(
+                results[name], floored=_sampled(found.floored, notes[:1], facts, math.nan, math.nan)
+            )
+    floors = {name: one.floored.clip for name, one in results.items() if one.floored and one.floored.clip}
     count, keys = len(rows.columns.roles.by), rows.keys
     for kind, names in {"segments": keys[:count], "periods": keys[count:]}.items():
         if names:
             parts = _parts_of(table, names, rows.columns.roles.every)
-            found_by = decomposed_each(parts, lambda part: _decomposed_rows(part, rows, request), request.losses)
+            fit = partial(_decomposed_rows, rows=rows, request=request, floors=floors)
+            found_by = decomposed_each(parts, fit, request.losses)
             results = {name: with_parts(one, kind, found_by[name]) for name, one in results.items()}
     return results
+
+
+def _sampled(found: Decomposition, notes: Sequence[str], facts: Facts, risk: float, error: float) -> ClassDecomposition:
+    """A decomposition of a sample, with what is known of all rows."""
+    noted = replace(found, notes=(*notes, *found.notes))
+    return replace(class_scaled(noted, facts, 2, None, risk, error), _weight=found._mass, _held=found.n_units)
 
 
 def _drawn_rows(
@@ -79,28 +90,28 @@ def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
 
 
 def _decomposed_rows(
-    table: Mapping[str, NDArray[Any]], rows: ClassRows, request: ClassRequest
+    table: Mapping[str, NDArray[Any]],
+    rows: ClassRows,
+    request: ClassRequest,
+    floors: Mapping[str, float] | None = None,
 ) -> dict[str, Decomposition]:
-    """Plain decompose on rows in memory."""
+    """Plain decompose on rows in memory; parts at the floor of the whole."""
     k, classes = rows.k, rows.columns.classes
     laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(k)]).astype(np.float64) for t in range(len(rows.levels))]
     labels = np.empty(k, dtype=object)
     labels[:] = classes
     given: dict[str, Any] = dict(zip(("q", "latent"), laws[1:], strict=False))
-    found: Any = decompose(
+    asked = Request(
         labels[table["y"].astype(np.intp)],
         laws[0],
-        loss=tuple(request.losses.values()),
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
         cv=_splits(table["fold"]) if "fold" in table else request.cv,
-        form=request.form,
         sample_weight=table.get("w"),
         classes=list(classes),
-        clip=request.clip,
         random_state=request.random_state,
         **given,
     )
-    return dict(found)
+    return prepare(asked, tuple(request.losses.values()), request.form, request.clip).decomposed(floors)
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from scoreprism._validation import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._table import Drawable
+from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import holm
 from scoreprism.intervals import ROLES, Interval, quantile, tail
@@ -61,6 +61,15 @@ class Drift(Drawable, JsonTable):
     periods: SegmentDecompositions
     pairs: tuple[tuple[Any, Any], ...]
     against: Any = "previous"
+
+    @property
+    def floored(self) -> Drift | None:
+        """The same with scores kept from 0 and 1, where the loss of a period is infinite; else None."""
+        twins = self.periods.floored
+        return None if twins is None else Drift(self.names, self._backend, twins, self.pairs, self.against)
+
+    def _twin(self) -> TermTable | None:
+        return self.floored
 
     @property
     def terms(self) -> dict[str, float]:
@@ -225,7 +234,9 @@ class Drift(Drawable, JsonTable):
     def _title(self) -> str:
         first = next(iter(self.periods.decompositions.values()))
         words = {"previous": "the period before", "first": "the first period"}
-        return f"{first.loss!s} loss, changes from {words.get(str(self.against), f'period {plain(self.against)}')}"
+        mark = f", {first._mark}" if first._mark else ""
+        which = words.get(str(self.against), f"period {plain(self.against)}")
+        return f"{first.loss!s} loss, changes from {which}{mark}"
 
     def _footer(self) -> list[str]:
         count = f"{len(self.pairs)} change{'s' * (len(self.pairs) > 1)}"

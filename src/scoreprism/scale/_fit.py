@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial as bound
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._validation import parse_choice, parse_random_state, refuse
 from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import from_folds
+from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._chain import Given, Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
@@ -24,7 +27,7 @@ from scoreprism.scale._losses import by_row, unbounded
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._result import ScaledDecomposition, decomposed_each, scaled
 from scoreprism.scale._roles import MOST_FOLDS, parse_count_of_folds
-from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, lines_of
+from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, beyond, lines_of
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 Losses = dict[str, ProperLoss]
@@ -39,6 +42,7 @@ class Options:
     cv: int
     form: str
     seed: int
+    floors: Mapping[str, float] | None = None  # by loss; those of infinite losses unless given
 
 
 def decompose_partial(
@@ -49,12 +53,16 @@ def decompose_partial(
     cv: int = 5,
     form: str = "debiased",
     random_state: object = 0,
+    floors: Mapping[str, float] | None = None,
 ) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
-    """Decompose the whole, each segment and each period."""
+    """Decompose the whole, each segment and each period; parts at the floor of the whole, where it is infinite."""
     single = isinstance(loss, (str, ProperLoss))
     chosen: Any = list(partial.settings.losses) if loss is None else [loss] if single else loss
     options = _parse(partial, parse_losses(chosen), calibrator, cv, form, random_state)
+    options = replace(options, floors=floors)
     whole = _decomposed(partial.pooled(), options)
+    twins = {name: found.floored for name, found in whole.items()}
+    options = replace(options, floors={name: one.clip for name, one in twins.items() if one and one.clip})
     _warn_of_order(partial)
     segments = _by_key(partial, options, range(len(partial.settings.by)))
     last = len(partial.settings.keys) - 1
@@ -106,8 +114,24 @@ def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposi
     """Each loss of the rows of one partial, without segments."""
     folded, lines, laws = fitted_laws(partial, options)
     results = laws.decomposed(options.losses, options.form, partial.settings.clip)
-    errors = {name: _quantisation(folded, lines, laws, loss) for name, loss in options.losses.items()}
-    return {name: scaled(found, partial, errors[name], options) for name, found in results.items()}
+
+    def with_sums(name: str, found: Decomposition) -> ScaledDecomposition:
+        error = _quantisation(folded, lines, laws, options.losses[name], found.clip)
+        return scaled(found, partial, error, options)
+
+    scaled_results = {}
+    for name, found in results.items():
+        twin = found.floored
+        floored = None if twin is None else with_sums(name, _noted(twin, partial))
+        scaled_results[name] = replace(with_sums(name, replace(found, floored=None)), floored=floored)
+    return scaled_results
+
+
+def _noted(twin: Decomposition, partial: Partial) -> Decomposition:
+    """Levels above C are known by sums of their losses, which cannot be clipped after the fact."""
+    above = partial.settings.levels[1:]
+    note = f"{', '.join(above)} as summed: only S and C are kept away from 0 and 1"
+    return replace(twin, notes=(*twin.notes, note)) if above else twin
 
 
 def fitted_laws(partial: Partial, options: Options) -> tuple[Partial, Lines, Laws]:
@@ -115,7 +139,7 @@ def fitted_laws(partial: Partial, options: Options) -> tuple[Partial, Lines, Law
     folded = _folded(partial, options)
     lines = lines_of(folded)
     problem = _problem(partial, folded, lines, options)
-    return folded, lines, fit_laws(problem, options.losses, partial.settings.clip)
+    return folded, lines, fit_laws(problem, options.losses, partial.settings.clip, options.floors)
 
 
 def _folded(partial: Partial, options: Options) -> Partial:
@@ -166,6 +190,7 @@ def _problem(partial: Partial, folded: Partial, lines: Lines, options: Options) 
         squares=table["w2"][group] * lines.share,
         rows_in_all=partial.n,
         sums=_loss_sums(folded, lines, options.losses),
+        sums_at=bound(_loss_sums, folded, lines, options.losses) if settings.clip is None else None,
     )
     held = np.flatnonzero(weight > 0.0)
     levels = [Given(name, np.full(codes.size, 0.5)) for name in settings.levels[1:]]  # known by their sums
@@ -210,19 +235,19 @@ def _centers(folded: Partial) -> tuple[FloatArray, IntArray]:
     return np.clip(sums[0] / sums[1], low, high), cell
 
 
-def _loss_sums(folded: Partial, lines: Lines, losses: Losses) -> dict[str, LossSums]:
-    """What the engine summed of each loss, for each line."""
+def _loss_sums(folded: Partial, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
+    """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
     settings, table = folded.settings, folded.table
     known = {str(loss): i for i, loss in enumerate(settings.losses)}
     found = {}
     for name, loss in losses.items():
         i = known.get(name)
         if i is not None and f"a{i}0" in table:
-            found[name] = _sums_of(folded, lines, loss, i)
+            found[name] = _sums_of(folded, lines, loss, i, floor)
     return found
 
 
-def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSums:
+def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
     levels, table, group = folded.settings.levels, folded.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
@@ -235,10 +260,12 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSum
     if unbounded(loss):
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
-    spread = {level: values[group] for level, values in mean.items()}
-    clip = folded.settings.clip
+    clip = folded.settings.clip if floor is None else floor
     law = lines.score if clip is None else clip_law(lines.score, clip)
     alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
+    if floor is not None:
+        _move(folded, lines, alone, floor, mean, mean2, within)
+    spread = {level: values[group] for level, values in mean.items()}
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
     apart = _apart(alone, lines, w2, within["S", "S"])
     held = w2 * np.bincount(group, lines.share * apart**2, w2.size)
@@ -249,6 +276,31 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int) -> LossSum
         {level: values[group] + slope[level][group] * apart for level, values in mean2.items()},
         {pair: values[group] * lines.share for pair, values in rest.items()},
     )
+
+
+def _move(
+    folded: Partial,
+    lines: Lines,
+    alone: FloatArray,
+    floor: float,
+    mean: dict[str, FloatArray],
+    mean2: dict[str, FloatArray],
+    within: dict[tuple[str, str], FloatArray],
+) -> None:
+    """
+    Losses of S in groups that a floor reaches, from its lines in the place of sums that know nothing of the floor.
+
+    A group that lies beyond the floor has one loss, so nothing is lost. At most one cell at either end lies astride it,
+    and is taken at the scores of its lines.
+    """
+    w2 = folded.table["w2"]
+    moved = beyond(folded, floor)
+    at = np.bincount(lines.group, lines.share * alone, w2.size)
+    mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
+    apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
+    for pair, values in within.items():
+        if "S" in pair:
+            within[pair] = np.where(moved, apart if pair == ("S", "S") else 0.0, values)
 
 
 def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
@@ -270,17 +322,24 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss) -> float:
-    """Half of what the two pairs of scores of each cell differ by, in the mean loss of C."""
-    weight, clip = laws.problem.sheet.weight, folded.settings.clip
+def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss, clip: float | None) -> float:
+    """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
+    weight = laws.problem.sheet.weight
     assert weight is not None  # noqa: S101 - lines always have one
     wide = lines.side != 0.0
     if not wide.any():
         return 0.0
-    law = laws.choice.winner.fitted.law[wide]
-    value = loss.evaluate(law if clip is None else clip_law(law, clip), laws.problem.sheet.y[wide])
-    parts = np.bincount(lines.group[wide], lines.side[wide] * weight[wide] * value)
-    return float(np.abs(parts).sum() / weight.sum())
+
+    def half(law: FloatArray, some: NDArray[np.bool_]) -> float:
+        kept = law[some] if clip is None else clip_law(law[some], clip)
+        value = loss.evaluate(kept, laws.problem.sheet.y[some])
+        parts = np.bincount(lines.group[some], lines.side[some] * weight[some] * value)
+        return float(np.abs(parts).sum() / weight.sum())
+
+    error = half(laws.choice.winner.fitted.law, wide)
+    if clip is None or folded.settings.clip is not None:
+        return error
+    return error + half(lines.score, wide & beyond(folded, clip)[lines.group])
 
 
 def _notes(partial: Partial, options: Options) -> tuple[str, ...]:

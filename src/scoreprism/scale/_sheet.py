@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,26 @@ class SummedSheet(Sheet):
         Rows of data, those without weight included.
     sums : dict of str to LossSums
         By loss; a loss that is not here is evaluated at the scores of the lines.
+    sums_at : callable or None
+        From a clipping distance to such sums; None where the engine has clipped already.
     """
 
     counts: FloatArray = field(default_factory=lambda: np.empty(0))
     squares: FloatArray = field(default_factory=lambda: np.empty(0))
     rows_in_all: int = 0
     sums: dict[str, LossSums] = field(default_factory=dict)
+    sums_at: Callable[[float], dict[str, LossSums]] | None = None
+
+    def clipped(self, distance: float | None) -> SummedSheet:
+        found = super().clipped(distance)
+        assert isinstance(found, SummedSheet)  # noqa: S101 - replace keeps the class
+        if distance is None or self.sums_at is None:
+            return found
+        return replace(found, sums=self.sums_at(distance))
+
+    @property
+    def held(self) -> int:
+        return self.units
 
     @property
     def cases(self) -> int:
@@ -138,6 +152,13 @@ class Lines:
     group: NDArray[np.intp]
     share: FloatArray
     side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
+
+
+def beyond(partial: Partial, floor: float) -> NDArray[np.bool_]:
+    """Groups of a partial with scores closer to 0 or 1 than a floor."""
+    table = partial.table
+    low, high = (table["key"], table["key"]) if partial.exact else (table["lo"], table["hi"])
+    return np.asarray((low < floor) | (high > 1.0 - floor))
 
 
 def lines_of(partial: Partial) -> Lines:

@@ -19,6 +19,7 @@ from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._maps import calibrated_at
 from scoreprism.scale._partial import Partial
+from scoreprism.scale._sheet import beyond
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
@@ -156,14 +157,15 @@ def _shifts(
 def mix_between(periods: Any, pairs: Any, level: float) -> Shifts:
     """The change of the loss from other scores, and from another P(Y | S) at the same scores."""
     confidence = parse_confidence(level)
-    loss = next(iter(periods.decompositions.values())).loss
+    first = next(iter(periods.decompositions.values()))
+    loss, mark = first.loss, first._mark
     found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
     notes = [
         f"{100 * share:.1f} % of period {after} have scores that period {before} does not reach: a guess there"
         for after, before in pairs
         if (share := _unreached(periods[after].partial.table, periods[before].partial.table)) > UNREACHED
     ]
-    heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S)"
+    heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
     return _shifts(heading, pairs, found, confidence, tuple(notes))
 
 
@@ -183,8 +185,8 @@ def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, t
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
         return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
     edges = _edges(before.partial.table["key"], before.partial.table["n"])
-    old = _Strata.of(before.partial, loss, edges)
-    new = _Strata.of(after.partial, loss, edges)
+    old = _Strata.of(before.partial, loss, edges, before.clip)
+    new = _Strata.of(after.partial, loss, edges, after.clip)
     ratio = new.share / old.share
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
@@ -231,14 +233,14 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(partial: Partial, loss: ProperLoss, edges: FloatArray) -> _Strata:
+    def of(partial: Partial, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
         table = partial.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
         def added(values: FloatArray) -> FloatArray:
             return np.bincount(place, values, edges.size).astype(np.float64)
 
-        a, b, d = (added(values) for values in _loss_moments(partial, loss))
+        a, b, d = (added(values) for values in _loss_moments(partial, loss, clip))
         w, w2 = added(table["w"]), added(table["w2"])
         total = float(w.sum())
         mean = np.divide(a, w, out=np.zeros(edges.size), where=w > 0.0)
@@ -247,17 +249,22 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(partial: Partial, loss: ProperLoss) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them."""
+def _loss_moments(partial: Partial, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = partial.table, partial.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
     i = known.get(str(loss))
-    if i is not None and f"a{i}0" in table:
-        return table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"]
+    found = None if i is None or f"a{i}0" not in table else (table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"])
+    if found is not None and clip == settings.clip:
+        return found
     score = table["key"] if partial.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
-    law = score if settings.clip is None else clip_law(score, settings.clip)
-    value = loss.evaluate(law, table["y"].astype(np.intp))
-    return table["w"] * value, table["w2"] * value, table["w2"] * value**2
+    value = loss.evaluate(score if clip is None else clip_law(score, clip), table["y"].astype(np.intp))
+    alone = table["w"] * value, table["w2"] * value, table["w2"] * value**2
+    if found is None or clip is None:
+        return alone
+    moved = beyond(partial, clip)
+    a, b, d = (np.where(moved, mine, theirs) for mine, theirs in zip(alone, found, strict=True))
+    return a, b, d
 
 
 # ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
@@ -267,7 +274,7 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
     """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
     confidence = parse_confidence(level)
     options = next(iter(periods.decompositions.values()))._options
-    loss = next(iter(periods.decompositions.values())).loss
+    loss, mark = next((one.loss, one._mark) for one in periods.decompositions.values())
     fitted: dict[Any, tuple[Partial, Laws]] = {}
 
     def laws(label: Any) -> Laws:
@@ -278,9 +285,10 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
             fitted[label] = part, fitted_laws(part, replace(options, losses={str(loss): loss}))[2]
         return fitted[label][1]
 
-    clip = periods[pairs[0][0]].partial.settings.clip
+    clip = periods[pairs[0][0]].clip
     found = [_stale(laws(after), laws(before), loss, clip, confidence) for after, before in pairs]
-    return _shifts(f"{loss!s} loss of scores recalibrated by the map of the baseline", pairs, found, confidence)
+    heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
+    return _shifts(heading, pairs, found, confidence)
 
 
 def _stale(now: Laws, base: Laws, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:

@@ -49,8 +49,8 @@ class ClassSums:
     ----------
     y, zero : integer array of shape (lines,)
         The class, and by bits the given levels that excluded it.
-    n, w, w2, surprise : array of shape (lines,)
-        Rows, Σw, Σw², and Σ(1 − max C).
+    n, w, w2, surprise, moved : array of shape (lines,)
+        Rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped.
     losses : dict of str to LineSums
         By loss.
     levels : tuple of str
@@ -68,6 +68,7 @@ class ClassSums:
     losses: dict[str, LineSums]
     levels: tuple[str, ...]
     k: int
+    moved: FloatArray
 
 
 def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLoss], clip: float | None) -> ClassSums:
@@ -78,10 +79,13 @@ def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLos
     at_home = {f"own_{j}": picked([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
     size = given + 2  # steps of S, C and the levels above, and one spread
     sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
+    sums |= {} if clip is None else {"s_moved": nw.col("moved")}
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         frame = clipped(with_maps(with_logs(frame, k), maps, k), distances, k)
         if clip is not None:
+            least = nw.min_horizontal(*columns_of("p0", k))
+            frame = frame.with_columns(moved=(least < clip).cast(nw.Float64))
             laws = [*distances, *(f"p{t}" for t in range(given))]
             frame = clipped(frame, dict.fromkeys(laws, clip), k)
         frame = frame.with_columns(**mean, **at_home)
@@ -142,7 +146,8 @@ def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, Proper
         sums[name] = LineSums(first, second, products)
     levels = ("S", "C", *rows.levels[1:])
     y, zero = table["y"].astype(np.intp), table["zero"].astype(np.intp)
-    return ClassSums(y, zero, n, w, w2, table["s_surprise"], sums, levels, rows.k)
+    moved = table.get("s_moved", np.zeros(n.size))
+    return ClassSums(y, zero, n, w, w2, table["s_surprise"], sums, levels, rows.k, moved)
 
 
 # ── from sums to terms ──────────────────────────────────────────────────────────────────────────────
