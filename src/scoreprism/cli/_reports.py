@@ -28,7 +28,8 @@ from scoreprism.cli._options import (
     options,
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
-from scoreprism.cli._scale import Call, at_scale, spelled, summed
+from scoreprism.cli._scale import Call, at_scale, summed
+from scoreprism.cli._spelling import spelled
 from scoreprism.cli._summaries import summarized, told
 from scoreprism.cli._types import FILE
 
@@ -150,7 +151,8 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
 def _single(files: tuple[str, ...]) -> str:
     """The one file of a report from rows."""
     if not files:
-        raise click.UsageError("Missing argument 'FILE'", click.get_current_context())
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=next(p for p in context.command.params if p.name == "files"))
     return files[0]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ import click
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
+from scoreprism.cli._spelling import spelled, spelled_report
 
 if TYPE_CHECKING:
     from scoreprism.report import Report
@@ -40,17 +39,6 @@ _OF_ROWS = {
 _SETTLED = (
     "target", "scores", "pos_label", "weight", "reference", "latent", "groups", "time", "clip", *_OF_SUMS[:-1],
 )  # fmt: skip
-#: What options are called in Python, and here.
-_SPELLED = {
-    r"\bpos_label=": "--pos-label ", r"\bpos_label\b": "--pos-label", r"\bsample_weight\b": "--weight",
-    r"\bcv_column=": "--cv-column ", r"\bcv_column\b": "--cv-column", r"\bengine=": "--engine ",
-    r"^key (?=must|$)": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
-    r"\bLeave every out": "Leave --every out",
-    r"\btime=": "--time ", r"\btime must": "--time must", r"^by(\[\d+\])? must": "--group must",
-    r"^by, time": "--group, --time", r"^q (?=must|$)": "--reference ", r"^latent (?=must|$)": "--latent ",
-    r"^target (?=must|$)": "--target ", r"^score (?=must|$)": "--score ", r"^cells must": "--cells must",
-}  # fmt: skip
-_QUOTED = re.compile(r"('[^']*')")
 
 
 def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
@@ -196,7 +184,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
             sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first))),
         )  # fmt: skip
-    return replace(report, kind=kind), first[0]
+    return replace(spelled_report(report), kind=kind), first[0]
 
 
 def _details(call: Call, passes: int) -> dict[str, Any]:
@@ -332,19 +320,3 @@ def _flag(name: str) -> str:
     """An option as it is typed."""
     known = {option.name: option.opts[0] for option in click.get_current_context().command.params}
     return known.get(name, f"--{name.replace('_', '-')}")
-
-
-@contextmanager
-def spelled() -> Iterator[None]:
-    """Refusals of the library, which speak of arguments, in the words of options; what is quoted stays as it is."""
-    from scoreprism.exceptions import ScoreprismError
-
-    try:
-        yield
-    except ScoreprismError as error:
-        parts = _QUOTED.split(str(error))
-        for i in range(0, len(parts), 2):
-            for word, option in _SPELLED.items():
-                if i == 0 or not word.startswith("^"):
-                    parts[i] = re.sub(word, option, parts[i])
-        raise type(error)("".join(parts)) from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
+from scoreprism.cli._spelling import spelled_report
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
@@ -58,7 +59,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
-    return replace(found, kind=kind)
+    return replace(spelled_report(found), kind=kind)
 
 
 def _require_enough(data: Predictions) -> None:
