@@ -124,13 +124,14 @@ READING = _several(
     (("--decimal-comma",), {"is_flag": True, "help": "Numbers are written 0,5."}),
     (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
     (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
+    (("--strict",), {"is_flag": True, "help": "Refuse a file that may not be complete, instead of a note."}),
     (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
     (("--max-gigabytes",), {"type": Finite(min=0.0, min_open=True), "default": 8.0, "show_default": True,
       "metavar": "GB", "help": "Largest size of the data in memory."}),
 )  # fmt: skip
 
 #: The part of it that goes for rows without outcomes.
-TEXT = (*READING[:4], READING[-1])
+TEXT = (*READING[:5], READING[-1])
 
 LOSS = _option(
     "Numbers",

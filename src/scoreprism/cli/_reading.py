@@ -16,7 +16,7 @@ from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._predictions import Predictions
 from scoreprism.cli._roles import Found, Roles, find_roles
 from scoreprism.cli._scores import Score, match_classes, possible_classes, require_order, require_sums
-from scoreprism.cli._sources import open_source
+from scoreprism.cli._sources import Source, doubted, open_source
 from scoreprism.cli._text import Text, read_text
 from scoreprism.cli._words import at, count, several, shown
 from scoreprism.report import Origin
@@ -49,6 +49,8 @@ class Reading:
         More than this is refused.
     time_format : str or None
         How times are written, as in `datetime.strptime`; None for ISO 8601.
+    strict : bool
+        Whether a file that may not be complete is refused.
     whole : bool
         Whether nothing need be named, and every column is kept in `Predictions.table`.
     """
@@ -60,6 +62,7 @@ class Reading:
     as_given: bool = False
     max_gigabytes: float = 8.0
     time_format: str | None = None
+    strict: bool = False
     whole: bool = False
 
 
@@ -81,30 +84,35 @@ def read_predictions(source: str, roles: Roles, reading: Reading) -> Predictions
     Predictions
         Arrays, notes on what was done, and where they came from.
     """
-    table, origin = _opened(source, reading)
+    opened = open_source(source, reading.max_gigabytes, reading.encoding)
+    table = _table(opened, reading)
     found = find_roles(roles, table.names, whole=reading.whole)
     whole = reading.whole or found.roles.target is None
     if whole:
         found.names.require_distinct()
-    frame = table.take(range(len(table.names)) if whole else found.used)
+    used = range(len(table.names)) if whole else found.used
+    doubts = [*opened.doubts, *([table.doubt] if isinstance(table, Text) and table.doubt else [])]
+    details = {}
+    if isinstance(table, Binary) and (pages := table.verify(used)) is not None:
+        details["checksums"] = str(pages)
+        doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
+    found.notes.extend(doubted(doubts, opened.name, strict=reading.strict))
+    frame = table.take(used)
     del table  # the text is not kept beside its columns
     with in_our_words("the columns of FILE must be readable"):
-        return _Work(found, reading, frame).done(origin)
+        return _Work(found, reading, frame).done(Origin(opened.name, opened.sha256, details))
 
 
-def _opened(source: str, reading: Reading) -> tuple[Text | Binary, Origin]:
-    opened = open_source(source, reading.max_gigabytes, reading.encoding)
-    origin = Origin(opened.name, opened.sha256)
+def _table(opened: Source, reading: Reading) -> Text | Binary:
     if opened.kind != "text" or opened.content is None:
-        return read_binary(opened, reading.max_gigabytes), origin
-    text = read_text(
+        return read_binary(opened, reading.max_gigabytes)
+    return read_text(
         opened.content,
         opened.name,
         encoding=reading.encoding,
         delimiter=reading.delimiter,
         decimal_comma=reading.decimal_comma,
     )
-    return text, origin
 
 
 @dataclass
@@ -133,7 +141,7 @@ class _Work:
         told = replace(self.found, features=features).described()
         return Predictions(
             table=self.frame.rename({column: names.all[int(column)] for column in self.frame.columns}),
-            origin=replace(origin, details={**rows, "columns": told}),
+            origin=replace(origin, details={**rows, **origin.details, "columns": told}),
             notes=tuple(self.found.notes),
             y=_array(target),
             scores=scores,
