@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "DoubleUseWarning",
+    "DoubtfulFileWarning",
     "ImproperLossError",
     "InfiniteLossError",
     "InfiniteLossWarning",
@@ -188,6 +189,18 @@ class DoubleUseWarning(ScoreprismWarning):
     ...     d = scoreprism.decompose(y, p, calibration=(p, y))
     >>> caught[0].category.__name__
     'DoubleUseWarning'
+    """
+
+
+class DoubtfulFileWarning(ScoreprismWarning):
+    """
+    A file may not be complete, or has no checksums although they were to be verified.
+
+    Examples
+    --------
+    >>> from scoreprism.exceptions import DoubtfulFileWarning, ScoreprismWarning
+    >>> issubclass(DoubtfulFileWarning, ScoreprismWarning)
+    True
     """
 
 

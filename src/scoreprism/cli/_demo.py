@@ -22,6 +22,7 @@ _MARKED = re.compile(rb"<!-- written by scoreprism demo: ([0-9a-f]{64}) -->\n\Z"
 #: Bytes of a file that is no page of ours, and is not read.
 _LARGEST = 10**8
 
+
 @click.command(cls=Command, example="scoreprism demo")
 @options(
     click.option("--output", "-o", type=FILE, metavar="FILE", default="scoreprism-demo.html", show_default=True,

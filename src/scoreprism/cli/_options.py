@@ -91,6 +91,14 @@ JUDGED = _several(
     (("--pos-label",), {"metavar": "LABEL", "help": "The outcome that scores speak of, unless outcomes are 0 and 1."}),
     (("--weight",), {"metavar": "COLUMN", "help": "Weights of rows."}),
 )  # fmt: skip
+#: of those that take several models,
+MODELS = _option(
+    "Columns",
+    "--models",
+    multiple=True,
+    metavar="COLUMNS",
+    help="One model per column: 'p_*' or 'p_old,p_new', instead of --score for each.",
+)
 #: of those that look for grouping,
 FEATURES = _several(
     "Columns",
@@ -188,6 +196,8 @@ SCALE = _several(
     (("--key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
     (("--partials",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-partial kept, instead of FILE; "
       "a path, a glob or a folder."}),
+    (("--verify-checksums",), {"is_flag": True, "help": "Compare Parquet pages with their checksums first, which reads "
+      "the columns once more. One file without these options is always verified."}),
 )  # fmt: skip
 
 #: What is printed.
@@ -289,6 +299,7 @@ class Asked:
         roles = Roles(
             target=given.get("target"),
             scores=tuple(given.get("scores", ())),
+            models=tuple(given.get("models", ())),
             features=features or None,
             all_features=given.get("all_features", False),
             reference=given.get("reference"),

@@ -96,11 +96,13 @@ def read_predictions(source: str, roles: Roles, reading: Reading) -> Predictions
     if isinstance(table, Binary) and (pages := table.verify(used)) is not None:
         details["checksums"] = str(pages)
         doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
-    found.notes.extend(doubted(doubts, opened.name, strict=reading.strict))
+    told = doubted(doubts, opened.name, strict=reading.strict)
+    found.notes.extend(told)
     frame = table.take(used)
     del table  # the text is not kept beside its columns
     with in_our_words("the columns of FILE must be readable"):
-        return _Work(found, reading, frame).done(Origin(opened.name, opened.sha256, details))
+        made = _Work(found, reading, frame).done(Origin(opened.name, opened.sha256, details))
+    return replace(made, doubts=tuple(told))
 
 
 def _table(opened: Source, reading: Reading) -> Text | Binary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +14,13 @@ import click
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
 from scoreprism.cli._spelling import spelled, spelled_report
+from scoreprism.cli._summaries import warned
+from scoreprism.exceptions import DoubtfulFileWarning
 
 if TYPE_CHECKING:
     from scoreprism.report import Report
     from scoreprism.scale import Partial
+    from scoreprism.scale._parquet import Pages
 
 #: Options that only make sense where rows are summed.
 _OF_SUMS = ("engine", "every", "cells", "cv_column", "key", "save_partial")
@@ -37,7 +41,8 @@ _OF_ROWS = {
 }
 #: Options that partials have settled.
 _SETTLED = (
-    "target", "scores", "pos_label", "weight", "reference", "latent", "groups", "time", "clip", *_OF_SUMS[:-1],
+    "target", "scores", "models", "pos_label", "weight", "reference", "latent", "groups", "time", "clip",
+    "verify_checksums", *_OF_SUMS[:-1],
 )  # fmt: skip
 
 
@@ -102,13 +107,50 @@ class Call:
         if self.given["partials"]:
             self._check_partials(typed)
             return
-        for name in ("target", "scores"):
-            if not self.given[name]:
+        for name, there in (("target", self.given["target"]), ("scores", self.given["scores"] or self.given["models"])):
+            if not there:
                 raise click.UsageError(
                     f"{_flag(name)} must name a column, at scale; got none. Columns are not guessed there"
                 )
-        if len(self.given["scores"]) > 1 and self.given.get("save_partial"):
+        if len(self.given["scores"]) > 1:
+            self._require_one()
+
+    def _require_one(self) -> None:
+        if self.given.get("save_partial"):
             raise click.UsageError("--save-partial keeps the sums of one score; got several. Call it once for each")
+
+    def with_scores(self) -> Call:
+        """The same call with a column for each of its scores, found among those of the files."""
+        from scoreprism.cli._scores import find_models, find_scores
+        from scoreprism.cli._words import several, shown
+
+        given = self.given
+        names = list(self.schema())
+        for word in given["scores"]:
+            found = find_scores([word], names)[0] if word not in names and {"*", ","} & set(word) else None
+            if found is not None:
+                columns = [names[i] for i in found.columns]
+                raise click.UsageError(
+                    f"a report from sums is about two classes, so --score must name one column, the probability of the "
+                    f"event; got {shown(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
+                    "If each is a model of its own, pass --models; for several classes take a sample of rows into one "
+                    "file and leave out what is at scale, or use scoreprism.scale.decompose in Python"
+                )
+        taken = {i for i, name in enumerate(names) if name in _columns(given)}
+        models = [model.name for model in find_models(given["models"], names, taken)]
+        call = replace(self, given={**given, "scores": (*given["scores"], *models)})
+        if len(call.given["scores"]) > 1:
+            call._require_one()
+        return call
+
+    def schema(self) -> dict[str, Any]:
+        """Types of the columns."""
+        import narwhals as nw
+
+        from scoreprism.scale import scan
+
+        frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
+        return dict(frame.collect_schema())
 
     def _check_partials(self, typed: set[str]) -> None:
         if self.files:
@@ -170,9 +212,15 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
     from scoreprism.report import Origin, summarize_sums
 
-    given = call.given
     asked = _typed()
     with voice.listening(), spelled():
+        notes = [] if call.given["partials"] else _doubts(call)
+        for note in notes:
+            voice.say(f"note: {note}")
+        warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
+        call = call if call.given["partials"] else call.with_scores()
+        given = call.given
+        checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] else {}
         sums = _read(call) if given["partials"] else _summarized(call, voice)
         for name, found in sums.items():
             if not given["as_given"]:
@@ -182,9 +230,36 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
         first = next(iter(sums.values()))
         report = summarize_sums(
             sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
-            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first))),
+            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
         )  # fmt: skip
-    return replace(spelled_report(report), kind=kind), first[0]
+    return replace(warned(spelled_report(report), notes), kind=kind), first[0]
+
+
+def _doubts(call: Call) -> list[str]:
+    """What speaks against files being complete; refused with --strict."""
+    from scoreprism.cli._sources import doubted
+    from scoreprism.scale._files import doubt_about, find_files
+
+    paths, kind = find_files(list(call.files))
+    found: list[str] = []
+    for path in paths:
+        doubt = doubt_about(path, kind)
+        told = f"in {path!r}, {doubt}" if len(paths) > 1 else doubt
+        found += doubted([told] if doubt else [], path, strict=call.given["strict"])
+    return found
+
+
+def _verified(call: Call) -> Pages:
+    """The columns that are summed, compared with the checksums of their pages."""
+    from scoreprism.scale._files import verify_files
+
+    return verify_files(list(call.files), _columns(call.given))
+
+
+def _columns(given: Mapping[str, Any]) -> set[str]:
+    """Columns that were named."""
+    single = ("target", "weight", "reference", "latent", "time", "cv_column", "key")
+    return {*given["scores"], *given["groups"], *(given[name] for name in single if given[name] is not None)}
 
 
 def _details(call: Call, passes: int) -> dict[str, Any]:
@@ -232,9 +307,7 @@ def _label(call: Call) -> Any:
         return None
     import narwhals as nw
 
-    from scoreprism.scale import scan
-
-    schema: Any = nw.from_native(scan(list(call.files), engine=call.given["engine"])).lazy().collect_schema()
+    schema = call.schema()
     kind = schema.get(target)
     if kind == nw.Boolean and text.casefold() in ("true", "false"):
         return text.casefold() == "true"

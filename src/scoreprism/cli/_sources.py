@@ -130,7 +130,9 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
             after = os.fstat(file.fileno()).st_size
             if before == size == after:
                 return found
-            words = f"the file changed while it was read, {before:,} bytes at first, {size:,} read, {after:,} at the end"
+            words = (
+                f"the file changed while it was read, {before:,} bytes at first, {size:,} read, {after:,} at the end"
+            )
             return replace(found, doubts=(words, *found.doubts))
 
 

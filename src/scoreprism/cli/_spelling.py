@@ -33,7 +33,7 @@ ARGUMENTS: dict[str, str] = {
     r"\brandom_state(=|\b)": "--seed", r"\bn_jobs(=|\b)": "--jobs", r"\bn_resamples(=|\b)": "--resamples",
     r"\by_true\b": "--target", r"\by_proba\b": "--score", r"^X must": "--features must", r"^y must": "--target must",
     r"\bcv_column(=|\b)": "--cv-column", r"\bengine=": "--engine", r"\bevery=": "--every", r"\btime=": "--time",
-    r"\bkey=": "--key",
+    r"\bkey=": "--key", r"\bverify_checksums\b": "--verify-checksums",
 }  # fmt: skip
 #: What else the messages of `scoreprism.scale` call columns and settings.
 OF_SCALE: dict[str, str] = {
@@ -65,8 +65,8 @@ def in_options(text: str, more: Mapping[str, str] | None = None, names: Collecti
 
     Examples
     --------
-    >>> in_options("an output file must not exist yet; got 'a', which does. Pass overwrite=True (--force) to replace it.")
-    "an output file must not exist yet; got 'a', which does. Pass --force to replace it."
+    >>> in_options("an output file must not exist yet; got 'a'. Pass overwrite=True (--force) to replace it.")
+    "an output file must not exist yet; got 'a'. Pass --force to replace it."
     >>> in_options("y_true must say more; got the labels 'y_true' and 'b'. Pass pos_label='b' (or the other one).")
     "--target must say more; got the labels 'y_true' and 'b'. Pass --pos-label 'b' (or the other one)."
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,30 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
-    return replace(spelled_report(found), kind=kind)
+    return replace(warned(spelled_report(found), data.doubts), kind=kind)
+
+
+def warned(report: Report, texts: Sequence[str]) -> Report:
+    """
+    A report whose first section begins with warnings.
+
+    Parameters
+    ----------
+    report : Report
+        Any.
+    texts : sequence of str
+        What its reader must know of the file.
+
+    Returns
+    -------
+    Report
+        The same numbers.
+    """
+    from scoreprism.report import Notice
+
+    first, *rest = report.sections
+    notices = tuple(Notice("warning", text) for text in texts)
+    return replace(report, sections=(replace(first, blocks=(*notices, *first.blocks)), *rest))
 
 
 def _require_enough(data: Predictions) -> None:

@@ -16,6 +16,7 @@ from scoreprism._validation import refuse
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._sources import WIDE, refuse_binary
 from scoreprism.cli._words import at, count, shown
+from scoreprism.scale._files import cut_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -252,7 +253,7 @@ def _header(content: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
 
 
 def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp], str]:
-    """Records, which are blank lines, and whether the last is cut off; refused unless all others have `width` fields."""
+    """Records, which are blank lines, and a doubt about the last; refused unless each other one has `width` fields."""
     if quoted:
         _check_quotes(body, delimiter)
     height, last, wrong, first = 0, -1, 0, (0, 0)
@@ -312,10 +313,8 @@ class _Ending:
             return ""
         record, field = (bytes(body[place:end]).decode("utf-8", errors="replace") for place in (start, mark))
         if end - start < self.least[0]:
-            return f"the last line, {shown(record)}, has no line end and is shorter than every other"
-        if end - mark < self.least[1]:
-            return f"the last line has no line end, and its last field, {shown(field)}, is shorter than every other"
-        return ""
+            return cut_line(record)
+        return cut_line(field, field=True) if end - mark < self.least[1] else ""
 
 
 def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[Any, Any, Any]]:

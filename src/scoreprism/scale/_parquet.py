@@ -1,6 +1,6 @@
 """Parquet below its columns: what the footer says before any of them is decoded, and the checksums of pages.
 
-Footer and headers of pages are structs in Thrift's compact protocol; only lengths, places and names are taken from them.
+Footer and headers of pages are structs in Thrift's compact protocol; lengths, places and names are taken from them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _promised(metadata: dict[int, Any]) -> Footer:
     return Footer(rows, sizes, tuple(chunks))
 
 
-def verify_pages(file: IO[bytes], name: str, columns: Collection[str]) -> Pages:
+def verify_pages(file: IO[bytes], name: str, columns: Collection[str] | None = None) -> Pages:
     """
     Compare the pages of some columns with their checksums, where they have any; a page that differs is refused.
 
@@ -156,8 +156,8 @@ def verify_pages(file: IO[bytes], name: str, columns: Collection[str]) -> Pages:
         The file.
     name : str
         Its name.
-    columns : collection of str
-        Names of top-level columns.
+    columns : collection of str, optional
+        Names of top-level columns; all by default.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def verify_pages(file: IO[bytes], name: str, columns: Collection[str]) -> Pages:
     """
     found, reader = Pages(0, 0), _PageReader(file)
     for chunk in read_footer(file, name).chunks:
-        if chunk.column in columns:
+        if columns is None or chunk.column in columns:
             found += _verify(reader, name, chunk)
     return found
 
