@@ -103,7 +103,14 @@ MODELS = _option(
 FEATURES = _several(
     "Columns",
     (("--features",), {"multiple": True, "metavar": "A,B,C", "help": "Features, for the grouping term."}),
-    (("--all-features",), {"is_flag": True, "help": "Every column without another role is a feature."}),
+    (
+        ("--all-features",),
+        {
+            "is_flag": True,
+            "help": "Every column without another role is a feature, but "
+            "those that look like scores of the same target; name these in --features to keep them.",
+        },
+    ),
 )
 #: of those that split the loss into terms,
 KNOWN = _several(
@@ -294,8 +301,6 @@ class Asked:
 
         given = self.given
         features = split_names(given.get("features", ()))
-        if features and given.get("all_features"):
-            raise click.UsageError("--features and --all-features exclude one another: give one of them")
         roles = Roles(
             target=given.get("target"),
             scores=tuple(given.get("scores", ())),

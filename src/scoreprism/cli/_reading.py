@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scoreprism._validation import refuse
+from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers
 from scoreprism.cli._labels import clean_text, find_label, to_array, to_groups, to_outcomes, to_times
@@ -253,6 +254,28 @@ class _Work:
             require_order(columns[0], (target == positive).to_numpy(), what, str(other))
         return columns[0].to_numpy()
 
+    def _score_like(self, columns: dict[int, pl.Series]) -> list[int]:
+        """Which features that nobody named look like scores of the same target; a note names them."""
+        found, names = self.found, self.found.names
+        if not columns or found.roles.target is None:
+            return []
+        target, event = self.columns[names[found.roles.target]], None
+        if len(self.labels) == 2:
+            positive = find_label(found.roles.pos_label, self.labels, "") if found.roles.pos_label else self.labels[-1]
+            event = (target == positive).to_numpy()
+        single = {s.name: self.columns[s.columns[0]].to_numpy() for s in found.scores if len(s.columns) == 1}
+        classes = [score.classes for score in found.scores if len(score.columns) > 1]
+        alike = set(find_score_like({names.all[i]: series for i, series in columns.items()}, single, event, classes))
+        if alike:
+            which = several(name for name in names.all if name in alike)
+            one = len(alike) == 1
+            found.notes.append(
+                f"{'Column' if one else 'Columns'} {which} {'is' if one else 'are'} left out of the features: "
+                f"{'it looks like a score' if one else 'they look like scores'} of the same target. Name "
+                f"{'it' if one else 'them'} in --features to keep {'it' if one else 'them'}."
+            )
+        return [i for i in columns if names.all[i] in alike]
+
     def _features(self) -> tuple[pl.DataFrame | None, list[int]]:
         """Features, and which columns they are."""
         import polars as pl
@@ -271,6 +294,8 @@ class _Work:
                     f"Feature {shown(name)} is read as text: some values are no finite numbers, first {first}."
                 )
             kept[i] = series
+        for i in self._score_like({i: series for i, series in kept.items() if self.found.names.all[i] not in named}):
+            del kept[i]
         names = self.found.names.of(kept)
         return (pl.DataFrame(dict(zip(names, kept.values(), strict=True))) if kept else None), list(kept)
 

@@ -241,5 +241,7 @@ def _features(roles: Roles, columns: Names, taken: set[int], scores: list[Score]
     judged = {i for score in scores for i in score.columns} & set(features)
     if judged:
         which = several(columns.of(sorted(judged)))
-        notes.append(f"A score is among the features ({which}); the reference would know it anyway.")
-    return features
+        if judged == set(features):
+            refuse("features must not all be scores", which, "Name other columns in --features, or leave it out.")
+        notes.append(f"{which} {'is a score, and no feature' if len(judged) == 1 else 'are scores, and no features'}.")
+    return [i for i in features if i not in judged]
