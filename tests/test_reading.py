@@ -226,11 +226,6 @@ def test_a_feature_of_numbers_and_words_says_so(read):
     assert found.notes == ("Feature 'c' is read as text: some values are no finite numbers, first 'x' in data row 2.",)
 
 
-def test_a_score_among_the_features_is_noted(read):
-    found = read(PLAIN, Roles("y", ("s",), features=("s",)))
-    assert found.notes == ("A score is among the features ('s'); the reference would know it anyway.",)
-
-
 @pytest.mark.parametrize(
     ("texts", "times"),
     [
