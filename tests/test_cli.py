@@ -314,7 +314,6 @@ def test_report_has_a_default_name_and_spares_what_exists(file):
         (("--jobs", "0"), f"this machine has {os.cpu_count()} cores"),
         (("--jobs", str(4 * os.cpu_count() + 1)), f"this machine has {os.cpu_count()} cores"),
         (("--reference", "bold"), "--reference must not be a score"),
-        (("--features", "x", "--all-features"), "exclude one another"),
         (("--loss", "focal"), "loss must be one of"),
         (("--loss", "tsallis:alpha=much"), "must be numbers"),
         (("--loss", "tsallis:beta=1"), "takes the parameters"),

@@ -243,7 +243,7 @@ def test_partials_that_do_not_fit_are_named(data):
     assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
     Path("b.json").write_text(Path("a.json").read_text()[:-40])
     assert (
-        "error: b.json: a partial must be JSON that Partial.to_json wrote"
+        "error: b.json: a partial must be JSON that --save-partial wrote"
         in call("diagnose", "--partials", "?.json", code=2).stderr
     )
     Path("b.json").write_text('{"partial_version": 99}')

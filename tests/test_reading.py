@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scoreprism
-from scoreprism.cli._parquet import read_footer
 from scoreprism.cli._reading import Reading, Roles, read_predictions
 from scoreprism.cli._text import DELIMITERS
 from scoreprism.exceptions import InputError
+from scoreprism.scale._parquet import read_footer
 
 YS = Roles(target="y", scores=("s",))
 PLAIN = "y,s\n1,0.75\n0,0.25\n1,0.5\n"
@@ -224,11 +224,6 @@ def test_a_feature_of_numbers_and_words_says_so(read):
     found = read("y,s,c\n1,0.75,1\n0,0.25,x\n1,0.5,1\n", Roles("y", ("s",), features=("c",)))
     assert found.X["c"].to_list() == ["1", "x", "1"]
     assert found.notes == ("Feature 'c' is read as text: some values are no finite numbers, first 'x' in data row 2.",)
-
-
-def test_a_score_among_the_features_is_noted(read):
-    found = read(PLAIN, Roles("y", ("s",), features=("s",)))
-    assert found.notes == ("A score is among the features ('s'); the reference would know it anyway.",)
 
 
 @pytest.mark.parametrize(

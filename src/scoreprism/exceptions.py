@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "ContradictedOrderWarning",
     "DoubleUseWarning",
+    "DoubtfulFileWarning",
     "ImproperLossError",
     "InfiniteLossError",
     "InfiniteLossWarning",
@@ -189,6 +190,18 @@ class DoubleUseWarning(ScoreprismWarning):
     ...     d = scoreprism.decompose(y, p, calibration=(p, y))
     >>> caught[0].category.__name__
     'DoubleUseWarning'
+    """
+
+
+class DoubtfulFileWarning(ScoreprismWarning):
+    """
+    A file may not be complete, or has no checksums although they were to be verified.
+
+    Examples
+    --------
+    >>> from scoreprism.exceptions import DoubtfulFileWarning, ScoreprismWarning
+    >>> issubclass(DoubtfulFileWarning, ScoreprismWarning)
+    True
     """
 
 

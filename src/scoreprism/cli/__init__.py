@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from scoreprism.cli._process import open_pipe, run
+from scoreprism.cli._process import USAGE, open_pipe, run
 
 __all__ = ["COMMANDS", "main"]
 
@@ -53,6 +53,12 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:  # click 8.1 and 8.2 end this in different ways
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(USAGE)
+        return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with open_pipe():

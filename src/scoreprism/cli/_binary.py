@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from scoreprism._validation import refuse
 from scoreprism.cli._panics import in_our_words
-from scoreprism.cli._parquet import read_footer
 from scoreprism.cli._sources import GIGABYTE, Source
 from scoreprism.cli._words import shown
+from scoreprism.scale._parquet import Pages, read_footer, verify_pages
 
 if TYPE_CHECKING:
     import polars as pl
@@ -90,6 +90,25 @@ class Binary:
             refuse("FILE must have at least one row", f"none in {shown(self.source.name)}", "Check how it was written.")
         frame = frame.select(frame.get_column(self.names[i]).alias(str(i)) for i in wanted)
         return frame.select(str(i) for i in positions)
+
+    def verify(self, positions: Sequence[int]) -> Pages | None:
+        """
+        Compare columns with the checksums of their pages; one that differs is refused.
+
+        Parameters
+        ----------
+        positions : sequence of int
+            Which.
+
+        Returns
+        -------
+        Pages or None
+            What was verified; None for Arrow, which has no checksums.
+        """
+        if self.source.kind != "parquet":
+            return None
+        with open_place(self.source) as file:
+            return verify_pages(file, self.source.name, {self.names[i] for i in positions})
 
     def _require_size(self, wanted: Sequence[int]) -> None:
         """Refuse columns that would not fit; a small file can promise a great many rows."""

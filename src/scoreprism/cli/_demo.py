@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +15,12 @@ from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
     from scoreprism.report import Report, Section
+
+#: How a page of the demonstration ends: with a digest of all that stands before it.
+_MARK = "<!-- written by scoreprism demo: {} -->\n"
+_MARKED = re.compile(rb"<!-- written by scoreprism demo: ([0-9a-f]{64}) -->\n\Z")
+#: Bytes of a file that is no page of ours, and is not read.
+_LARGEST = 10**8
 
 
 @click.command(cls=Command, example="scoreprism demo")
@@ -26,23 +35,41 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
     """
     Train two credit models on bundled data, combine them in two ways, and report on all four.
 
-    Writes the report, and prints its verdict.
+    Writes the report, and prints its verdict. A page that a demonstration wrote, and nobody changed, is replaced.
     """
     from dataclasses import replace
 
+    from scoreprism._files import write_text
     from scoreprism.report._report import require_ending
 
     voice = Voice(quiet)
     if save_data:
         _write_example(save_data, voice, force=force)
         return
-    require_ending(output)
-    (target,) = outputs((output,), force=force)
+    way = require_ending(output)
+    replaced = force or _is_ours(Path(output))
+    (target,) = outputs((output,), force=replaced)
     with voice.listening():
         found = _reported(voice, seed, jobs)
-        where = found.save(target, overwrite=force)
+        text = getattr(found, way)()
+        where = write_text(target, lambda: _marked(text) if way == "to_html" else text, overwrite=replaced)
     emit(replace(found, sections=(_short(found["verdict"]),)), form)
     voice.say(f"wrote {where}: open it in a browser")
+
+
+def _marked(page: str) -> str:
+    """A page that says at its end that a demonstration wrote it."""
+    return page + _MARK.format(hashlib.sha256(page.encode("utf-8")).hexdigest())
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is the page of a demonstration, as it was written."""
+    try:
+        content = path.read_bytes() if path.is_file() and path.stat().st_size < _LARGEST else b""
+    except OSError:
+        return False
+    found = _MARKED.search(content)
+    return found is not None and hashlib.sha256(content[: found.start()]).hexdigest().encode() == found[1]
 
 
 def _short(verdict: Section) -> Section:

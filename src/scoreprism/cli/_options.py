@@ -91,11 +91,26 @@ JUDGED = _several(
     (("--pos-label",), {"metavar": "LABEL", "help": "The outcome that scores speak of, unless outcomes are 0 and 1."}),
     (("--weight",), {"metavar": "COLUMN", "help": "Weights of rows."}),
 )  # fmt: skip
+#: of those that take several models,
+MODELS = _option(
+    "Columns",
+    "--models",
+    multiple=True,
+    metavar="COLUMNS",
+    help="One model per column: 'p_*' or 'p_old,p_new', instead of --score for each.",
+)
 #: of those that look for grouping,
 FEATURES = _several(
     "Columns",
     (("--features",), {"multiple": True, "metavar": "A,B,C", "help": "Features, for the grouping term."}),
-    (("--all-features",), {"is_flag": True, "help": "Every column without another role is a feature."}),
+    (
+        ("--all-features",),
+        {
+            "is_flag": True,
+            "help": "Every column without another role is a feature, but "
+            "those that look like scores of the same target; name these in --features to keep them.",
+        },
+    ),
 )
 #: of those that split the loss into terms,
 KNOWN = _several(
@@ -124,13 +139,14 @@ READING = _several(
     (("--decimal-comma",), {"is_flag": True, "help": "Numbers are written 0,5."}),
     (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
     (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
+    (("--strict",), {"is_flag": True, "help": "Refuse a file that may not be complete, instead of a note."}),
     (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
     (("--max-gigabytes",), {"type": Finite(min=0.0, min_open=True), "default": 8.0, "show_default": True,
       "metavar": "GB", "help": "Largest size of the data in memory."}),
 )  # fmt: skip
 
 #: The part of it that goes for rows without outcomes.
-TEXT = (*READING[:4], READING[-1])
+TEXT = (*READING[:5], READING[-1])
 
 LOSS = _option(
     "Numbers",
@@ -187,6 +203,8 @@ SCALE = _several(
     (("--key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
     (("--partials",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-partial kept, instead of FILE; "
       "a path, a glob or a folder."}),
+    (("--verify-checksums",), {"is_flag": True, "help": "Compare Parquet pages with their checksums first, which reads "
+      "the columns once more. One file without these options is always verified."}),
 )  # fmt: skip
 
 #: What is printed.
@@ -283,11 +301,10 @@ class Asked:
 
         given = self.given
         features = split_names(given.get("features", ()))
-        if features and given.get("all_features"):
-            raise click.UsageError("--features and --all-features exclude one another: give one of them")
         roles = Roles(
             target=given.get("target"),
             scores=tuple(given.get("scores", ())),
+            models=tuple(given.get("models", ())),
             features=features or None,
             all_features=given.get("all_features", False),
             reference=given.get("reference"),

@@ -25,6 +25,8 @@ class Predictions:
         Name and hash of the file, rows, columns used.
     notes : tuple of str
         What was done to it: rows dropped, columns chosen, what was taken for what.
+    doubts : tuple of str
+        What speaks against the file being complete; these are among the notes.
     y : array of shape (n,) or None
         Outcomes: integers, booleans or strings.
     scores : dict of str to array of shape (n,) or polars.DataFrame of shape (n, K)
@@ -46,6 +48,7 @@ class Predictions:
     table: pl.DataFrame
     origin: Origin
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     y: NDArray[Any] | None = None
     scores: dict[str, Any] = field(default_factory=dict)
     X: pl.DataFrame | None = None

@@ -120,7 +120,9 @@ def _failed(error: BaseException) -> int:
         raise error
     exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then it is none of ours
     if exceptions is not None and isinstance(error, exceptions.ScoreprismError):
-        return _said(str(error), USAGE)
+        from scoreprism.cli._spelling import in_options
+
+        return _said(in_options(str(error)), USAGE)
     if debugging():
         import traceback
 
@@ -143,6 +145,9 @@ def _explained(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     text = error.format_message().rstrip()
     text = text if text.endswith((".", "?", ")")) else f"{text}."
+    example = getattr(getattr(context, "command", None), "example", "")
+    if isinstance(error, click.MissingParameter) and example:
+        text = f"{text} For example '{example}'."
     if isinstance(error, click.UsageError) and context is not None:
         text = f"{text} See '{context.command_path} --help'."
     return _said(text, USAGE)

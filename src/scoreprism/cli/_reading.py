@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scoreprism._validation import refuse
+from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers
 from scoreprism.cli._labels import clean_text, find_label, to_array, to_groups, to_outcomes, to_times
@@ -16,7 +17,7 @@ from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._predictions import Predictions
 from scoreprism.cli._roles import Found, Roles, find_roles
 from scoreprism.cli._scores import Score, match_classes, possible_classes, require_order, require_sums
-from scoreprism.cli._sources import open_source
+from scoreprism.cli._sources import Source, doubted, open_source
 from scoreprism.cli._text import Text, read_text
 from scoreprism.cli._words import at, count, several, shown
 from scoreprism.report import Origin
@@ -49,6 +50,8 @@ class Reading:
         More than this is refused.
     time_format : str or None
         How times are written, as in `datetime.strptime`; None for ISO 8601.
+    strict : bool
+        Whether a file that may not be complete is refused.
     whole : bool
         Whether nothing need be named, and every column is kept in `Predictions.table`.
     """
@@ -60,6 +63,7 @@ class Reading:
     as_given: bool = False
     max_gigabytes: float = 8.0
     time_format: str | None = None
+    strict: bool = False
     whole: bool = False
 
 
@@ -81,30 +85,37 @@ def read_predictions(source: str, roles: Roles, reading: Reading) -> Predictions
     Predictions
         Arrays, notes on what was done, and where they came from.
     """
-    table, origin = _opened(source, reading)
+    opened = open_source(source, reading.max_gigabytes, reading.encoding)
+    table = _table(opened, reading)
     found = find_roles(roles, table.names, whole=reading.whole)
     whole = reading.whole or found.roles.target is None
     if whole:
         found.names.require_distinct()
-    frame = table.take(range(len(table.names)) if whole else found.used)
+    used = range(len(table.names)) if whole else found.used
+    doubts = [*opened.doubts, *([table.doubt] if isinstance(table, Text) and table.doubt else [])]
+    details = {}
+    if isinstance(table, Binary) and (pages := table.verify(used)) is not None:
+        details["checksums"] = str(pages)
+        doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
+    told = doubted(doubts, opened.name, strict=reading.strict)
+    found.notes.extend(told)
+    frame = table.take(used)
     del table  # the text is not kept beside its columns
     with in_our_words("the columns of FILE must be readable"):
-        return _Work(found, reading, frame).done(origin)
+        made = _Work(found, reading, frame).done(Origin(opened.name, opened.sha256, details))
+    return replace(made, doubts=tuple(told))
 
 
-def _opened(source: str, reading: Reading) -> tuple[Text | Binary, Origin]:
-    opened = open_source(source, reading.max_gigabytes, reading.encoding)
-    origin = Origin(opened.name, opened.sha256)
+def _table(opened: Source, reading: Reading) -> Text | Binary:
     if opened.kind != "text" or opened.content is None:
-        return read_binary(opened, reading.max_gigabytes), origin
-    text = read_text(
+        return read_binary(opened, reading.max_gigabytes)
+    return read_text(
         opened.content,
         opened.name,
         encoding=reading.encoding,
         delimiter=reading.delimiter,
         decimal_comma=reading.decimal_comma,
     )
-    return text, origin
 
 
 @dataclass
@@ -133,7 +144,7 @@ class _Work:
         told = replace(self.found, features=features).described()
         return Predictions(
             table=self.frame.rename({column: names.all[int(column)] for column in self.frame.columns}),
-            origin=replace(origin, details={**rows, "columns": told}),
+            origin=replace(origin, details={**rows, **origin.details, "columns": told}),
             notes=tuple(self.found.notes),
             y=_array(target),
             scores=scores,
@@ -243,6 +254,28 @@ class _Work:
             require_order(columns[0], (target == positive).to_numpy(), what, str(other))
         return columns[0].to_numpy()
 
+    def _score_like(self, columns: dict[int, pl.Series]) -> list[int]:
+        """Which features that nobody named look like scores of the same target; a note names them."""
+        found, names = self.found, self.found.names
+        if not columns or found.roles.target is None:
+            return []
+        target, event = self.columns[names[found.roles.target]], None
+        if len(self.labels) == 2:
+            positive = find_label(found.roles.pos_label, self.labels, "") if found.roles.pos_label else self.labels[-1]
+            event = (target == positive).to_numpy()
+        single = {s.name: self.columns[s.columns[0]].to_numpy() for s in found.scores if len(s.columns) == 1}
+        classes = [score.classes for score in found.scores if len(score.columns) > 1]
+        alike = set(find_score_like({names.all[i]: series for i, series in columns.items()}, single, event, classes))
+        if alike:
+            which = several(name for name in names.all if name in alike)
+            one = len(alike) == 1
+            found.notes.append(
+                f"{'Column' if one else 'Columns'} {which} {'is' if one else 'are'} left out of the features: "
+                f"{'it looks like a score' if one else 'they look like scores'} of the same target. Name "
+                f"{'it' if one else 'them'} in --features to keep {'it' if one else 'them'}."
+            )
+        return [i for i in columns if names.all[i] in alike]
+
     def _features(self) -> tuple[pl.DataFrame | None, list[int]]:
         """Features, and which columns they are."""
         import polars as pl
@@ -261,6 +294,8 @@ class _Work:
                     f"Feature {shown(name)} is read as text: some values are no finite numbers, first {first}."
                 )
             kept[i] = series
+        for i in self._score_like({i: series for i, series in kept.items() if self.found.names.all[i] not in named}):
+            del kept[i]
         names = self.found.names.of(kept)
         return (pl.DataFrame(dict(zip(names, kept.values(), strict=True))) if kept else None), list(kept)
 

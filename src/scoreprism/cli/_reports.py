@@ -16,6 +16,7 @@ from scoreprism.cli._options import (
     GATES,
     JUDGED,
     KNOWN,
+    MODELS,
     NUMBERS,
     PARTS,
     RANDOM,
@@ -28,7 +29,8 @@ from scoreprism.cli._options import (
     options,
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
-from scoreprism.cli._scale import Call, at_scale, spelled, summed
+from scoreprism.cli._scale import Call, at_scale, summed
+from scoreprism.cli._spelling import spelled
 from scoreprism.cli._summaries import summarized, told
 from scoreprism.cli._types import FILE
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 _FILE = click.argument("file", type=FILE)
 _FILES = click.argument("files", type=FILE, nargs=-1, metavar="FILE...")
 _TITLE = click.option("--title", cls=Option, section="Output", help="What stands above it.")
-_COLUMNS = (JUDGED, FEATURES, KNOWN, CLUSTER)
+_COLUMNS = (JUDGED, MODELS, FEATURES, KNOWN, CLUSTER)
 _REST = (READING, NUMBERS, RANDOM, GATES)
 
 
@@ -116,8 +118,10 @@ def compare(file: str, **given: Any) -> None:
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
     """
-    if len(given["scores"]) == 1:
-        raise click.UsageError("compare needs two scores or more; got one. Give --score once for each model")
+    if len(given["scores"]) == 1 and not given["models"]:
+        raise click.UsageError(
+            "compare needs two scores or more; got one. Give --score once for each model, or --models 'p_*'"
+        )
     asked = Asked(file, given)
     choose = _tested_comparison if given["fail_if_miscalibrated"] else _comparison
     found = summarized(asked, Voice(given["quiet"]), "comparison", choose)
@@ -150,7 +154,8 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
 def _single(files: tuple[str, ...]) -> str:
     """The one file of a report from rows."""
     if not files:
-        raise click.UsageError("Missing argument 'FILE'", click.get_current_context())
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=next(p for p in context.command.params if p.name == "files"))
     return files[0]
 
 
@@ -169,7 +174,8 @@ def _diagnosis(data: Predictions) -> list[str]:
 def _comparison(data: Predictions) -> list[str]:
     if len(data.scores) < 2:
         raise click.UsageError(
-            f"compare needs two scores or more; found {', '.join(data.scores)}. Give --score once for each model"
+            f"compare needs two scores or more; found {', '.join(data.scores)}. Give --score once for each model, "
+            "or --models 'p_*'"
         )
     return ["models"]
 

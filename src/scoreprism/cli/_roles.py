@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from scoreprism._validation import refuse
-from scoreprism.cli._scores import Score, find_scores
+from scoreprism.cli._scores import Score, find_models, find_scores
 from scoreprism.cli._words import refuse_column, several, shown
 
 
@@ -23,6 +23,8 @@ class Roles:
         Outcomes.
     scores : tuple of str
         Models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes.
+    models : tuple of str
+        Models of one column each, by name, pattern or list.
     features : tuple of str or None
         Features.
     all_features : bool
@@ -41,6 +43,7 @@ class Roles:
 
     target: str | None = None
     scores: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
     all_features: bool = False
     reference: str | None = None
@@ -170,6 +173,7 @@ def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
     columns, notes = Names(names), list[str]()
     roles = _assumed(roles, columns, notes, whole)
     scores = find_scores(roles.scores, columns.all)
+    scores += find_models(roles.models, columns.all, _other_roles(roles, columns, scores))
     taken = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
     judged = set(taken)
     for role in _SINGLE:
@@ -180,6 +184,12 @@ def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
     taken += [columns.find(name, "--group") for name in roles.groups]
     _require_apart(roles, columns, judged, {"cluster": alone}, taken)
     return Found(roles, columns, scores, _features(roles, columns, set(taken), scores, notes), notes)
+
+
+def _other_roles(roles: Roles, columns: Names, scores: list[Score]) -> set[int]:
+    """Columns that a pattern of --models does not mean."""
+    named = [getattr(roles, role) for role in _SINGLE] + [*roles.groups, *(roles.features or ())]
+    return {i for score in scores for i in score.columns} | {columns[name] for name in named if name in columns}
 
 
 def _require_apart(
@@ -198,10 +208,10 @@ def _require_apart(
 
 def _assumed(roles: Roles, columns: Names, notes: list[str], whole: bool) -> Roles:
     """What was named; where nothing was, the columns that language models are judged by."""
-    if whole or (roles.scores and roles.target is not None):
+    if whole or ((roles.scores or roles.models) and roles.target is not None):
         return roles
     # without a word, or with one of the two that everybody uses
-    judged = roles.scores in ((), ("confidence",)) and roles.target in (None, "correct")
+    judged = roles.scores in ((), ("confidence",)) and not roles.models and roles.target in (None, "correct")
     if not (judged and "confidence" in columns and "correct" in columns):
         _refuse_unnamed(roles, columns, judged)
     notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
@@ -209,9 +219,8 @@ def _assumed(roles: Roles, columns: Names, notes: list[str], whole: bool) -> Rol
 
 
 def _refuse_unnamed(roles: Roles, columns: Names, judged: bool) -> NoReturn:
-    missing = " and ".join(
-        f"no {option}" for option, there in (("--target", roles.target), ("--score", roles.scores)) if not there
-    )
+    given = {"--target": roles.target, "--score": roles.scores or roles.models}
+    missing = " and ".join(f"no {option}" for option, there in given.items() if not there)
     folded = {name.strip().casefold(): name for name in columns.all}
     hint = ""
     if judged and {"confidence", "correct"} <= folded.keys():
@@ -232,5 +241,7 @@ def _features(roles: Roles, columns: Names, taken: set[int], scores: list[Score]
     judged = {i for score in scores for i in score.columns} & set(features)
     if judged:
         which = several(columns.of(sorted(judged)))
-        notes.append(f"A score is among the features ({which}); the reference would know it anyway.")
-    return features
+        if judged == set(features):
+            refuse("features must not all be scores", which, "Name other columns in --features, or leave it out.")
+        notes.append(f"{which} {'is a score, and no feature' if len(judged) == 1 else 'are scores, and no features'}.")
+    return [i for i in features if i not in judged]

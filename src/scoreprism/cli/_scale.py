@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,14 @@ import click
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
-from scoreprism.cli._summaries import naming_clip, say_floors
+from scoreprism.cli._spelling import spelled, spelled_report
+from scoreprism.cli._summaries import say_floors, warned
+from scoreprism.exceptions import DoubtfulFileWarning
 
 if TYPE_CHECKING:
     from scoreprism.report import Report
     from scoreprism.scale import Partial
+    from scoreprism.scale._parquet import Pages
 
 #: Options that only make sense where rows are summed.
 _OF_SUMS = ("engine", "every", "cells", "cv_column", "key", "save_partial")
@@ -39,19 +41,9 @@ _OF_ROWS = {
 }
 #: Options that partials have settled.
 _SETTLED = (
-    "target", "scores", "pos_label", "weight", "reference", "latent", "groups", "time", "clip", *_OF_SUMS[:-1],
+    "target", "scores", "models", "pos_label", "weight", "reference", "latent", "groups", "time", "clip",
+    "verify_checksums", *_OF_SUMS[:-1],
 )  # fmt: skip
-#: What options are called in Python, and here.
-_SPELLED = {
-    r"\bpos_label=": "--pos-label ", r"\bpos_label\b": "--pos-label", r"\bsample_weight\b": "--weight",
-    r"\bcv_column=": "--cv-column ", r"\bcv_column\b": "--cv-column", r"\bengine=": "--engine ",
-    r"^key (?=must|$)": "--key ", r"(?<=or )key\b": "--key", r"\bevery=": "--every ", r"\bevery must": "--every must",
-    r"\bLeave every out": "Leave --every out",
-    r"\btime=": "--time ", r"\btime must": "--time must", r"^by(\[\d+\])? must": "--group must",
-    r"^by, time": "--group, --time", r"^q (?=must|$)": "--reference ", r"^latent (?=must|$)": "--latent ",
-    r"^target (?=must|$)": "--target ", r"^score (?=must|$)": "--score ", r"^cells must": "--cells must",
-}  # fmt: skip
-_QUOTED = re.compile(r"('[^']*')")
 
 
 def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
@@ -115,13 +107,50 @@ class Call:
         if self.given["partials"]:
             self._check_partials(typed)
             return
-        for name in ("target", "scores"):
-            if not self.given[name]:
+        for name, there in (("target", self.given["target"]), ("scores", self.given["scores"] or self.given["models"])):
+            if not there:
                 raise click.UsageError(
                     f"{_flag(name)} must name a column, at scale; got none. Columns are not guessed there"
                 )
-        if len(self.given["scores"]) > 1 and self.given.get("save_partial"):
+        if len(self.given["scores"]) > 1:
+            self._require_one()
+
+    def _require_one(self) -> None:
+        if self.given.get("save_partial"):
             raise click.UsageError("--save-partial keeps the sums of one score; got several. Call it once for each")
+
+    def with_scores(self) -> Call:
+        """The same call with a column for each of its scores, found among those of the files."""
+        from scoreprism.cli._scores import find_models, find_scores
+        from scoreprism.cli._words import several, shown
+
+        given = self.given
+        names = list(self.schema())
+        for word in given["scores"]:
+            found = find_scores([word], names)[0] if word not in names and {"*", ","} & set(word) else None
+            if found is not None:
+                columns = [names[i] for i in found.columns]
+                raise click.UsageError(
+                    f"a report from sums is about two classes, so --score must name one column, the probability of the "
+                    f"event; got {shown(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
+                    "If each is a model of its own, pass --models; for several classes take a sample of rows into one "
+                    "file and leave out what is at scale, or use scoreprism.scale.decompose in Python"
+                )
+        taken = {i for i, name in enumerate(names) if name in _columns(given)}
+        models = [model.name for model in find_models(given["models"], names, taken)]
+        call = replace(self, given={**given, "scores": (*given["scores"], *models)})
+        if len(call.given["scores"]) > 1:
+            call._require_one()
+        return call
+
+    def schema(self) -> dict[str, Any]:
+        """Types of the columns."""
+        import narwhals as nw
+
+        from scoreprism.scale import scan
+
+        frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
+        return dict(frame.collect_schema())
 
     def _check_partials(self, typed: set[str]) -> None:
         if self.files:
@@ -183,9 +212,15 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
     from scoreprism.report import Origin, summarize_sums
 
-    given = call.given
     asked = _typed()
-    with voice.listening(), naming_clip(), spelled():
+    with voice.listening(), spelled():
+        notes = [] if call.given["partials"] else _doubts(call)
+        for note in notes:
+            voice.say(f"note: {note}")
+        warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
+        call = call if call.given["partials"] else call.with_scores()
+        given = call.given
+        checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] else {}
         sums = _read(call) if given["partials"] else _summarized(call, voice)
         for name, found in sums.items():
             if not given["as_given"]:
@@ -195,10 +230,37 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
         first = next(iter(sums.values()))
         report = summarize_sums(
             sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
-            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first))),
+            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
         )  # fmt: skip
     say_floors(report, voice)
-    return replace(report, kind=kind), first[0]
+    return replace(warned(spelled_report(report), notes), kind=kind), first[0]
+
+
+def _doubts(call: Call) -> list[str]:
+    """What speaks against files being complete; refused with --strict."""
+    from scoreprism.cli._sources import doubted
+    from scoreprism.scale._files import doubt_about, find_files
+
+    paths, kind = find_files(list(call.files))
+    found: list[str] = []
+    for path in paths:
+        doubt = doubt_about(path, kind)
+        told = f"in {path!r}, {doubt}" if len(paths) > 1 else doubt
+        found += doubted([told] if doubt else [], path, strict=call.given["strict"])
+    return found
+
+
+def _verified(call: Call) -> Pages:
+    """The columns that are summed, compared with the checksums of their pages."""
+    from scoreprism.scale._files import verify_files
+
+    return verify_files(list(call.files), _columns(call.given))
+
+
+def _columns(given: Mapping[str, Any]) -> set[str]:
+    """Columns that were named."""
+    single = ("target", "weight", "reference", "latent", "time", "cv_column", "key")
+    return {*given["scores"], *given["groups"], *(given[name] for name in single if given[name] is not None)}
 
 
 def _details(call: Call, passes: int) -> dict[str, Any]:
@@ -246,9 +308,7 @@ def _label(call: Call) -> Any:
         return None
     import narwhals as nw
 
-    from scoreprism.scale import scan
-
-    schema: Any = nw.from_native(scan(list(call.files), engine=call.given["engine"])).lazy().collect_schema()
+    schema = call.schema()
     kind = schema.get(target)
     if kind == nw.Boolean and text.casefold() in ("true", "false"):
         return text.casefold() == "true"
@@ -334,19 +394,3 @@ def _flag(name: str) -> str:
     """An option as it is typed."""
     known = {option.name: option.opts[0] for option in click.get_current_context().command.params}
     return known.get(name, f"--{name.replace('_', '-')}")
-
-
-@contextmanager
-def spelled() -> Iterator[None]:
-    """Refusals of the library, which speak of arguments, in the words of options; what is quoted stays as it is."""
-    from scoreprism.exceptions import ScoreprismError
-
-    try:
-        yield
-    except ScoreprismError as error:
-        parts = _QUOTED.split(str(error))
-        for i in range(0, len(parts), 2):
-            for word, option in _SPELLED.items():
-                if i == 0 or not word.startswith("^"):
-                    parts[i] = re.sub(word, option, parts[i])
-        raise type(error)("".join(parts)) from None

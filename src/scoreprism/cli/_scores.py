@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -71,7 +71,43 @@ def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
     return found
 
 
-def _find(word: str, names: Sequence[str]) -> Score:
+def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[int] = ()) -> list[Score]:
+    """
+    Find models of one column each.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Names of columns, patterns such as "p_*", or lists such as "p_a,p_b".
+    names : sequence of str
+        Columns of the file.
+    apart : collection of int
+        Positions that a pattern does not mean: they have a role, or are models already.
+
+    Returns
+    -------
+    list of Score
+        One per column, each column once.
+
+    Examples
+    --------
+    >>> [model.name for model in find_models(["p_*"], ["y", "p_old", "p_new"])]
+    ['p_old', 'p_new']
+    """
+    found: dict[int, Score] = {}
+    for word in given:
+        if word in names or word.count("*") != 1:
+            columns = _find(word, names, "--models").columns
+        else:
+            columns = tuple(i for i in _fitting(word, names)[0] if i not in apart)
+        if not columns:
+            got = f"{shown(word)}, which fits none without another role"
+            refuse("--models must fit a column", got, f"The columns are {several(names)}.")
+        found |= {i: Score(names[i], (i,)) for i in columns if i not in apart}
+    return list(found.values())
+
+
+def _find(word: str, names: Sequence[str], option: str = "--score") -> Score:
     if word in names:
         return Score(word, (names.index(word),))
     if word.count("*") == 1:
@@ -80,10 +116,10 @@ def _find(word: str, names: Sequence[str]) -> Score:
         refuse("a pattern of scores must have one *", shown(word), "For example 'p_*'.")
     parts = [part if part in names else part.strip() for part in word.split(",")]
     if len(parts) == 1:
-        refuse_column(word, names, "--score")
+        refuse_column(word, names, option)
     for part in parts:
         if part not in names:
-            refuse_column(part, names, "each name in --score")
+            refuse_column(part, names, f"each name in {option}")
     if len(set(parts)) < len(parts):
         refuse("a list of scores must name each column once", shown(word), "Take the second one out.")
     common = _shared_start(parts)
@@ -100,13 +136,23 @@ def _shared_start(texts: Sequence[str]) -> str:
     return first[:same]
 
 
-def _matching(word: str, names: Sequence[str]) -> Score:
+def _fitting(word: str, names: Sequence[str]) -> tuple[list[int], str, str]:
+    """Positions of the columns that fit a pattern, and what stands before and after its star."""
     before, _, after = word.partition("*")
     least = len(before) + len(after)
-    fits = [i for i, n in enumerate(names) if n.startswith(before) and n.endswith(after) and len(n) > least]
+    return (
+        [i for i, n in enumerate(names) if n.startswith(before) and n.endswith(after) and len(n) > least],
+        before,
+        after,
+    )
+
+
+def _matching(word: str, names: Sequence[str]) -> Score:
+    fits, before, after = _fitting(word, names)
     if len(fits) < 2:
         got = f"{shown(word)}, which fits {count(len(fits), 'column')}"
-        refuse("a pattern of scores must fit a column of each class", got, f"The columns are {several(names)}.")
+        hint = "If each column is a model of its own, pass --models. " if fits else ""
+        refuse("a pattern of scores must fit a column of each class", got, f"{hint}The columns are {several(names)}.")
     classes = tuple(names[i][len(before) : len(names[i]) - len(after)] for i in fits)
     return Score(before.rstrip(_JOINTS) or after.lstrip(_JOINTS) or word, tuple(fits), classes)
 
@@ -144,7 +190,8 @@ def _refuse_classes(score: Score, labels: Sequence[Any]) -> NoReturn:
     refuse(
         f"the columns of score {shown(score.name)} must be named after the labels of the target",
         f"columns for {several(score.classes)} beside the labels {several(labels)}",
-        "Rename the columns, or list those of this model: --score 'p_a,p_b,p_c'.",
+        "If each column is a model of its own, name them with --models instead of --score; else rename the columns, or "
+        "list those of this model: --score 'p_a,p_b,p_c'.",
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,8 @@ _CHUNK = 1 << 22
 #: How UTF-16 begins.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
+#: How an Arrow stream ends; it may also just stop, as one does that was cut off.
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "stream"}
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
 _FOREIGN = {
@@ -59,6 +62,8 @@ class Source:
         The bytes, unpacked; None for a Parquet file, which is read where it is, column by column.
     path : Path or None
         Where it is.
+    doubts : tuple of str
+        What speaks against the file being complete.
     """
 
     name: str
@@ -66,13 +71,14 @@ class Source:
     kind: str
     content: bytes | None
     path: Path | None
+    doubts: tuple[str, ...] = ()
 
 
 class _Hashed(io.RawIOBase):
     """A stream that hashes what is read from it."""
 
     def __init__(self, inner: IO[bytes], start: bytes = b"") -> None:
-        self._inner, self._start, self.hash = inner, start, hashlib.sha256()
+        self._inner, self._start, self.hash, self.size = inner, start, hashlib.sha256(), 0
 
     def readable(self) -> bool:
         return True
@@ -82,6 +88,7 @@ class _Hashed(io.RawIOBase):
         self._start = block[len(buffer) :]
         block = block[: len(buffer)]
         self.hash.update(block)
+        self.size += len(block)
         buffer[: len(block)] = block
         return len(block)
 
@@ -109,7 +116,7 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
         if sys.stdin is None or sys.stdin.isatty():
             got = "a closed stdin" if sys.stdin is None else "a terminal"
             refuse("'-' must be fed by a pipe or a file", got, "For example: scoreprism diagnose - < FILE.")
-        return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)
+        return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)[0]
     path = Path(given)
     with _in_our_words(given):
         mode = path.stat().st_mode
@@ -118,7 +125,15 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
             remedy = "Name a file in it." if stat.S_ISDIR(mode) else "Pass '-' and feed it to stdin."
             refuse("FILE must be a plain file, or '-'", f"{shown(given)}, which is {what}", remedy)
         with path.open("rb") as file:
-            return _read(file, _printable(path.name), path, max_gigabytes, plain)
+            before = os.fstat(file.fileno()).st_size
+            found, size = _read(file, _printable(path.name), path, max_gigabytes, plain)
+            after = os.fstat(file.fileno()).st_size
+            if before == size == after:
+                return found
+            words = (
+                f"the file changed while it was read, {before:,} bytes at first, {size:,} read, {after:,} at the end"
+            )
+            return replace(found, doubts=(words, *found.doubts))
 
 
 @contextmanager
@@ -140,25 +155,29 @@ def _printable(name: str) -> str:
     return name.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
-def _read(file: IO[bytes], name: str, path: Path | None, most: float, plain: bool) -> Source:
+def _read(file: IO[bytes], name: str, path: Path | None, most: float, plain: bool) -> tuple[Source, int]:
+    """What is there, and how many bytes were read."""
     start = file.read(64)
     if not start:
         refuse("FILE must not be empty", f"0 bytes in {shown(name)}", "Check how it was written.")
     stream = _Hashed(file, start)
+    content: bytes | None
     try:
         if start.startswith(_GZIP):
             packed = io.BufferedReader(stream, _CHUNK)
-            content = _unpacked(packed, name, most)
-            return Source(name, stream.hash.hexdigest(), _kind(content[:64], name, packed=True), content, None)
-        kind = _kind(start, name)
-        if kind == "parquet" and path is not None:
+            content, path = _unpacked(packed, name, most), None
+            kind = _kind(content[:64], name, packed=True)
+        elif (kind := _kind(start, name)) == "parquet" and path is not None:
+            content = None
             while stream.read(_CHUNK):
                 pass
-            return Source(name, stream.hash.hexdigest(), kind, None, path)
-        content = _limited(stream, name, most, text=plain and kind == "text")
-        return Source(name, stream.hash.hexdigest(), kind, content, path)
+        else:
+            content = _limited(stream, name, most, text=plain and kind == "text")
     except MemoryError:
         refuse("FILE must fit into memory", shown(name), "Use Parquet, of which only named columns are read.")
+    cut = kind == "stream" and content is not None and not content.endswith(_END_OF_STREAM)
+    doubts = ("the Arrow stream has no mark at its end",) if cut else ()
+    return Source(name, stream.hash.hexdigest(), kind, content, path, doubts), stream.size
 
 
 def _kind(start: bytes, name: str, *, packed: bool = False) -> str:
@@ -214,3 +233,35 @@ def _unpacked(packed: IO[bytes], name: str, most: float) -> bytes:
     if not content:
         refuse("FILE must not be empty", f"0 bytes in {shown(name)}, unpacked", "Check how it was written.")
     return content
+
+
+def doubted(doubts: Sequence[str], name: str, *, strict: bool) -> list[str]:
+    """
+    Notes on what speaks against a file being complete.
+
+    Parameters
+    ----------
+    doubts : sequence of str
+        Clauses.
+    name : str
+        Of the file.
+    strict : bool
+        Whether it is refused instead.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+
+    Examples
+    --------
+    >>> doubted(["the Arrow stream has no mark at its end"], "a.arrow", strict=False)
+    ['The Arrow stream has no mark at its end: is the file complete?']
+    """
+    if doubts and strict:
+        refuse(
+            "with --strict nothing may speak against a file being complete",
+            f"{shown(name)}: {doubts[0]}",
+            "Write or download it again; if it is complete, leave --strict out.",
+        )
+    return [f"{doubt[0].upper()}{doubt[1:]}: is the file complete?" for doubt in doubts]

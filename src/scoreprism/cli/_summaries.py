@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
+from scoreprism.cli._spelling import spelled_report
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
@@ -47,7 +47,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
 
     given = asked.given
     losses = asked.losses()
-    with voice.listening(), naming_clip():
+    with voice.listening():
         data = asked.read()
         _require_enough(data)
         sections = choose(data)
@@ -62,19 +62,30 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
     say_floors(found, voice)
-    return replace(found, kind=kind)
+    return replace(warned(spelled_report(found), data.doubts), kind=kind)
 
 
-@contextmanager
-def naming_clip() -> Iterator[None]:
-    """An infinite loss of a reference ends a run: its remedy in the words of the command line."""
-    from scoreprism.exceptions import InfiniteLossError
+def warned(report: Report, texts: Sequence[str]) -> Report:
+    """
+    A report whose first section begins with warnings.
 
-    try:
-        yield
-    except InfiniteLossError as error:
-        said = str(error).partition(" Pass clip=")[0]
-        raise InfiniteLossError(f"{said} Give --clip 1e-6 (or another distance from 0).") from None
+    Parameters
+    ----------
+    report : Report
+        Any.
+    texts : sequence of str
+        What its reader must know of the file.
+
+    Returns
+    -------
+    Report
+        The same numbers.
+    """
+    from scoreprism.report import Notice
+
+    first, *rest = report.sections
+    notices = tuple(Notice("warning", text) for text in texts)
+    return replace(report, sections=(replace(first, blocks=(*notices, *first.blocks)), *rest))
 
 
 def say_floors(report: Report, voice: Voice) -> None:

@@ -11,6 +11,7 @@ from scoreprism.cli._options import (
     FEATURES,
     JUDGED,
     MISCALIBRATED,
+    MODELS,
     RANDOM,
     READING,
     SHOWN,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, example="scoreprism test credit.csv --target default --score model --features age,amount")
 @click.argument("file", type=FILE)
 @options(
-    JUDGED, FEATURES, READING,
+    JUDGED, MODELS, FEATURES, READING,
     click.option("--method", cls=Option, section="Numbers", default="min-p", show_default=True, metavar="NAME",
                  help="The test of calibration: min-p, kuiper, bins, lr-platt, lr-spline, corp, spiegelhalter, "
                  "hosmer-lemeshow; for several classes also score-temperature, score-vector, score-polynomial, "
@@ -99,7 +100,8 @@ def _answer(data: Predictions, results: Any, given: dict[str, Any]) -> Report:
     table = make_table("tests", "Statistics and p-values", columns, rows, note)
     hypotheses = dict.fromkeys(found.hypothesis for tests in results.values() for found in tests.values())
     said = dict.fromkeys(f"{name}: {n}" for tests in results.values() for name, f in tests.items() for n in f.notes)
-    notices = [Notice("note", f"Hypothesis: {text}.") for text in hypotheses] + [Notice("warning", n) for n in said]
+    notices = [Notice("note", f"Hypothesis: {text}.") for text in hypotheses]
+    notices += [Notice("warning", text) for text in (*said, *data.doubts)]
     settings = plain_settings(seed=given["seed"], method=given["method"], n_resamples=given["resamples"])
     title = f"Tests of {', '.join(data.scores)}"
     headline = _headline(rows, given["alpha"])

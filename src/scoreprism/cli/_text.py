@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from scoreprism._validation import refuse
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._sources import WIDE, refuse_binary
 from scoreprism.cli._words import at, count, shown
+from scoreprism.scale._files import cut_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,6 +48,8 @@ class Text:
         Records, blank lines too.
     blank : array of int
         Which of them are blank lines.
+    doubt : str
+        What speaks against the file being complete.
     """
 
     names: list[str]
@@ -54,6 +57,7 @@ class Text:
     body: bytes
     height: int
     blank: NDArray[np.intp]
+    doubt: str = ""
 
     def take(self, positions: Sequence[int]) -> pl.DataFrame:
         """
@@ -127,10 +131,10 @@ def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None
     names, start = _header(content, name, chosen)
     body = content[start:]
     del content
-    height, blank = _shape(np.frombuffer(body, dtype=np.uint8), ord(chosen), len(names), b'"' in body)
+    height, blank, doubt = _shape(np.frombuffer(body, dtype=np.uint8), ord(chosen), len(names), b'"' in body)
     if height == blank.size:
         refuse("FILE must have at least one row", f"only a header in {shown(name)}", "Check how it was written.")
-    return Text(names, chosen, body, height, blank)
+    return Text(names, chosen, body, height, blank, doubt)
 
 
 def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
@@ -248,15 +252,17 @@ def _header(content: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
     return names, end
 
 
-def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp]]:
-    """Records, and which are blank lines; refused unless each of the others has `width` fields."""
+def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, NDArray[np.intp], str]:
+    """Records, which are blank lines, and a doubt about the last; refused unless each other one has `width` fields."""
     if quoted:
         _check_quotes(body, delimiter)
     height, last, wrong, first = 0, -1, 0, (0, 0)
     blank: list[NDArray[np.intp]] = []
-    for ends, fields in _scanned(body, delimiter, quoted):
+    ending = _Ending()
+    for ends, fields, marks in _scanned(body, delimiter, quoted):
         odd = np.flatnonzero(fields != width)
-        lengths = np.diff(ends, prepend=last)[odd] - 1
+        starts = np.append(last, ends[:-1])
+        lengths = (ends - starts)[odd] - 1
         before = body[np.maximum(ends[odd] - 1, 0)]
         empty = (lengths == 0) | ((lengths == 1) & (before == _RETURN))
         blank.append(height + odd[empty])
@@ -266,15 +272,54 @@ def _shape(body: Bytes, delimiter: int, width: int, quoted: bool) -> tuple[int, 
             first = (height + int(ragged[0]) - skipped, int(fields[ragged[0]]))
         wrong += ragged.size
         height += ends.size
-        last = int(ends[-1]) if ends.size else last
+        if ends.size:
+            last = int(ends[-1])
+            ending.see(body, starts, np.maximum(starts, marks), ends, np.delete(np.arange(ends.size), odd[empty]))
     if wrong:
         _refuse_ragged(first, wrong, width)
-    return height, np.concatenate([*blank, np.empty(0, dtype=np.intp)]).astype(np.intp)
+    return height, np.concatenate([*blank, np.empty(0, dtype=np.intp)]).astype(np.intp), ending.doubt(body)
 
 
-def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Where records end and how many fields they have, block by block; nothing inside quotes counts."""
-    inside, pending = 0, 0
+class _Ending:
+    """
+    Whether the last record looks cut off: without a line end, and it or its last field shorter than all others.
+
+    A cut inside of an earlier field leaves too few fields, which is refused. Of a file that is complete, the last of n
+    records is the shortest with a chance of at most 1/n, as any other is.
+    """
+
+    def __init__(self) -> None:
+        #: Shortest record and shortest last field so far; how many records there are.
+        self.least, self.records = [np.inf, np.inf], 0
+        self.last = (0, 0, 0)
+
+    def see(self, body: Bytes, starts: Any, marks: Any, ends: Any, kept: NDArray[np.intp]) -> None:
+        """Records of a block that are not blank: places before them, before their last fields, and of their ends."""
+        if not kept.size:
+            return
+        starts, marks, ends = starts[kept] + 1, marks[kept] + 1, ends[kept]
+        if ends[-1] == body.size:  # there is no line end
+            self.last = (int(starts[-1]), int(marks[-1]), int(ends[-1]))
+            starts, marks, ends = starts[:-1], marks[:-1], ends[:-1]
+        self.records += ends.size
+        returns = (body[np.maximum(ends - 1, 0)] == _RETURN).astype(np.intp) if ends.size else 0
+        for i, from_ in enumerate((starts, marks)):
+            self.least[i] = min(self.least[i], np.min(ends - returns - from_, initial=body.size))
+
+    def doubt(self, body: Bytes) -> str:
+        """What speaks against the file being complete; empty if nothing does."""
+        start, mark, end = self.last
+        if not self.records or end == 0:
+            return ""
+        record, field = (bytes(body[place:end]).decode("utf-8", errors="replace") for place in (start, mark))
+        if end - start < self.least[0]:
+            return cut_line(record)
+        return cut_line(field, field=True) if end - mark < self.least[1] else ""
+
+
+def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[Any, Any, Any]]:
+    """Where records end, how many fields they have and where the last begins, by block; nothing in quotes counts."""
+    inside, pending, mark = 0, 0, -1
     for start in range(0, body.size, _BLOCK):
         block = body[start : start + _BLOCK]
         ends, marks = block == _NEWLINE, block == delimiter
@@ -292,9 +337,11 @@ def _scanned(body: Bytes, delimiter: int, quoted: bool) -> Iterator[tuple[NDArra
             pending = at_mark.size - int(seen[-1])
         else:
             pending += at_mark.size
-        yield start + at_end, fields
+        places = np.append(mark, start + at_mark)
+        yield start + at_end, fields, places[seen]
+        mark = int(places[-1])
     if body.size and body[-1] != _NEWLINE:
-        yield np.array([body.size]), np.array([pending + 1])
+        yield np.array([body.size]), np.array([pending + 1]), np.array([mark])
 
 
 def _check_returns(body: Bytes, start: int, block: Bytes, parity: NDArray[np.int32] | None) -> None:

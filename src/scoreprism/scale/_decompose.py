@@ -13,6 +13,7 @@ from scoreprism.estimation._decompose import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
+from scoreprism.scale._files import verify_files
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial
@@ -44,6 +45,7 @@ def summarize(
     clip: float | None = None,
     pos_label: Any = None,
     engine: str | None = None,
+    verify_checksums: bool = False,
 ) -> Partial:
     """
     The sums that a decomposition needs, in one pass where the data lives.
@@ -82,6 +84,8 @@ def summarize(
         The label that the score speaks of.
     engine : str, optional
         What opens files; see `scan`.
+    verify_checksums : bool, default=False
+        Whether the columns that are used are compared with the checksums of Parquet pages before; see `scan`.
 
     Returns
     -------
@@ -105,6 +109,8 @@ def summarize(
             refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
     count, distance = parse_cells(cells), parse_clip(clip, 2)
+    if verify_checksums:
+        verify_files(data, roles.columns.values())
     total: Partial | None = None
     seen = Seen()
     frames, many = parts(data, engine)
@@ -140,6 +146,7 @@ def decompose(
     sample: int | None = None,
     random_state: object = 0,
     engine: str | None = None,
+    verify_checksums: bool = False,
 ) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
     """
     Split the loss of predicted probabilities where the data lives, from sums.
@@ -188,6 +195,8 @@ def decompose(
         Seed of drawn folds and samples.
     engine : str, optional
         What opens files; see `scan`.
+    verify_checksums : bool, default=False
+        Whether the columns that are used are compared with the checksums of Parquet pages before; see `scan`.
 
     Returns
     -------
@@ -210,6 +219,8 @@ def decompose(
     if not isinstance(score, str):
         from scoreprism.scale._multiclass import decompose_classes
 
+        if verify_checksums:
+            verify_files(data, _names(target, score, q, latent, by, time, sample_weight, cv_column, key))
         return decompose_classes(
             data, target=target, score=score, q=q, latent=latent, loss=loss, by=by, time=time, every=every,
             sample_weight=sample_weight, cells=cells, calibrator=calibrator, cv=cv, cv_column=cv_column, key=key,
@@ -236,8 +247,14 @@ def decompose(
         clip=clip,
         pos_label=pos_label,
         engine=engine,
+        verify_checksums=verify_checksums,
     )
     return partial.decompose(loss=loss, calibrator=calibrator, cv=cv, form=form, random_state=random_state)
+
+
+def _names(*given: str | Sequence[str] | None) -> list[str]:
+    """Columns, named one by one or in lists."""
+    return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
 
 
 def _several(loss: object) -> bool:

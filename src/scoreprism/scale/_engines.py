@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import parse_choice, refuse
-from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.scale._files import find_files, hive, hive_root
+from scoreprism.exceptions import DoubtfulFileWarning, InputError, ScoreprismError
+from scoreprism.scale._files import SEPARATORS, doubt_about, find_files, hive, hive_root, verify_files
 
-#: What stands between the columns of a file of text.
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
 #: Rows of a CSV file that its types are guessed from; where the guess fails, all are read for it.
 _GUESSED = 10_000
 
@@ -70,7 +69,7 @@ def _polars(paths: list[str], kind: str) -> Any:
 
     if kind == "parquet":
         return pl.scan_parquet(paths, glob=False, hive_partitioning=hive(paths[0]) != {})
-    return pl.scan_csv(paths, separator=_SEPARATORS[kind], glob=False, infer_schema_length=_GUESSED)
+    return pl.scan_csv(paths, separator=SEPARATORS[kind], glob=False, infer_schema_length=_GUESSED)
 
 
 def _duckdb(paths: list[str], kind: str) -> Any:
@@ -106,7 +105,7 @@ def _spark(paths: list[str], kind: str) -> Any:
         root = hive_root(paths)
         reader = session.read if root is None else session.read.option("basePath", root)
         return reader.parquet(*escaped)
-    return session.read.csv(escaped, header=True, inferSchema=True, sep=_SEPARATORS[kind])
+    return session.read.csv(escaped, header=True, inferSchema=True, sep=SEPARATORS[kind])
 
 
 def _spark_session() -> Any:
@@ -163,7 +162,7 @@ ENGINES: dict[str, Engine] = {
 _CALLED = {"pyspark": "spark", "pyspark[connect]": "spark", "sqlframe": "spark"}
 
 
-def scan(source: Any, *, engine: str | None = None) -> Any:
+def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = False) -> Any:
     """
     Open files, or take a frame of an engine as it is; nothing is read yet.
 
@@ -174,6 +173,9 @@ def scan(source: Any, *, engine: str | None = None) -> Any:
         an ibis table, pandas, pyarrow.
     engine : {"polars", "duckdb", "dask", "spark"}, optional
         What opens files; polars if not given. A frame has its engine already.
+    verify_checksums : bool, default=False
+        Whether all pages of Parquet files are compared with their checksums, where they have any, before. That reads
+        the files once more; `summarize` and `decompose` do it for the columns they use.
 
     Returns
     -------
@@ -188,6 +190,8 @@ def scan(source: Any, *, engine: str | None = None) -> Any:
     >>> scale.scan(frame) is frame
     True
     """
+    if verify_checksums:
+        verify_files(source)
     if not isinstance(source, (str, Path, list, tuple)):
         if engine is not None and parse_choice(engine, ENGINES, "engine") != (found := engine_of(source)):
             refuse("engine must be left out for a frame", f"{engine!r} and a frame of {found}", "It has its own.")
@@ -205,8 +209,11 @@ def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None 
     """Files in an engine, some of the `whole`; whatever it cannot read is told in our words."""
     assert engine.scan is not None  # noqa: S101 - `scan` has looked
     with told("files must be readable by the engine", "Check the files, or read them with it and pass the frame."):
+        doubts = {path: doubt for path in paths if (doubt := doubt_about(path, kind))}
         frame = _typed(engine.scan(paths, kind), whole or paths)
         wrap(frame).collect_schema()
+    for path, doubt in doubts.items():
+        warnings.warn(f"{path!r} may not be complete: {doubt}.", DoubtfulFileWarning, stacklevel=2)
     return frame
 
 
@@ -284,7 +291,7 @@ def _part(path: str, paths: list[str], kind: str) -> Part:
 def _guessed(path: str, kind: str) -> Any:
     import polars as pl
 
-    return pl.scan_csv(path, separator=_SEPARATORS[kind], glob=False, infer_schema_length=None)
+    return pl.scan_csv(path, separator=SEPARATORS[kind], glob=False, infer_schema_length=None)
 
 
 # ── frames ──────────────────────────────────────────────────────────────────────────────────────────

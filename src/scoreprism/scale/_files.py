@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from scoreprism._validation import refuse
+from scoreprism.exceptions import DoubtfulFileWarning
+from scoreprism.scale._parquet import Pages, verify_pages
 
+#: What stands between the columns of a file of text.
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+#: Bytes at the end of a file of text that are looked at.
+_TAIL = 1 << 16
+#: Letters of a line that are shown.
+_SHOWN = 60
 #: Endings of files that can be scanned, and what they are.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
 
@@ -85,3 +94,68 @@ def hive_root(paths: list[str]) -> str | None:
     parts = Path(paths[0]).parts
     first = next((i for i, part in enumerate(parts[:-1]) if "=" in part), None)
     return None if first is None else str(Path(*parts[:first])) if first else "."
+
+
+def cut_line(text: str, *, field: bool = False) -> str:
+    """A last line that looks cut off, in words: it, or its last field, is shorter than every other."""
+    shown = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    if field:
+        return f"the last line has no line end, and its last field, {shown}, is shorter than every other"
+    return f"the last line, {shown}, has no line end and is shorter than every other"
+
+
+def doubt_about(path: str, kind: str) -> str:
+    """What speaks against a file of text being complete, by the last of its lines; empty if nothing does."""
+    if kind not in SEPARATORS:
+        return ""
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - _TAIL, 0))
+        found = file.read().split(b"\n")[1:]  # without the header, or a line that is not whole
+    lines = [line.removesuffix(b"\r") for line in found]
+    last, others = lines[-1] if lines else b"", [line for line in lines[:-1] if line]
+    if not last or not others:
+        return ""
+    sign = SEPARATORS[kind].encode()
+    if len(last) < min(map(len, others)) or last.count(sign) < min(line.count(sign) for line in others):
+        return cut_line(last.decode("utf-8", errors="replace"))
+    field, *rest = (line.rpartition(sign)[2] for line in (last, *others))
+    return cut_line(field.decode("utf-8", errors="replace"), field=True) if len(field) < min(map(len, rest)) else ""
+
+
+def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
+    """
+    Compare columns of Parquet files with the checksums of their pages; a page that differs is refused.
+
+    Parameters
+    ----------
+    source : path, glob or list of paths
+        The files.
+    columns : iterable of str, optional
+        Which; all by default.
+
+    Returns
+    -------
+    Pages
+        How many were verified. Without any there is a warning.
+    """
+    if not isinstance(source, (str, Path, list, tuple)):
+        refuse("verify_checksums must come with files", type(source).__name__, "Pass paths of Parquet files.")
+    paths, kind = find_files(source)
+    if kind != "parquet":
+        refuse("verify_checksums must come with Parquet files", kind.upper(), "Leave it out: text has no checksums.")
+    names = None if columns is None else set(columns)
+    found = Pages(0, 0)
+    for path in paths:
+        with Path(path).open("rb") as file:
+            pages = verify_pages(file, path, names)
+        if pages.unread:
+            refuse(
+                "a file whose checksums are verified must have pages that can be read",
+                f"{path!r}: {pages.unread}",
+                "Write it again, or leave verify_checksums out.",
+            )
+        found += pages
+    if not found.verified:
+        warnings.warn("The files have no checksums: nothing was verified.", DoubtfulFileWarning, stacklevel=3)
+    return found
