@@ -42,6 +42,8 @@ MULTICLASS_CANDIDATES: tuple[Calibrator, ...] = (
 class OneVsRestMap(Part):
     """Binary maps of the columns, divided by their sum."""
 
+    tag = "one-vs-rest"
+
     kind: str
     maps: tuple[Part, ...]
 
