@@ -9,6 +9,7 @@ __all__ = [
     "InfiniteLossWarning",
     "InputError",
     "LabelError",
+    "LeftoverFileWarning",
     "LostResolutionWarning",
     "LostWorkerError",
     "NestingError",
@@ -188,6 +189,17 @@ class DoubleUseWarning(ScoreprismWarning):
     ...     d = scoreprism.decompose(y, p, calibration=(p, y))
     >>> caught[0].category.__name__
     'DoubleUseWarning'
+    """
+
+
+class LeftoverFileWarning(ScoreprismWarning):
+    """
+    A temporary file that a killed run had left beside its output was removed.
+
+    Examples
+    --------
+    >>> issubclass(LeftoverFileWarning, ScoreprismWarning)
+    True
     """
 
 

@@ -139,7 +139,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
         data = Data(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
-        self.provenance_ = recorded(scores, y, data, None if narrow else table)
+        self.provenance_ = recorded(scores, y, classes, data, None if narrow else table)
         self.map_ = self._fit(data)
         return self
 

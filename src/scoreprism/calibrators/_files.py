@@ -138,13 +138,13 @@ def _from_data(data: Any) -> Calibrator:
     return calibrator
 
 
-def from_json(text: str) -> Calibrator:
+def from_json(text: str | bytes) -> Calibrator:
     """
     A fitted calibrator from strict JSON.
 
     Parameters
     ----------
-    text : str
+    text : str or bytes
         What `Calibrator.to_json` wrote. NaN, repeated or unknown fields, other versions and content that does not fit
         its digest are refused.
 

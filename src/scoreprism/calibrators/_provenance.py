@@ -16,7 +16,7 @@ from scoreprism.calibrators._parts import REMEDY, brief, require_fields
 from scoreprism.frames import backend_of, columns_of
 from scoreprism.simplex import FloatArray
 
-_FIELDS = {"score", "target", "rows", "counts", "ranges", "version"}
+_FIELDS = {"score", "target", "labels", "rows", "counts", "ranges", "version"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Provenance:
         Columns of the score: one, or one per class. None where they came without names.
     target : str or None
         Column of the outcomes, if it is known.
+    labels : tuple of str
+        Labels of the outcomes in the order of ``classes_``, which may be codes of them.
     rows : int
         Rows of positive weight.
     counts : tuple of int
@@ -49,6 +51,7 @@ class Provenance:
 
     score: tuple[str, ...] | None
     target: str | None
+    labels: tuple[str, ...]
     rows: int
     counts: tuple[int, ...]
     ranges: tuple[tuple[float, float], ...]
@@ -108,6 +111,7 @@ class Provenance:
         return {
             "score": None if self.score is None else list(self.score),
             "target": self.target,
+            "labels": list(self.labels),
             "rows": self.rows,
             "counts": list(self.counts),
             "ranges": [list(pair) for pair in self.ranges],
@@ -115,7 +119,9 @@ class Provenance:
         }
 
 
-def recorded(scores: object, y: object, data: Data, table: FloatArray | None) -> Provenance:
+def recorded(
+    scores: object, y: object, classes: NDArray[Any], data: Data, table: FloatArray | None = None
+) -> Provenance:
     """What a fit knows: names of what came in, and rows with weight; `table` where the map sees a reduction of it."""
     seen = (data.score if table is None else table).reshape(len(data.codes), -1)
     counts = np.bincount(data.codes, minlength=data.k)
@@ -124,6 +130,7 @@ def recorded(scores: object, y: object, data: Data, table: FloatArray | None) ->
     return Provenance(
         score=_names(scores),
         target=target[0] if target is not None and len(target) == 1 else None,
+        labels=tuple(str(label) for label in classes.tolist()),
         rows=len(data.codes),
         counts=tuple(counts.tolist()),
         ranges=tuple(ranges),
@@ -158,14 +165,16 @@ def read_provenance(found: object, k: int, columns: int) -> Provenance | None:
     if found is None:
         return None
     data = require_fields(found, _FIELDS, "provenance")
-    score, target, rows, counts, ranges, version = (
-        data[name] for name in ("score", "target", "rows", "counts", "ranges", "version")
-    )
+    score, target, labels, version = (data[name] for name in ("score", "target", "labels", "version"))
+    rows, counts, ranges = (data[name] for name in ("rows", "counts", "ranges"))
     texts = all(isinstance(text, str) for text in (*(score if isinstance(score, list) else ()), version))
     if not texts or not (score is None or (isinstance(score, list) and score)) or not re.fullmatch(r".{1,40}", version):
         refuse("provenance must name columns and a version", brief(data), REMEDY)
     if not (target is None or isinstance(target, str)):
         refuse("provenance must name the target or none", brief(target), REMEDY)
+    words = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not words or len(labels) != k or len(set(labels)) < k:
+        refuse(f"provenance must name the labels of {k} classes", brief(labels), REMEDY)
     whole = isinstance(counts, list) and len(counts) == k and all(type(n) is int and n > 0 for n in [rows, *counts])
     if not whole or sum(counts) != rows or rows >= 2**62:
         refuse(f"provenance must count the rows of {k} classes", f"{brief(rows)} rows, {brief(counts)}", REMEDY)
@@ -175,4 +184,5 @@ def read_provenance(found: object, k: int, columns: int) -> Provenance | None:
     if not good:
         refuse(f"provenance must have the range of {columns} columns", brief(ranges), REMEDY)
     pairs = tuple((pair[0], pair[1]) for pair in ranges)
-    return Provenance(None if score is None else tuple(score), target, rows, tuple(counts), pairs, version)
+    names = None if score is None else tuple(score)
+    return Provenance(names, target, tuple(labels), rows, tuple(counts), pairs, version)

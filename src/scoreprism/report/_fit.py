@@ -217,9 +217,14 @@ class Model(Judged):
     @cached_property
     def best_map(self) -> Calibrator:
         """The best map, fitted on all rows; of two classes, 1 is the one that scores speak of."""
-        classes = self.sheet.classes
-        labels = self.y if classes is None or self.k == 2 else classes[self.y]
-        return get_calibrator(self.maps.best).fit(self.law, labels, sample_weight=self.weight)
+        classes, law, labels = self.sheet.classes, self.law, self.y
+        if classes is not None and self.k > 2:  # columns stand as in the file, those of a calibrator as labels sort
+            law, labels = law[:, np.argsort(classes, kind="stable")], classes[self.y]
+        found = get_calibrator(self.maps.best).fit(law, labels, sample_weight=self.weight)
+        if classes is not None and self.k == 2 and found.provenance_ is not None:
+            named = tuple(str(label) for label in classes.tolist())  # what the codes 0 and 1 stand for
+            found.provenance_ = replace(found.provenance_, labels=named)
+        return found
 
 
 def fitted(
