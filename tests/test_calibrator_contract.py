@@ -32,6 +32,7 @@ from scoreprism.calibrators import (
     from_json,
     get_calibrator,
 )
+from scoreprism.calibrators._files import digest
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.simplex import sigmoid
 
@@ -696,10 +697,10 @@ def test_json_of_reduced_logits():
 
 
 def damaged(change):
-    """The text of a fitted map after a change to its dictionary."""
+    """The text of a fitted map after a change to its dictionary, under a digest that fits."""
     data = IsotonicCalibrator().fit(*sample(60)).to_dict()
     change(data)
-    return json.dumps(data)
+    return json.dumps(data | {"sha256": digest(data)})
 
 
 DAMAGES = {
@@ -708,10 +709,89 @@ DAMAGES = {
         lambda: damaged(lambda d: d["map"].update(clip=float("nan"))),
         "a calibrator file must hold finite numbers; got NaN. ",
     ),
-    "version": (lambda: damaged(lambda d: d.update(version=2)), "this release reads version 1 of the format; got 2. "),
+    "version": (
+        lambda: damaged(lambda d: d.update(version=1)),
+        "this release reads version 2 of the format; got 1. Fit the map again, or use the release that wrote it.",
+    ),
     "bool version": (
         lambda: damaged(lambda d: d.update(version=True)),
-        "this release reads version 1 of the format; got True. ",
+        "this release reads version 2 of the format; got True. ",
+    ),
+    "edited": (
+        lambda: damaged(lambda d: d).replace('"kind": "probability"', '"kind": "logit"'),
+        (
+            "a calibrator file must be as to_json() wrote it; got content that does not fit its digest (sha256): it was "
+            "edited or damaged. Use the original, or fit the map again."
+        ),
+    ),
+    "names of classes": (
+        lambda: damaged(lambda d: d["map"].update(part="BinaryMap")),
+        "map must name a part this version knows; got 'BinaryMap'. Read the file with the version that wrote it.",
+    ),
+    "wide labels": (
+        lambda: damaged(lambda d: d.update(classes={"dtype": "U500000000", "labels": ["a", "b"]})),
+        (
+            "classes must list different labels of one kind; got {'dtype': 'U500000000', 'labels': ['a', 'b']}. "
+            "Write the file again with to_json()."
+        ),
+    ),
+    "a long label": (
+        lambda: damaged(lambda d: d.update(classes={"dtype": "str", "labels": ["a" * 10_001, *map(str, range(999))]})),
+        "labels must take at most 10000000 letters; got 1000 labels, one of 10001 letters. Use shorter labels.",
+    ),
+    "many labels": (
+        lambda: damaged(lambda d: d.update(classes={"dtype": "int64", "labels": list(range(2_000_000))})),
+        "classes must list 2 to 100000 labels; got 2000000. Write the file again with to_json().",
+    ),
+    "many products": (
+        lambda: damaged(
+            lambda d: d.update(
+                classes={"dtype": "int64", "labels": list(range(100_000))},
+                map={
+                    "part": "softmax",
+                    "kind": "probability",
+                    "features": "squares",
+                    "weights": [[1.0]],
+                    "low": 0.1,
+                    "floor": 0.0,
+                },
+            )
+        ),
+        (
+            "map must give probabilities of 100000 classes; got weights of shape (1, 1). "
+            "Write the file again with to_json()."
+        ),
+    ),
+    "600 levels": (
+        lambda: "[" * 600,
+        (
+            "a calibrator file must have at most 48 levels; got more lists or objects within one another. "
+            "Write the file again with to_json()."
+        ),
+    ),
+    "levels of parts": (
+        lambda: '{"a":' * 600 + "1" + "}" * 600,
+        "a calibrator file must have at most 48 levels; got more lists or objects within one another. ",
+    ),
+    "many values": (
+        lambda: "[" + "0," * 10_000_000 + "0]",
+        "a calibrator file must hold at most 10000000 values; got about 10000002. Write the file again with to_json().",
+    ),
+    "provenance": (
+        lambda: damaged(lambda d: d["provenance"].update(rows=61)),
+        "provenance must count the rows of 2 classes; got 61 rows, [",
+    ),
+    "range": (
+        lambda: damaged(lambda d: d["provenance"].update(ranges=[[0.5, 0.1]])),
+        "provenance must have the range of 1 columns; got [[0.5, 0.1]]. Write the file again with to_json().",
+    ),
+    "target": (
+        lambda: damaged(lambda d: d["provenance"].update(target=3)),
+        "provenance must name the target or none; got 3. Write the file again with to_json().",
+    ),
+    "score": (
+        lambda: damaged(lambda d: d["provenance"].update(score=[3])),
+        "provenance must name columns and a version; got {",
     ),
     "format": (
         lambda: damaged(lambda d: d.update(format="x")),
@@ -750,7 +830,7 @@ DAMAGES = {
     ),
     "classes": (
         lambda: damaged(lambda d: d["classes"].update(labels=[1])),
-        "classes must list at least two labels of one kind; ",
+        "classes must list 2 to 100000 labels; got 1. ",
     ),
     "infinity": (
         lambda: damaged(lambda d: d).replace('"clip": "auto"', '"clip": 1e999'),
@@ -758,19 +838,22 @@ DAMAGES = {
     ),
     "digits": (lambda: damaged(lambda d: d["map"].update(clip=10**400)), "map.clip must be a finite number; got 1000"),
     "bare curve": (
-        lambda: damaged(lambda d: d.update(map={"part": "Affine", "slope": 5.0, "intercept": 3.0})),
+        lambda: damaged(lambda d: d.update(map={"part": "line", "slope": 5.0, "intercept": 3.0})),
         "map must be a map; got Affine. ",
     ),
     "wrong classes": (
         lambda: damaged(
             lambda d: d.update(
-                map={"part": "Tempered", "kind": "probability", "sharpness": 1.0, "low": 0.1, "floor": 0.0}
+                map={"part": "tempered", "kind": "probability", "sharpness": 1.0, "low": 0.1, "floor": 0.0}
             )
         ),
         "map must give probabilities of 2 classes; got Tempered. ",
     ),
-    "twice": (lambda: '{"format": "a", "format": "b"}', "a calibrator file must not repeat a field; got format. "),
-    "path": (lambda: 3, "from_json must get text; got int. "),
+    "twice": (
+        lambda: '{"format": "a", "format": "b"}',
+        "a calibrator file must not repeat a field; got 'format' twice. ",
+    ),
+    "path": (lambda: 3, "a calibrator file must be read from text; got int. "),
 }
 
 
@@ -792,7 +875,8 @@ def test_random_damage_never_passes_unseen(data):
         key = data.draw(st.sampled_from(list(keys)))
         path.append(key)
         parent, node = node, node[key]
-    parent[path[-1]] = data.draw(st.sampled_from([None, "x", -1, 1e400, [], {}, True, {"part": "Steps"}]))
+    parent[path[-1]] = data.draw(st.sampled_from([None, "x", -1, 1e400, [], {}, True, {"part": "steps"}]))
+    original["sha256"] = digest(original)
     try:
         fitted = from_dict(original)
     except InputError:

@@ -242,10 +242,7 @@ def test_partials_that_do_not_fit_are_named(data):
     found = call("report", "--partials", "?.json", code=2)
     assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
     Path("b.json").write_text(Path("a.json").read_text()[:-40])
-    assert (
-        "error: b.json: a partial must be JSON that --save-partial wrote"
-        in call("diagnose", "--partials", "?.json", code=2).stderr
-    )
+    assert "error: b.json: a partial must be JSON; got " in call("diagnose", "--partials", "?.json", code=2).stderr
     Path("b.json").write_text('{"partial_version": 99}')
     assert "b.json: partial_version must be" in call("diagnose", "--partials", "?.json", code=2).stderr
     assert "which matches none" in call("diagnose", "--partials", "none/*.json", code=2).stderr

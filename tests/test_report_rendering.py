@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from scoreprism import decompose
+from scoreprism._words import encodable, one_line, visible
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._style import PALETTES, Inks
 from scoreprism.exceptions import ScoreprismError
@@ -30,7 +31,6 @@ from scoreprism.report._markdown import FEW, escaped
 from scoreprism.report._svg import _declared, blank, colour_rules, drawing, inline_svg, partners, picture
 from scoreprism.report._tables import csv_lines, csv_text
 from scoreprism.report._terminal import plain_text, renderables, tables
-from scoreprism.report._words import encodable, one_line, visible
 from tests.report_sample import NAMES, hostile_report, material, sample_report
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"

@@ -167,12 +167,12 @@ def test_edited_sums_are_refused(edit):
     data = json.loads(summed(ROWS, by="side").to_json())
     assert scale.Partial.from_json(json.dumps(data)).n == ROWS.height
     edit(data)
-    with pytest.raises(InputError, match="the parts of a partial must fit together|must be"):
+    with pytest.raises(InputError, match="the parts of a partial must fit together|must be|must hold finite numbers"):
         scale.Partial.from_json(json.dumps(data))
 
 
 def test_json_that_is_too_deep():
-    with pytest.raises(InputError, match="RecursionError"):
+    with pytest.raises(InputError, match="a partial must have at most 48 levels"):
         scale.Partial.from_json("[" * 200_000)
 
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
 import re
 import secrets
 import stat
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, LeftoverFileWarning
 
 #: Errors of file systems that know no hard links.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES, errno.EXDEV}
 #: Bytes of the target's name in that of the temporary file; names end at 255.
 _NAME = 180
+#: How often a temporary file is made anew that another process takes for a stale one.
+_TRIES = 1000
 
 
 def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
@@ -131,10 +137,11 @@ def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, 
     """
     target = require_writable(path, overwrite=overwrite)
     given = repr(os.fspath(path))
-    temporary = _beside(target)
+    _remove_stale(target)
+    temporary, held = target.parent / f"{_stem(target)}{secrets.token_hex(6)}.tmp", None
     try:
         with _in_our_words(given):
-            _create(temporary, target)
+            held = _create(temporary, target)
             writer(temporary)
             _sync(temporary)
             _publish(temporary, target, given, overwrite)
@@ -142,6 +149,9 @@ def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, 
         with suppress(OSError):
             temporary.unlink()
         raise
+    finally:
+        if held is not None:
+            os.close(held)
     _sync_folder(target.parent)
     return Path(path)
 
@@ -205,22 +215,81 @@ def _remedy(error: OSError) -> str:
     return "Use another path."
 
 
-def _beside(target: Path) -> Path:
-    """A name for the temporary file that tells whose it is; the same folder, for a rename within one file system."""
-    stem = os.fsencode(target.name)[:_NAME].decode("utf-8", errors="ignore")
-    return target.parent / f".{stem}.{secrets.token_hex(6)}.tmp"
+def _stem(target: Path) -> str:
+    """How names of temporary files of a target begin; the host, because a network may not carry locks between hosts."""
+    name = os.fsencode(target.name)[:_NAME].decode("utf-8", errors="ignore")
+    host = hashlib.sha256(platform.node().encode("utf-8", errors="replace")).hexdigest()[:8]
+    return f".{name}.scoreprism-{host}-"
 
 
-def _create(temporary: Path, target: Path) -> None:
-    """Our own new file, with the rights of the one that it replaces, else those that the user's umask gives."""
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
+def _create(temporary: Path, target: Path) -> int | None:
+    """
+    Our own new file, with the rights of the one that it replaces, else those that the user's umask gives.
+
+    It is in the folder of the target, for a rename within one file system, and locked through the descriptor that is
+    returned: one that nobody holds was left by a process that was killed. None where there are no locks.
+    """
+    for _ in range(_TRIES):
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:  # about to be removed, see below
+            time.sleep(0.001)
+            continue
+        locked = _locked(descriptor)
+        if locked is False or not os.fstat(descriptor).st_nlink:  # taken for a stale one before it was locked
+            os.close(descriptor)
+            continue
         old = _status(target)
         if old is not None and hasattr(os, "fchmod"):
             with suppress(OSError):  # a file system without rights
                 os.fchmod(descriptor, stat.S_IMODE(old.st_mode) | stat.S_IWUSR)
+        if locked:
+            return descriptor
+        os.close(descriptor)  # Windows does not rename what is open
+        return None
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(temporary))
+
+
+def _locked(descriptor: int) -> bool | None:
+    """Lock a file; False if another process holds it, None where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove temporary files of this target whose process is gone, and say so; never one that is in use."""
+    pattern = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{12}\.tmp")
+    with suppress(OSError):
+        for path in [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]:
+            if _removed(path):
+                text = f"{path.name!r}, which a run that was killed had left beside its output, is removed"
+                warnings.warn(text, LeftoverFileWarning, stacklevel=4)
+
+
+def _removed(temporary: Path) -> bool:
+    """Remove a temporary file unless somebody holds its lock."""
+    try:
+        descriptor = os.open(temporary, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:  # gone meanwhile, or not ours
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or _locked(descriptor) is not True:
+            return False
+        temporary.unlink()
+    except OSError:
+        return False
     finally:
         os.close(descriptor)
+    return True
 
 
 def _sync(temporary: Path) -> None:

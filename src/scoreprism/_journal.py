@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+from scoreprism._strict_json import Reader
 from scoreprism.exceptions import InputError
 
 #: Seconds between two times that the disk itself is made to write; a killed process loses nothing in between.
@@ -31,13 +32,12 @@ def _line(text: str) -> bytes:
     return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
 
 
-def _content(line: bytes) -> dict[str, Any] | None:
-    """What a line says, or None if it is not whole."""
+def _whole(line: bytes) -> bytes | None:
+    """The text of a line, or None if a crash cut it off."""
     mark, _, text = line.partition(b" ")
     if not line.endswith(b"\n") or hashlib.sha256(text[:-1]).hexdigest()[:16].encode() != mark:
         return None
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return text
 
 
 class Journal:
@@ -82,7 +82,7 @@ class Journal:
     ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             _refuse(f"{what} must be the path of a file", type(path).__name__, f"For example 'run.{what}'.")
-        self.path, self.magic, self.what, self._units = Path(path), magic, what, units
+        self.path, self.magic, self.what, self._writer, self._units = Path(path), magic, what, writer, units
         rule = f"{what} must be the path of a file in an existing folder"
         if not self.path.parent.is_dir():
             _refuse(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
@@ -96,7 +96,7 @@ class Journal:
             _refuse(rule, f"{error.strerror} for {str(path)!r}", "Use another path.")
         try:
             self._lock()
-            self._read(writer)
+            self._read()
         except BaseException:
             self._file.close()
             raise
@@ -116,7 +116,7 @@ class Journal:
         except OSError:  # a file system without locks
             return
 
-    def _read(self, writer: str) -> None:
+    def _read(self) -> None:
         self._file.seek(0)
         lines = self._file.read().splitlines(keepends=True)
         self.header: dict[str, Any] | None = None
@@ -124,10 +124,23 @@ class Journal:
         self._lines = lines
         if not lines or (len(lines) == 1 and self._begun(lines[0])):
             return
-        self.header = _content(lines[0])
+        first = _whole(lines[0])
+        self.header = None if first is None else self._content(first, 1)
         if self.header is None or self.header.get("format") != self.magic:
-            rule = f"{self.what} must be a new file, or one that {writer} wrote"
+            rule = f"{self.what} must be a new file, or one that {self._writer} wrote"
             _refuse(rule, f"{str(self.path)!r}, which is something else", _LEFT)
+
+    def _content(self, text: bytes, number: int) -> dict[str, Any]:
+        """What a line says; its hash says that it is whole, not who wrote it."""
+        found = Reader(f"line {number} of {str(self.path)!r}", _LEFT, 256, 10_000_000, nan=True).read(text)
+        if not isinstance(found, dict):
+            self.refuse_line(number, f"a {type(found).__name__}")
+        return found
+
+    def refuse_line(self, number: int, arrived: str) -> NoReturn:
+        """Refuse a line that is whole but does not say what it should; lines are counted from 1, the header's."""
+        rule = f"a {self.what} must hold what {self._writer} wrote"
+        _refuse(rule, f"{arrived} in line {number} of {str(self.path)!r}", _LEFT)
 
     def _begun(self, line: bytes) -> bool:
         """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
@@ -136,12 +149,12 @@ class Journal:
 
     def resume(self) -> None:
         """Read what is finished and cut off an unfinished end, once the header shows that the file is ours."""
-        contents = [_content(line) for line in self._lines[1:]]
-        whole = next((i for i, content in enumerate(contents) if content is None), len(contents))
-        if any(content is not None for content in contents[whole:]):
+        texts = [_whole(line) for line in self._lines[1:]]
+        whole = next((i for i, text in enumerate(texts) if text is None), len(texts))
+        if any(text is not None for text in texts[whole:]):
             rule = f"a {self.what} must be whole up to its last line"
             _refuse(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", _LEFT)
-        self.entries = [content for content in contents[:whole] if content is not None]
+        self.entries = [self._content(text, 2 + i) for i, text in enumerate(texts[:whole]) if text is not None]
         self._file.truncate(sum(map(len, self._lines[: 1 + whole])))
         self._lines = []
 

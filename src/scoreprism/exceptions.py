@@ -11,6 +11,7 @@ __all__ = [
     "InfiniteLossWarning",
     "InputError",
     "LabelError",
+    "LeftoverFileWarning",
     "LostResolutionWarning",
     "LostWorkerError",
     "NestingError",
@@ -201,6 +202,17 @@ class DoubtfulFileWarning(ScoreprismWarning):
     --------
     >>> from scoreprism.exceptions import DoubtfulFileWarning, ScoreprismWarning
     >>> issubclass(DoubtfulFileWarning, ScoreprismWarning)
+    True
+    """
+
+
+class LeftoverFileWarning(ScoreprismWarning):
+    """
+    A temporary file that a killed run had left beside its output was removed.
+
+    Examples
+    --------
+    >>> issubclass(LeftoverFileWarning, ScoreprismWarning)
     True
     """
 

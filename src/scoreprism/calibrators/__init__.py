@@ -29,6 +29,7 @@ from scoreprism.calibrators._parametric import (
     PlattCalibrator,
     TemperatureCalibrator,
 )
+from scoreprism.calibrators._provenance import Provenance
 from scoreprism.calibrators._recalibrated import RecalibratedClassifier
 from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator, SplineCalibrator
@@ -50,6 +51,7 @@ __all__ = [
     "OneVsRestCalibrator",
     "PlattCalibrator",
     "PolynomialCalibrator",
+    "Provenance",
     "RecalibratedClassifier",
     "SelectedCalibrator",
     "SplineCalibrator",

@@ -32,6 +32,7 @@ from scoreprism.calibrators._checks import (
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
 from scoreprism.calibrators._formula import ExprTerm, SqlTerm, named
+from scoreprism.calibrators._provenance import Provenance, recorded
 from scoreprism.exceptions import LabelError
 from scoreprism.frames import unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: What scores may be; declared, never guessed.
 KINDS = ("probability", "logit")
+#: What quotes names in SQL, the same on both sides.
+_QUOTES = ('"', "`")
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,6 +58,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     A subclass writes ``_fit(data)``, which returns the fitted map, and says in class attributes what holds for every
     data set: `monotone`, `strictly_increasing`, `smooth` (C²) and `multiclass` (more than two classes accepted).
+    A fitted calibrator keeps where it comes from in ``provenance_``, a `Provenance`.
     With ``kind="logit"``, any other number of columns is first brought to logits by a lightly ridged
     logistic regression on these columns; probabilities of any other width are refused.
 
@@ -83,6 +87,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     map_: Map
     reduction_: Reduction | None
+    provenance_: Provenance | None
 
     @abstractmethod
     def _fit(self, data: Data) -> Map:
@@ -134,6 +139,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
         data = Data(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
+        self.provenance_ = recorded(scores, y, classes, data, None if narrow else table)
         self.map_ = self._fit(data)
         return self
 
@@ -248,16 +254,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             missing or not of its kind.
         """
         check_is_fitted(self)
-        if not isinstance(column, str) or not column or len(str(quote)) != 1:
+        if not isinstance(column, str) or not column:
+            refuse("column must be the name of a column", repr(column), "For example 'score'.")
+        if (
+            not isinstance(quote, str) or quote not in _QUOTES
+        ):  # an apostrophe would make a text of the name, which SQL compares with numbers
             refuse(
-                "column must be the name of a column, quote one character",
-                f"{column!r}, {quote!r}",
-                "For example 'score'.",
+                "quote must be what quotes names in SQL: a double quote or a backtick", repr(quote), "Pass '\"' or '`'."
             )
         if not isinstance(number, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9 ]*", number):
             refuse("number must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
-        if quote in "[]":
-            refuse("quote must be the same character on both sides", repr(quote), "Use '\"' or a backtick.")
         name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
         made: SqlTerm = self._formula("to_sql", SqlTerm(f"CAST({name} AS {number})"))
         return made.text

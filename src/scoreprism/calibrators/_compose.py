@@ -19,6 +19,8 @@ from scoreprism.simplex import FloatArray
 class OneVsRestMap(Part):
     """Binary maps of the columns, divided by their sum."""
 
+    tag = "one-vs-rest"
+
     kind: str
     maps: tuple[Part, ...]
 

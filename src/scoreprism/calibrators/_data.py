@@ -80,6 +80,8 @@ class Data:
 class Reduction(Part):
     """Scores of another width than 1 or K, brought to K logits (one log-odds for two classes) by a ridge regression."""
 
+    tag = "reduction"
+
     weights: FloatArray
 
     def __call__(self, table: FloatArray) -> FloatArray:

@@ -32,6 +32,8 @@ class Chart(Part):
     (`soft_floor`): logits are finite, and still strictly increasing and smooth in the score.
     """
 
+    tag = "chart"
+
     kind: str
     space: str
     low: float = 1e-290
@@ -114,6 +116,8 @@ class Curve(Part):
 class Affine(Curve):
     """slope · x + intercept."""
 
+    tag = "line"
+
     slope: float
     intercept: float
 
@@ -135,6 +139,8 @@ def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 class BetaCurve(Curve):
     """a·log s − b·log(1 − s) + c at the logit x of s."""
 
+    tag = "beta"
+
     a: float
     b: float
     c: float
@@ -152,6 +158,8 @@ class BetaCurve(Curve):
 @dataclass(frozen=True)
 class LogLine(Curve):
     """a·log s + b·log(1 − s) + c at a probability s cut at `low` from 0 and 1."""
+
+    tag = "log-line"
 
     a: float
     b: float
@@ -171,6 +179,8 @@ class LogLine(Curve):
 class Steps(Curve):
     """``values[i]`` from ``starts[i]`` on; the first value also before."""
 
+    tag = "steps"
+
     starts: FloatArray
     values: FloatArray
 
@@ -189,6 +199,8 @@ class Steps(Curve):
 @dataclass(frozen=True)
 class BrokenLine(Curve):
     """Straight lines between (knots, values), constant outside."""
+
+    tag = "broken-line"
 
     knots: FloatArray
     values: FloatArray
@@ -226,6 +238,8 @@ class Cubics(Curve):
 
     Coefficients that do not fall make a piece that rises to the last bit (`rising_cubic`).
     """
+
+    tag = "cubics"
 
     breaks: FloatArray
     coefficients: FloatArray
@@ -275,6 +289,8 @@ def _cubic(x: Term, start: float, width: float, b0: float, first: float, second:
 class Sum(Curve):
     """The sum of two curves."""
 
+    tag = "sum"
+
     first: Curve
     second: Curve
 
@@ -298,6 +314,8 @@ class BinaryMap(Part):
 
     `clip` cuts at a distance from 0 and 1; `floor` bends smoothly instead, within that distance (`soft_floor`).
     """
+
+    tag = "binary"
 
     chart: Chart
     curve: Curve

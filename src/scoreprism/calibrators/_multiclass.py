@@ -27,6 +27,8 @@ def centered(logs: FloatArray) -> FloatArray:
 class SoftmaxMap(Part):
     """softmax(features · weights), the last row of weights being the intercepts, at least `floor` from 0."""
 
+    tag = "softmax"
+
     kind: str
     features: str
     weights: FloatArray
@@ -38,6 +40,10 @@ class SoftmaxMap(Part):
         require(
             self.weights.ndim == 2 and 0 <= self.floor < 0.5, "SoftmaxMap", "a table of weights and a floor below 1/2"
         )
+
+    def shape(self, k: int) -> tuple[int, int]:
+        """The shape of the weights for so many classes."""
+        return 1 + k + (k * (k + 1) // 2 if self.features == "squares" else 0), k
 
     def logs(self, score: FloatArray) -> FloatArray:
         """Fitted log-probabilities."""

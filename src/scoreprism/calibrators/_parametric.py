@@ -60,6 +60,8 @@ class IdentityCalibrator(Calibrator):
 class Same(Part):
     """A law that stays what it is."""
 
+    tag = "same"
+
     kind: str
 
     def __call__(self, score: FloatArray) -> FloatArray:
@@ -212,6 +214,8 @@ class TemperatureCalibrator(Calibrator):
 @dataclass(frozen=True)
 class Tempered(Part):
     """softmax(sharpness · log p), probabilities below `low` counted as `low`, and no result below `floor`."""
+
+    tag = "tempered"
 
     kind: str
     sharpness: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -10,19 +11,31 @@ import numpy as np
 
 from scoreprism._validation import listed, refuse
 
-_REMEDY = "Write the file again with to_json()."
+REMEDY = "Write the file again with to_json()."
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def brief(value: object) -> str:
+    """A value from a file for a message: it may be long and deep."""
+    return _SHORT.repr(value)
 
 
 @dataclass(frozen=True)
 class Part:
     """A piece of a fitted map: a frozen dataclass of numbers, words, arrays and other parts."""
 
-    #: Every part by name: what a file may contain.
+    #: Every part by its tag: what a file may contain.
     known: ClassVar[dict[str, type[Part]]] = {}
+    #: The word that a file has for this part. It outlives the name of the class and its place, and is never reused.
+    tag: ClassVar[str]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        Part.known[cls.__name__] = cls
+        tag = cls.__dict__.get("tag")  # none where others derive from it
+        if tag is not None:
+            assert tag not in Part.known, f"two parts with the tag {tag!r}"  # noqa: S101 - a slip of ours
+            Part.known[tag] = cls
 
     def check(self) -> None:
         """Refuse numbers that cannot have come from a fit; called on parts that are read from a file."""
@@ -31,7 +44,7 @@ class Part:
 def encode(value: object) -> Any:
     """A part, array, number or word as what JSON can hold; floats keep every bit."""
     if isinstance(value, Part):
-        return {"part": type(value).__name__} | {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        return {"part": value.tag} | {f.name: encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -43,17 +56,17 @@ def require_fields(found: object, wanted: set[str], where: str) -> dict[str, Any
     """A JSON object with exactly the fields it should have."""
     if not isinstance(found, dict) or set(found) != wanted:
         got = f"the fields {listed(sorted(map(str, found)), 12)}" if isinstance(found, dict) else type(found).__name__
-        refuse(f"{where} must be an object with the fields {listed(sorted(wanted), 12)}", got, _REMEDY)
+        refuse(f"{where} must be an object with the fields {listed(sorted(wanted), 12)}", got, REMEDY)
     return found
 
 
 def decode(found: object, where: str) -> Part:
     """The part a JSON object describes; unknown names, fields and non-numbers are refused."""
-    name = found.get("part") if isinstance(found, dict) else None
-    cls = Part.known.get(name) if isinstance(name, str) else None
+    tag = found.get("part") if isinstance(found, dict) else None
+    cls = Part.known.get(tag) if isinstance(tag, str) else None
     if cls is None:
         refuse(
-            f"{where} must name a part this version knows", repr(name), "Read the file with the version that wrote it."
+            f"{where} must name a part this version knows", brief(tag), "Read the file with the version that wrote it."
         )
     kinds = {f.name: str(f.type) for f in fields(cls)}
     values = require_fields(found, {"part", *kinds}, where)
@@ -69,10 +82,10 @@ def _decoded(value: object, kind: str, where: str) -> object:
     if kind == "float":
         return _number(value, where)
     if kind == "str":
-        return value if isinstance(value, str) else refuse(f"{where} must be a word", repr(value), _REMEDY)
+        return value if isinstance(value, str) else refuse(f"{where} must be a word", brief(value), REMEDY)
     if kind.startswith("tuple"):
         entries = (
-            value if isinstance(value, list) and value else refuse(f"{where} must be a list", repr(value), _REMEDY)
+            value if isinstance(value, list) and value else refuse(f"{where} must be a list", brief(value), REMEDY)
         )
         return tuple(decode(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
     return decode(value, where)
@@ -80,7 +93,7 @@ def _decoded(value: object, kind: str, where: str) -> object:
 
 def _number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
-        refuse(f"{where} must be a finite number", repr(value), _REMEDY)
+        refuse(f"{where} must be a finite number", brief(value), REMEDY)
     return float(value)
 
 
@@ -88,12 +101,12 @@ def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     entries = (
         value
         if isinstance(value, list) and value
-        else refuse(f"{where} must be a list of numbers", repr(value), _REMEDY)
+        else refuse(f"{where} must be a list of numbers", brief(value), REMEDY)
     )
     if isinstance(entries[0], list):
         rows = [_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
         if len({row.shape for row in rows}) > 1:
-            refuse(f"{where} must have rows of one length", listed(row.size for row in rows), _REMEDY)
+            refuse(f"{where} must have rows of one length", listed(row.size for row in rows), REMEDY)
         return np.stack(rows)
     return np.array([_number(entry, f"{where}[{i}]") for i, entry in enumerate(entries)])
 
@@ -101,4 +114,4 @@ def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 def require(holds: object, where: str, rule: str) -> None:
     """A condition on numbers that are read from a file."""
     if not holds:
-        refuse(f"{where} must have {rule}", "something else", _REMEDY)
+        refuse(f"{where} must have {rule}", "something else", REMEDY)

@@ -167,6 +167,8 @@ class _Windows(NamedTuple):
 class VennAbersSums(Part):
     """Different scores of one calibration set in increasing order, with weight and events."""
 
+    tag = "venn-abers-sums"
+
     score: FloatArray
     weight: FloatArray
     events: FloatArray
@@ -219,6 +221,8 @@ def _compressed(starts: FloatArray, values: FloatArray) -> Steps:
 @dataclass(frozen=True)
 class VennAbersMap(Part):
     """The merged probability of one inductive predictor, or of several on parts of the data (cross Venn–Abers)."""
+
+    tag = "venn-abers"
 
     chart: Chart
     folds: tuple[VennAbersSums, ...]

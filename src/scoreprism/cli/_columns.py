@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from scoreprism._files import system_error, write_with
 from scoreprism._validation import listed, refuse
 from scoreprism.cli._output import Voice, emit_bytes
+from scoreprism.cli._words import shown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._predictions import Predictions
 
@@ -69,7 +73,7 @@ def written_as_text(data: Predictions) -> bool:
 
 
 def recalibrated(
-    map_: Calibrator, data: Predictions, score: str, column: str | None, *, decimal_comma: bool
+    map_: Calibrator, data: Predictions, score: str, column: str | None, voice: Voice, *, decimal_comma: bool
 ) -> pl.DataFrame:
     """
     The rows of a file with recalibrated scores beside them.
@@ -79,37 +83,110 @@ def recalibrated(
     map_ : Calibrator
         Fitted.
     data : Predictions
-        One score; all columns in ``table``.
+        One score, NaN where it is missing; all columns in ``table``.
     score : str
         How the score was named.
     column : str or None
         Name of the new column, or what names of several start with.
+    voice : Voice
+        Says how many scores are outside of the range that the map saw.
     decimal_comma : bool
         Whether numbers are written 0,5.
 
     Returns
     -------
     polars.DataFrame
-        All columns, the new ones last.
+        All columns, the new ones last, null where the score is missing.
     """
     if map_.kind != "probability":
         refuse("the map must be one of probabilities", f"kind {map_.kind!r}", "Apply it in Python, with calibrate().")
-    given = next(iter(data.scores.values()))
+    given, labels = next(iter(data.scores.values())), _labels(map_)
     if isinstance(given, pl.DataFrame):
-        labels = [str(label) for label in map_.classes_.tolist()]
         if sorted(labels) != sorted(given.columns):
             refuse(f"scores must be those of the classes {listed(labels)}", listed(given.columns), "Correct --score.")
-        law = map_.predict_proba(_named(map_, pl.DataFrame([given.get_column(label) for label in labels])))
+        law = _law(map_, given.select(labels).to_numpy(), voice)
         new = {f"{column or _stem(score)}_{label}": law[:, j] for j, label in enumerate(labels)}
     else:
-        new = {column or f"{score}_recalibrated": map_.calibrate(given)}
+        if len(labels) > 2:
+            got = f"one, for {len(labels)} classes"
+            refuse("scores must have a column for each class of the map", got, "For example --score 'p_*'.")
+        new = {column or f"{score}_recalibrated": _law(map_, given, voice)}
     there = [name for name in new if name in data.table.columns]
     if there:
         refuse("new columns must have new names", f"{listed(map(repr, there))}, which exist", "Give --column NAME.")
-    made = [pl.Series(name, values) for name, values in new.items()]
+    made = [pl.Series(name, values, nan_to_null=True) for name, values in new.items()]
     if decimal_comma:
-        made = [pl.Series(s.name, [repr(value).replace(".", ",") for value in s.to_list()]) for s in made]
+        made = [pl.Series(s.name, [_with_comma(value) for value in s.to_list()], dtype=pl.String) for s in made]
     return data.table.with_columns(made)
+
+
+def require_same_score(map_: Calibrator, data: Predictions, voice: Voice, *, any_score: bool) -> None:
+    """
+    Refuse a score of another name than that of the map's.
+
+    Parameters
+    ----------
+    map_ : Calibrator
+        Fitted.
+    data : Predictions
+        One score.
+    voice : Voice
+        Says so where the name is not known, or another one was allowed.
+    any_score : bool
+        Whether another name is allowed.
+    """
+    found, labels = next(iter(data.scores.values())), _labels(map_)
+    used = next(iter(data.origin.details["columns"]["scores"].values()))
+    known = None if map_.provenance_ is None else map_.provenance_.score
+    if known is None:
+        voice.say(f"note: the map does not say which column it was fitted on; {listed(map(shown, used))} is believed")
+        return
+    if len(labels) == 2:  # of two columns the second says it all
+        if isinstance(found, pl.DataFrame) and labels[1] in found.columns:
+            used = [used[found.columns.index(labels[1])]]
+        known = known[-1:]
+    if sorted(used) == sorted(known):
+        return
+    fitted_on, got = listed(map(shown, known)), listed(map(shown, used))
+    if any_score:
+        voice.say(f"note: the map was fitted on {fitted_on} and is applied to {got}")
+        return
+    remedy = "Correct --score, or pass --any-score if it is the same score under another name."
+    refuse(f"the map must be applied to the score it was fitted on, {fitted_on}", got, remedy)
+
+
+def _labels(map_: Calibrator) -> list[str]:
+    """Labels of the target, as text; a map of two classes may be one of their codes."""
+    if map_.provenance_ is not None:
+        return list(map_.provenance_.labels)
+    return [str(label) for label in map_.classes_.tolist()]
+
+
+def _law(map_: Calibrator, scores: NDArray[Any], voice: Voice) -> NDArray[Any]:
+    """Recalibrated probabilities in the shape of the scores, NaN where one of a row is missing."""
+    two = len(map_.classes_) == 2
+    seen = scores[:, 1] if two and scores.ndim == 2 else scores
+    here = ~np.isnan(seen.reshape(len(seen), -1)).any(axis=1)
+    law = np.full(seen.shape, np.nan)
+    law[here] = map_.calibrate(seen[here]) if two else map_.predict_proba(_named(map_, seen[here]))
+    _tell_outside(map_, seen[here], voice)
+    return np.column_stack([1.0 - law, law]) if scores.ndim > seen.ndim else law
+
+
+def _tell_outside(map_: Calibrator, scores: NDArray[Any], voice: Voice) -> None:
+    """Say how many scores the map extrapolates to."""
+    if map_.provenance_ is None:
+        return
+    outside = int(map_.provenance_.outside(scores).sum())
+    if outside:
+        ranges = map_.provenance_.ranges
+        seen = f", {ranges[0][0]:.6g} to {ranges[0][1]:.6g}" if len(ranges) == 1 else ""
+        rows = "1 row has" if outside == 1 else f"{outside} of {len(scores)} rows have"
+        voice.say(f"note: {rows} a score outside of the range that the map was fitted on{seen}; it extrapolates there")
+
+
+def _with_comma(value: float | None) -> str | None:
+    return None if value is None else repr(value).replace(".", ",")
 
 
 def _stem(score: str) -> str:
@@ -118,10 +195,10 @@ def _stem(score: str) -> str:
     return f"{stem}_recalibrated" if stem else "recalibrated"
 
 
-def _named(map_: Calibrator, frame: pl.DataFrame) -> Any:
+def _named(map_: Calibrator, table: NDArray[Any]) -> Any:
     """Columns under the names the map was fitted with, if it was with any."""
     names = getattr(map_, "feature_names_in_", None)
-    return frame.to_numpy() if names is None else frame.rename(dict(zip(frame.columns, names.tolist(), strict=True)))
+    return table if names is None else pl.DataFrame(table, schema=names.tolist())
 
 
 def write_frame(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +27,7 @@ from scoreprism.cli._types import FILE, Named
 if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._predictions import Predictions
+    from scoreprism.report import Report
 
 #: What quotes names, and the type of double precision, in the SQL of each database.
 _DIALECTS = {
@@ -72,10 +72,11 @@ def recalibrate(file: str, method: str, order: str, save: str | None, force: boo
     targets = outputs((save,) if save else (), force=force, inputs=(file,))
     voice = Voice(given["quiet"])
     found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(asked,))
-    map_ = next(iter(found.models.values())).map
+    map_ = the_map(found)
     assert map_ is not None  # noqa: S101 - the section makes one
     for target in targets:
-        voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
+        with voice.listening():
+            voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
     if not targets:
         voice.say("note: the map is not kept; give --save map.json to keep it")
     name = getattr(map_, "selected_", map_.name)
@@ -83,6 +84,28 @@ def recalibrate(file: str, method: str, order: str, save: str | None, force: boo
         voice.say("note: the map is the identity: it leaves the scores as they are")
     title = f"Recalibration of {', '.join(found.models)} by {name}"
     emit(told(found, "recalibration", title), given["form"])
+
+
+def the_map(report: Report) -> Calibrator | None:
+    """
+    The map of a report on one score, with the names of the file's columns.
+
+    Parameters
+    ----------
+    report : Report
+        On a file.
+
+    Returns
+    -------
+    Calibrator or None
+        Fitted on all rows; None where the report has no map.
+    """
+    map_ = next(iter(report.models.values())).map
+    if map_ is not None and map_.provenance_ is not None:
+        columns = report.origin.details["columns"]
+        score = next(iter(columns["scores"].values()))
+        map_.provenance_ = map_.provenance_.named(tuple(score), columns["target"])
+    return map_
 
 
 def _one_score(data: Predictions) -> list[str]:
@@ -100,19 +123,23 @@ def _one_score(data: Predictions) -> list[str]:
     click.option("--column", type=Named("column"), cls=Option, section="Columns", metavar="NAME",
                  help="Name of the new column; with several classes, what its columns start with. "
                  "The score's name and _recalibrated by default."),
+    click.option("--any-score", is_flag=True, cls=Option, section="Columns",
+                 help="Accept a score of another name than the one the map was fitted on."),
     TEXT,
     click.option("--output", "-o", type=FILE, cls=Option, section="Output", required=True, metavar="FILE",
                  help="Where the rows go: .csv, .tsv, .parquet, or - for CSV on stdout."),
     FORCE, QUIET,
 )  # fmt: skip
-def apply(calibrator: str, file: str, column: str | None, output: str, force: bool, **given: Any) -> None:
+def apply(
+    calibrator: str, file: str, column: str | None, any_score: bool, output: str, force: bool, **given: Any
+) -> None:
     """
     Add recalibrated scores to the rows of FILE by the map in CALIBRATOR, which `scoreprism recalibrate` wrote.
 
-    Every other column is written back as it was read; in CSV and TSV, text that a spreadsheet would run as a formula
-    gets an apostrophe in front.
+    A row without a score gets no new one, and the number of such rows is printed. Every other column is written back as
+    it was read; in CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
-    from scoreprism.cli._columns import recalibrated, require_table, write_frame, written_as_text
+    from scoreprism.cli._columns import recalibrated, require_same_score, require_table, write_frame, written_as_text
 
     map_, voice = _loaded(calibrator), Voice(given["quiet"])
     if len(given["scores"]) > 1:
@@ -124,7 +151,8 @@ def apply(calibrator: str, file: str, column: str | None, output: str, force: bo
         for note in data.notes:
             voice.say(f"note: {note}")
         comma = given["decimal_comma"] and ending != ".parquet" and written_as_text(data)
-        frame = recalibrated(map_, data, given["scores"][0], column, decimal_comma=comma)
+        require_same_score(map_, data, voice, any_score=any_score)
+        frame = recalibrated(map_, data, given["scores"][0], column, voice, decimal_comma=comma)
         separator = given["delimiter"] or (";" if comma else None)
         write_frame(frame, targets[0] if targets else None, separator, voice, overwrite=force)
 
@@ -157,25 +185,32 @@ def export(
     map_ = _loaded(calibrator)
     targets = outputs((output,) if output else (), force=force, inputs=(calibrator,))
     quote, number = _DIALECTS[dialect]
+    voice = Voice(quiet)
+    if sql:
+        _tell_column(map_, score_column, voice)
     text = map_.to_sql(score_column, quote=quote, number=number) if sql else _grid(map_, score_column, points)
     text = text if text.endswith("\n") else f"{text}\n"
     if targets:
-        Voice(quiet).say(f"wrote {write_text(targets[0], lambda: text, overwrite=force)}")
+        with voice.listening():
+            voice.say(f"wrote {write_text(targets[0], lambda: text, overwrite=force)}")
     else:
         emit_bytes(text)
 
 
 def _loaded(path: str) -> Calibrator:
     """A map from its file."""
-    from scoreprism._validation import refuse
     from scoreprism.calibrators import from_json
+    from scoreprism.calibrators._files import READER
+    from scoreprism.cli._sources import read_small
 
-    try:
-        text = Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        refuse("CALIBRATOR must be a file that can be read", f"{path!r} ({reason})", "Correct its name.")
-    return from_json(text)  # type: ignore[arg-type]
+    return from_json(read_small(path, "CALIBRATOR", READER.megabytes))
+
+
+def _tell_column(map_: Calibrator, name: str, voice: Voice) -> None:
+    """Say so where the expression reads another column than the one the map was fitted on."""
+    known = None if map_.provenance_ is None else map_.provenance_.score
+    if known is not None and name.rpartition(".")[2] != known[-1] and name != known[-1]:
+        voice.say(f"note: the map was fitted on the column {known[-1]!r}; this expression reads {name!r}")
 
 
 def _grid(map_: Calibrator, name: str, points: int) -> str:

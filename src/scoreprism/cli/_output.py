@@ -112,7 +112,10 @@ def emit_bytes(text: str) -> None:
     if sys.stdout.isatty():
         text = "\n".join(visible(line) for line in text.replace("\r\n", "\n").split("\n"))
     sys.stdout.flush()
-    sys.stdout.buffer.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
+    rest = memoryview((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
+    while rest:  # with PYTHONUNBUFFERED a write may end early, as where nobody reads any more: the next one says so
+        written = sys.stdout.buffer.write(rest)
+        rest = rest[len(rest) if written is None else written :]
     sys.stdout.buffer.flush()
 
 

@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import click
 
+#: The end of the year 9999, the last that Python knows.
+_LAST_SECOND = 253_402_300_799
 #: Exit codes beside 0.
 GATE, USAGE, BUG, INTERRUPTED, PIPE, TERMINATED = 1, 2, 70, 130, 141, 143
 
@@ -41,6 +43,17 @@ def run(command: Callable[[], Any]) -> NoReturn:
         except (OSError, ValueError):
             _silence(stream)
     sys.exit(code)
+
+
+def _require_environment() -> None:
+    """Refuse a time that numpy and matplotlib cannot read: they try when they are loaded, and fail in their words."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given is None or (given.isascii() and given.isdecimal() and int(given[:20]) <= _LAST_SECOND):
+        return
+    raise click.UsageError(
+        f"SOURCE_DATE_EPOCH must be a number of seconds since 1970, up to {_LAST_SECOND}; got {given[:60]!r}. "
+        "Correct the variable, or unset it"
+    )
 
 
 class _Closed(io.RawIOBase):
@@ -96,6 +109,7 @@ def to_stderr(text: str) -> None:
 def _code(command: Callable[[], Any]) -> int:
     """The exit code of a command; whatever went wrong has been said."""
     try:
+        _require_environment()
         code = command()
     except click.ClickException as error:
         return _explained(error)

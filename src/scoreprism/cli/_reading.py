@@ -53,7 +53,7 @@ class Reading:
     strict : bool
         Whether a file that may not be complete is refused.
     whole : bool
-        Whether nothing need be named, and every column is kept in `Predictions.table`.
+        Whether nothing need be named, and every column is kept in `Predictions.table`, as are rows without a score.
     """
 
     delimiter: str | None = None
@@ -199,6 +199,9 @@ class _Work:
             return
         required = self.found.required
         told = {i: f"{required[i]} {shown(self.found.names.all[i])}" for i in gaps}
+        if self.reading.whole and not self.reading.drop_missing:
+            self._keep_missing(gaps, told)
+            return
         if not self.reading.drop_missing:
             first = min(gaps)
             _refuse_missing(told[first], gaps[first], self._written(first, gaps[first]), required[first])
@@ -212,6 +215,18 @@ class _Work:
         self.columns = {i: series.filter(mask) for i, series in self.columns.items()}
         if self.labels:
             self.labels = self.columns[self.found.names[str(self.found.roles.target)]].unique().sort().to_list()
+
+    def _keep_missing(self, gaps: dict[int, NDArray[np.bool_]], told: dict[int, str]) -> None:
+        """Say how many rows that are written back have no score; a column without any is not one of scores."""
+        missing = np.logical_or.reduce(list(gaps.values()))
+        where = "; ".join(f"{told[i]}{self._written(i, gap)}" for i, gap in gaps.items())
+        if missing.all():
+            refuse("some row must have a score", f"none in {count(missing.size, 'row')}: {where}", "Correct --score.")
+        rows = f"{int(missing.sum())} of {count(missing.size, 'row')}"
+        self.found.notes.append(
+            f"{rows} have no score, the first is {at(np.argmax(missing))} ({where}): their "
+            "recalibrated score is empty. Pass --drop-missing to leave them out."
+        )
 
     def _positive(self, target: pl.Series | None) -> Any:
         """The label that scores of one column speak of; None where there is no doubt, or no such score."""

@@ -144,9 +144,11 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
     if kept:
         from scoreprism._files import write_text
 
-        voice.say(f"wrote {write_text(targets.pop(), partial.to_json, overwrite=force)}")
+        with voice.listening():
+            voice.say(f"wrote {write_text(targets.pop(), partial.to_json, overwrite=force)}")
     for target in targets:
-        voice.say(f"wrote {found.save(target, overwrite=force)}")
+        with voice.listening():
+            voice.say(f"wrote {found.save(target, overwrite=force)}")
     emit(replace(found, sections=(found["verdict"],)), call.given["form"])
     gate_failed(failures(found, Asked("", call.given)))
 
@@ -193,10 +195,12 @@ def _beside(file: str) -> str:
 def _save_map(found: Report, target: Path, voice: Voice, force: bool) -> None:
     from scoreprism._files import write_text
     from scoreprism._validation import refuse
+    from scoreprism.cli._maps import the_map
 
     if len(found.models) > 1:
         refuse("--save-map must go with one score", f"{len(found.models)}", "Use `scoreprism recalibrate` for each.")
-    map_ = next(iter(found.models.values())).map
+    map_ = the_map(found)
     if map_ is None:
         refuse("--save-map must find a map", "none", "Use `scoreprism recalibrate`.")
-    voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
+    with voice.listening():
+        voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")

@@ -119,11 +119,7 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
         return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, plain)[0]
     path = Path(given)
     with _in_our_words(given):
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-            remedy = "Name a file in it." if stat.S_ISDIR(mode) else "Pass '-' and feed it to stdin."
-            refuse("FILE must be a plain file, or '-'", f"{shown(given)}, which is {what}", remedy)
+        _require_plain(path, given, "FILE must be a plain file, or '-'", "Pass '-' and feed it to stdin.")
         with path.open("rb") as file:
             before = os.fstat(file.fileno()).st_size
             found, size = _read(file, _printable(path.name), path, max_gigabytes, plain)
@@ -136,18 +132,55 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
             return replace(found, doubts=(words, *found.doubts))
 
 
+def read_small(given: str, role: str, megabytes: int) -> bytes:
+    """
+    Read a file that must be a plain one and small: a device may have no end, a pipe no beginning.
+
+    Parameters
+    ----------
+    given : str
+        Its path.
+    role : str
+        What messages call it.
+    megabytes : int
+        Largest size.
+
+    Returns
+    -------
+    bytes
+        Its content.
+    """
+    path, most = Path(given), megabytes * 10**6
+    with _in_our_words(given, role):
+        _require_plain(path, given, f"{role} must be a plain file", "Write it to a file first.")
+        with path.open("rb") as file:
+            content = file.read(most + 1)  # it may grow while it is read
+    if len(content) > most:
+        refuse(f"{role} must have at most {megabytes} MB", f"more in {shown(given)}", "Check the path.")
+    return content
+
+
+def _require_plain(path: Path, given: str, rule: str, remedy: str) -> None:
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        refuse(rule, f"{shown(given)}, which is a folder", "Name a file in it.")
+    if not stat.S_ISREG(mode):
+        refuse(rule, f"{shown(given)}, which is a device or a pipe", remedy)
+
+
 @contextmanager
-def _in_our_words(given: str) -> Iterator[None]:
+def _in_our_words(given: str, role: str = "FILE") -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        refuse("FILE must exist", shown(given), "Check the path and the working folder.")
+        refuse(f"{role} must exist", shown(given), "Check the path and the working folder.")
     except OSError as error:
-        refuse("FILE must be readable", f"{error.strerror or error} for {shown(given)}", "Check its rights and path.")
+        got = f"{error.strerror or error} for {shown(given)}"
+        refuse(f"{role} must be readable", got, "Check its rights and path.")
     except ValueError as error:
         if "null" not in str(error):
             raise
-        refuse("FILE must be a path", f"{shown(given)}, with a NUL character", "Check the path.")
+        refuse(f"{role} must be a path", f"{shown(given)}, with a NUL character", "Check the path.")
 
 
 def _printable(name: str) -> str:

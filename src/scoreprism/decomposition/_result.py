@@ -22,7 +22,15 @@ from scoreprism._validation import (
     refuse,
 )
 from scoreprism.decomposition._advice import Summary, advise
-from scoreprism.decomposition._summary import FLOORED, MOVED, SCHEMA_VERSION, encode, read_summary
+from scoreprism.decomposition._summary import (
+    FLOORED,
+    MOVED,
+    SCHEMA_VERSION,
+    encode,
+    fitting_together,
+    read_summary,
+    require_kinds,
+)
 from scoreprism.decomposition._table import Contributions, Drawable, TermTable, floor_mark, thousands
 from scoreprism.exceptions import UnavailableError
 from scoreprism.frames import make_frame
@@ -588,11 +596,8 @@ class Decomposition(Drawable, TermTable):
             With terms, standard errors, intervals and bounds, but no rows.
         """
         data = read_summary(text)
-        try:
+        with fitting_together():
             return _from_summary(cls, data)
-        except (KeyError, TypeError, ValueError) as error:
-            found = f"{type(error).__name__}: {error}"
-            refuse("the parts of the summary must fit together", found, "Do not edit the JSON by hand.")
 
 
 def _described(loss: ProperLoss) -> dict[str, Any]:
@@ -605,14 +610,28 @@ def _described(loss: ProperLoss) -> dict[str, Any]:
     }
 
 
+#: Types of the fields of a summary; a number that is not finite is a float by now.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("names", "levels", "roles", "signs", "notes", "mean", "covariance", "alternatives"), (list,)),
+    **dict.fromkeys(("n", "n_classes"), (int,)),
+    "form": (str,),
+    "loss": (dict,),
+    "risk": (float, int),
+    "clip": (float, int, type(None)),
+    "population": (bool,),
+}
+
+
 def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decomposition:
     loss = data["loss"]
+    require_kinds(data, _KINDS)
+    require_kinds(loss, {"name": (str,), "label": (str,), "parameters": (dict,)})
     moments = Moments(np.array(data["mean"], dtype=float), np.array(data["covariance"], dtype=float))
     parts = (3 if data["form"] == "plugin" else 2) * len(data["levels"])
     fit = moments.mean.shape == (parts,) and moments.covariance.shape == (parts, parts)
     fit &= len(data["names"]) == len(data["roles"]) == len(data["signs"]) and set(data["roles"]) <= set(ROLES)
     fit &= all(isinstance(text, str) for key in ("names", "levels", "notes") for text in data[key])
-    fit &= set(data["signs"]) <= {1, -1}
+    fit &= set(data["signs"]) <= {1, -1} and data["n"] > 0 and data["n_classes"] > 1
     if not fit:
         raise ValueError(f"{len(data['names'])} names, {len(data['levels'])} levels, {moments.mean.size} means")
     return cls(
@@ -632,7 +651,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         clip=None if data["clip"] is None else float(data["clip"]),
         notes=tuple(data["notes"]),
         _population=bool(data["population"]),
-        _alternatives=tuple(Alternative(**other) for other in data["alternatives"]),
+        _alternatives=tuple(_alternative(other) for other in data["alternatives"]),
         floored=_read_floored(cls, data[FLOORED]) if FLOORED in data else None,
         _moved=int(data[MOVED]) if MOVED in data else None,
     )
@@ -643,6 +662,13 @@ def _read_floored(cls: type[Decomposition], data: Any) -> Decomposition:
     if not isinstance(data, dict) or FLOORED in data or MOVED not in data or data.get("clip") is None:
         raise ValueError("a decomposition at a floor without its floor")
     return cls.from_json(json.dumps(encode(data)))
+
+
+def _alternative(data: dict[str, Any]) -> Alternative:
+    """A candidate of a summary."""
+    numbers = ("loss", "difference", "spread", "std_error")
+    require_kinds(data, {"name": (str,), **dict.fromkeys(numbers, (float, int))})
+    return Alternative(**data)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from scoreprism._strict_json import Reader
 from scoreprism._validation import listed, refuse
+from scoreprism.exceptions import InputError
 
 SCHEMA_VERSION = 2
 
@@ -22,22 +25,17 @@ SCALE = "scale"
 #: What only some summaries have: the same at a floor, where the loss is infinite; and there, how many rows it moved.
 FLOORED, MOVED = "floored", "moved"
 
+#: Bounds of what is read; the summary of a chain of a hundred levels takes a megabyte.
+_READER = Reader("the JSON of a decomposition", "Pass the text that Decomposition.to_json() wrote.")
+
 #: Fields that hold text, which is never a number.
 _TEXTS = ("loss", "name", "notes", "names", "levels")
 
 
 def read_summary(text: str | bytes) -> dict[str, Any]:
     """Strict reading: this version, these fields, nothing else."""
-    remedy = "Pass the text that Decomposition.to_json() wrote."
-    try:
-        data = _decode(
-            json.loads(
-                text,
-                parse_constant=lambda token: refuse("the JSON must not hold bare NaN or infinities", token, remedy),
-            )
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
-        refuse("a decomposition must be read from JSON text", f"{type(error).__name__}: {error}", remedy)
+    remedy = _READER.remedy
+    data = _decode(_READER.read(text))
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
         version = data.get("schema_version") if isinstance(data, dict) else None
         refuse(f"the JSON must have schema_version {SCHEMA_VERSION}", repr(version), remedy)
@@ -46,6 +44,25 @@ def read_summary(text: str | bytes) -> dict[str, Any]:
         odd = sorted(_FIELDS.symmetric_difference(given))
         refuse("the JSON must have exactly the fields of a decomposition", f"unknown or missing: {listed(odd)}", remedy)
     return data
+
+
+@contextmanager
+def fitting_together() -> Iterator[None]:
+    """Refuse a summary whose parts are of other types or lengths than what was written."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        found = f"{type(error).__name__}: {str(error)[:200]}"
+        refuse("the parts of the summary must fit together", found, "Do not edit the JSON by hand.")
+
+
+def require_kinds(data: dict[str, Any], kinds: dict[str, tuple[type, ...]]) -> None:
+    """Fields of the types they should have; True and False are no numbers."""
+    for name, kind in kinds.items():
+        if type(data[name]) not in kind:
+            raise TypeError(f"{name} of the type {type(data[name]).__name__}")
 
 
 def encode(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._registry import draw
+from scoreprism._words import visible
 from scoreprism.frames import make_frame
 from scoreprism.simplex import FloatArray
 
@@ -64,10 +65,10 @@ class TermTable(ABC):
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         columns = self._columns()
-        heads = [name.replace("_", " ") for name in columns]
+        heads = [_shown(name.replace("_", " ")) for name in columns]
         digits = self._digits()
         lines = [
-            [_cell(name, value, digits) for name, value in zip(columns, line, strict=True)]
+            [_shown(_cell(name, value, digits)) for name, value in zip(columns, line, strict=True)]
             for line in zip(*columns.values(), strict=True)
         ]
         return heads, lines
@@ -76,13 +77,13 @@ class TermTable(ABC):
         return decimals(self._columns())
 
     def __repr__(self) -> str:
-        return "\n".join([self._text(), *self._footer()])
+        return "\n".join([self._text(), *map(visible, self._footer())])
 
     def _text(self) -> str:
         """Title and table, without what stands below."""
         heads, lines = self._cells()
         widths = [max(len(row[i]) for row in [heads, *lines]) for i in range(len(heads))]
-        text = [self._title()]
+        text = [visible(self._title())]
         left = [i == 0 or head in _WORDS for i, head in enumerate(heads)]
         for row in [heads, *lines]:
             cells = zip(row, widths, left, strict=True)
@@ -97,7 +98,7 @@ class TermTable(ABC):
     def _figure(self, below: Sequence[str] = ()) -> str:
         """Title and table for a page, with sentences below."""
         heads, lines = self._cells()
-        title, *details = (html.escape(line.strip()) for line in self._title().splitlines())
+        title, *details = (html.escape(line.strip()) for line in visible(self._title()).splitlines())
         small = "".join(f'<br><span style="opacity:.7">{line}</span>' for line in details)
         head = "".join(_html_cell("th", "col", text, first=i == 0, ruled=True) for i, text in enumerate(heads))
         rows = [
@@ -105,7 +106,7 @@ class TermTable(ABC):
             for line in lines
         ]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(note)}</p>' for note in below)
+        notes = "".join(f'<p style="margin:.3em 0;opacity:.7">{html.escape(visible(note))}</p>' for note in below)
         table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
         twin = self._twin()
         return (
@@ -114,6 +115,11 @@ class TermTable(ABC):
             f'<table style="border-collapse:collapse;margin:.4em 0;color:inherit">{table}</table>'
             f"{'' if twin is None else twin._figure()}{notes}</figure>"
         )
+
+
+def _shown(text: str) -> str:
+    """The text of a cell: names come from somebody's data and may hold controls or marks of direction."""
+    return visible(text).replace("\n", " ")
 
 
 def _html_cell(tag: str, scope: str, text: str, *, first: bool = False, ruled: bool = False) -> str:

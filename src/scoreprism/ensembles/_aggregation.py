@@ -19,6 +19,7 @@ from scoreprism._validation import (
     parse_random_state,
     refuse,
 )
+from scoreprism._words import visible
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
@@ -161,7 +162,7 @@ class AggregationDecomposition(Drawable, TermTable):
 
     def __repr__(self) -> str:
         tables = (self.decomposition.summary(self.level), self.actions, self)
-        return "\n".join([*(table._text() for table in tables), *self._footer()])
+        return "\n".join([*(table._text() for table in tables), *map(visible, self._footer())])
 
     def _repr_html_(self) -> str:
         tables = (self.decomposition.summary(self.level), self.actions)

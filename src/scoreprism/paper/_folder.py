@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._files import write_text, write_with
+from scoreprism._strict_json import Reader
 from scoreprism._validation import refuse
+from scoreprism.exceptions import InputError
 from scoreprism.report import Figure, Table
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _TOP = _CHECKS, _RESULTS, _MARKDOWN = "checks.csv", "results.json", "reproductio
 #: Pixels per inch of figures.
 _DPI = 180
 _OTHER = "Use another path."
+_LIST = Reader("the list of what reproduce wrote", _OTHER, 10)
 
 
 def prepared(folder: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -178,8 +181,8 @@ def _require_free(folder: Path, names: list[str], overwrite: bool) -> None:
 def _earlier(folder: Path) -> set[str]:
     """Names of files that an earlier run wrote; none if that is not known."""
     try:
-        names = json.loads((folder / JOURNAL / _WRITTEN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        names = _LIST.read((folder / JOURNAL / _WRITTEN).read_bytes())
+    except (OSError, InputError):
         return set()
     known = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
     # whatever the file says, nothing outside of our folders is touched

@@ -12,6 +12,7 @@ from typing import Any
 
 from scoreprism._progress import tracked
 from scoreprism._validation import parse_choice, refuse
+from scoreprism.exceptions import ScoreprismError
 from scoreprism.paper._checks import Check, counted
 from scoreprism.paper._work import PLANS, Outcome, Plan, Work
 from scoreprism.report import Report
@@ -264,8 +265,14 @@ def _outcomes(
 def _run(key: str, work: Work) -> Outcome:
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):  # the same last bits, whatever n_jobs is
-        return experiment(key)(work)
+    try:
+        with threadpool_limits(1):  # the same last bits, whatever n_jobs is
+            return experiment(key)(work)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if work.resumed is None or isinstance(error, ScoreprismError):
+            raise
+        got = f"{type(error).__name__} ({error}) from results in {str(work.resumed)!r}"
+        refuse("a journal must hold what reproduce wrote", got, "Remove that file; its tasks will be done again.")
 
 
 def _told(checks: Sequence[Check]) -> str:

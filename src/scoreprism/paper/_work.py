@@ -18,6 +18,8 @@ from scoreprism.paper._checks import Check
 from scoreprism.report import Section
 
 _MAGIC = "scoreprism reproduce 1"
+#: Where `Work` keeps the path of a journal that it went on from.
+_RESUMED = "resumed"
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ class Work:
         if self.folder is None:
             return self._all(function, dict(enumerate(tasks)), what, lambda _, __: None, {})
         with _opened(self.folder, {"experiment": name, "tasks": plain(tasks), "versions": _versions()}) as journal:
-            done = {int(entry["task"]): entry["result"] for entry in journal.entries}
+            done = _finished(journal, len(tasks))
+            if done:
+                self._kept[_RESUMED] = journal.path
             left = {i: task for i, task in enumerate(tasks) if i not in done}
             return self._all(
                 function, left, what, lambda i, result: journal.append({"task": i, "result": result}), done
@@ -144,6 +148,12 @@ class Work:
             keep(i, result)
             found[i] = result
         return [found[i] for i in sorted(found)]
+
+    @property
+    def resumed(self) -> Path | None:
+        """The last journal that results were taken from; None if all were computed in this run."""
+        found: Path | None = self._kept.get(_RESUMED)
+        return found
 
     def once(self, key: str, make: Callable[[], Any]) -> Any:
         """
@@ -186,6 +196,17 @@ def _opened(folder: Path, identity: dict[str, Any]) -> Journal:
         journal.close()
         raise
     return journal
+
+
+def _finished(journal: Journal, tasks: int) -> dict[int, Any]:
+    """Results by the number of their task."""
+    done: dict[int, Any] = {}
+    for line, entry in enumerate(journal.entries, start=2):
+        number = entry.get("task")
+        if set(entry) != {"task", "result"} or type(number) is not int or not 0 <= number < tasks or number in done:
+            journal.refuse_line(line, f"no result of one of {tasks} tasks")
+        done[number] = entry["result"]
+    return done
 
 
 @dataclass(frozen=True)

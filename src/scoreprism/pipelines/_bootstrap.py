@@ -158,6 +158,7 @@ def pipeline_bootstrap(
     with opened(checkpoint, lambda: asked.identity, asked.digest_of_scores, seed) as store:
         setup, decompositions = asked.setup(store.seed)
         values = original(setup)
+        store.require_shape((len(setup.stages), *values.shape))
         _run(setup, count, n_jobs, store)
     done = [store.done[b] for b in range(count)]
     drawn, redrawn = np.stack([one[0] for one in done]), sum(one[1] for one in done)

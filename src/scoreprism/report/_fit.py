@@ -226,13 +226,22 @@ class Model(Judged):
         """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores speak of."""
         classes = self.sheet.classes
         labels = self.y if classes is None or self.k == 2 else classes[self.y]
-        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
         wanted = self.maps.honest if self.maps_asked else CHOOSER
+        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
+        chosen: Calibrator = next(one for one in asked if one.name == wanted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
-            chosen: Calibrator = next(one for one in asked if one.name == wanted)
-            chosen.fit(self.law, labels, sample_weight=self.weight)
+            chosen.fit(self.map_input, labels, sample_weight=self.weight)
+        if classes is not None and self.k == 2 and chosen.provenance_ is not None:
+            named = tuple(str(label) for label in classes.tolist())  # what the codes 0 and 1 stand for
+            chosen.provenance_ = replace(chosen.provenance_, labels=named)
         return chosen
+
+    @property
+    def map_input(self) -> FloatArray:
+        """The prediction as the map takes it: its columns stand as labels sort, those of the model as in the file."""
+        classes = self.sheet.classes
+        return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
 
 
 class Asked(NamedTuple):

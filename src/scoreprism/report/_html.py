@@ -11,9 +11,9 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._words import visible
 from scoreprism.report._model import Block, Cell, Column, Figure, Notice, Section, Table
 from scoreprism.report._svg import colour_rules, picture
-from scoreprism.report._words import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._words import encodable
 from scoreprism.calibrators import Calibrator, SelectedCalibrator
 from scoreprism.report._model import Figure, Range, Section, Table
 from scoreprism.report._tables import TERM_COLUMNS, term_rows
-from scoreprism.report._words import encodable
 
 if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition

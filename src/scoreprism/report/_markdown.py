@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from scoreprism._words import one_line
 from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._words import one_line
 
 if TYPE_CHECKING:
     from scoreprism.report._report import Report

@@ -131,7 +131,7 @@ def _described(model: Model) -> str:
     how = ", chosen by cross-validation" if isinstance(fitted, SelectedCalibrator) and fitted.losses_ else ""
     if name == "identity":
         return f"The map of {model.name} is the identity{how}: its scores are left as they are."
-    kept, ties = ranking(fitted.map_, model.law)
+    kept, ties = ranking(fitted.map_, model.map_input)
     if model.k > 2:
         effect = "keeps" if kept else "may change"
         return f"The map of {model.name} is {name}{how}: it {effect} the order of the classes within rows."

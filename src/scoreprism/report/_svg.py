@@ -14,9 +14,9 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from scoreprism._words import visible
 from scoreprism.displays._style import _LINES, _OTHERS, _TERMS, PALETTES, Inks, house_style
 from scoreprism.report._model import Figure
-from scoreprism.report._words import visible
 
 #: Pixels of the page to a point of a figure, where there is room: letters of 8 points are then 13 pixels.
 SCALE = 1.65

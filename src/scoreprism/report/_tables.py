@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._words import visible
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table
-from scoreprism.report._words import visible
 
 if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition

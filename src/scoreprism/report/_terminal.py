@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._validation import parse_count
+from scoreprism._words import one_line
 from scoreprism.report._model import Block, Figure, Notice, Section, Table
-from scoreprism.report._words import one_line
 
 if TYPE_CHECKING:
     from scoreprism.report._report import Report

@@ -9,7 +9,7 @@ from typing import Any
 
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import SCALE, read_summary
+from scoreprism.decomposition._summary import SCALE, fitting_together, read_summary, require_kinds
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassColumns, Facts
@@ -84,6 +84,9 @@ class ClassDecomposition(ScaledDecomposition):
         known = ("rows_in_all", "risk_in_all", "risk_std_error", "passes", "parameters")
         if not set(known) <= set(more):
             refuse("the JSON must be that of a ClassDecomposition", "another", "Use ScaledDecomposition.from_json.")
+        with fitting_together():
+            require_kinds(more, dict.fromkeys(("rows_in_all", "passes"), (int,)) | {"parameters": (dict,)})
+            require_kinds(more, dict.fromkeys(("risk_in_all", "risk_std_error"), (float, int)))
         kept: ClassDecomposition = replace(found, **{name: more[name] for name in known})
         return kept
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scoreprism._progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import SCALE, encode, read_summary
+from scoreprism.decomposition._summary import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift, drift_between
@@ -123,15 +123,20 @@ class ScaledDecomposition(Decomposition):
         more = read_summary(text).get(SCALE)
         if not isinstance(more, dict) or not {"quantisation_error", "weight", "held"} <= set(more):
             refuse("the JSON must be that of a ScaledDecomposition", "no field 'scale'", "Use Decomposition.from_json.")
-        parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
-        error, held, mass = float(more["quantisation_error"]), int(more["held"]), float(more["weight"])
-        kept: ScaledDecomposition = replace(found, quantisation_error=error, _weight=mass, _held=held, **parts)
-        return kept
+        with fitting_together():
+            require_kinds(more, {"quantisation_error": (float, int), "held": (int,), "weight": (float, int)})
+            parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
+            error, held, mass = float(more["quantisation_error"]), more["held"], float(more["weight"])
+            kept: ScaledDecomposition = replace(found, quantisation_error=error, _weight=mass, _held=held, **parts)
+            return kept
 
     @classmethod
     def _read_parts(cls, data: dict[str, Any]) -> SegmentDecompositions:
         each = {label: cls.from_json(json.dumps(encode(part))) for label, part in data["segments"].items()}
-        return SegmentDecompositions(next(iter(each.values())).names, None, dict(each), dict(data["skipped"]))
+        skipped = dict(data["skipped"])
+        if not each or not all(isinstance(reason, str) for reason in skipped.values()):
+            raise ValueError("no segment, or a segment left out without a reason")
+        return SegmentDecompositions(next(iter(each.values())).names, None, dict(each), skipped)
 
 
 #: Attributes that hold decompositions of their own.

@@ -1,0 +1,133 @@
+"""The one reader of our JSON files: bounded in size and depth before it is parsed, strict in what it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from scoreprism.exceptions import InputError
+
+#: Objects and lists within one another; what we write has at most about ten.
+DEPTH = 48
+_MEGABYTE = 10**6
+#: Whatever is no bracket: texts, which may hold brackets, also one that the end of the file cuts off, and the rest.
+_NO_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[^"\[\]{}]+', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """
+    How one kind of file is read.
+
+    Attributes
+    ----------
+    what : str
+        What messages call the file, with its article.
+    remedy : str
+        What to do about a file that is refused.
+    megabytes : int
+        Largest size.
+    values : int
+        Most numbers, words, lists and objects together; each takes up to a hundred bytes of memory.
+    nan : bool
+        Whether the bare words NaN, Infinity and -Infinity are numbers, as Python's own json writes them.
+
+    Examples
+    --------
+    >>> Reader("a list", "Write it again.").read("[1, 2.5]")
+    [1, 2.5]
+    >>> Reader("a list", "Write it again.").read('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+        ...
+    scoreprism.exceptions.InputError: a list must not repeat a field; got 'a' twice. Write it again.
+    """
+
+    what: str
+    remedy: str
+    megabytes: int = 64
+    values: int = 2_000_000
+    nan: bool = False
+
+    def read(self, text: object) -> Any:
+        """
+        What the text says.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON; bytes are UTF-8.
+
+        Returns
+        -------
+        object
+            Dicts, lists, texts, numbers, True, False and None.
+        """
+        if not isinstance(text, (str, bytes)):
+            self.refuse("must be read from text", type(text).__name__)
+        if len(text) > self.megabytes * _MEGABYTE:
+            self.refuse(f"must have at most {self.megabytes} MB", f"{len(text) / _MEGABYTE:.0f} MB")
+        try:
+            plain = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        except UnicodeDecodeError as error:
+            self.refuse("must be JSON in UTF-8", f"byte {error.object[error.start]} in place {error.start}")
+        count = 1 + sum(plain.count(sign) for sign in ",[{")
+        if count > self.values:
+            self.refuse(f"must hold at most {self.values} values", f"about {count}")
+        if _deeper(plain, DEPTH):
+            self.refuse(f"must have at most {DEPTH} levels", "more lists or objects within one another")
+        try:
+            return json.loads(
+                plain, parse_constant=self._constant, parse_float=self._float, object_pairs_hook=self._object
+            )
+        except InputError:
+            raise
+        except ValueError as error:  # also an integer of thousands of digits
+            start = plain[:40] + ("…" if len(plain) > 40 else "")
+            self.refuse("must be JSON", f"{start!r} ({error})")
+
+    def refuse(self, rule: str, arrived: str) -> NoReturn:
+        """
+        Refuse the file.
+
+        Parameters
+        ----------
+        rule : str
+            What it must do, as a continuation of `what`.
+        arrived : str
+            What it does.
+        """
+        raise InputError(f"{self.what} {rule}; got {arrived}. {self.remedy}")
+
+    def _constant(self, word: str) -> float:
+        if not self.nan:
+            self.refuse("must hold finite numbers", word)
+        return float(word.replace("Infinity", "inf"))
+
+    def _float(self, text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number):
+            self.refuse("must hold finite numbers", text if len(text) < 40 else f"{text[:40]}…")
+        return number
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            self.refuse("must not repeat a field", f"{twice[:40]!r} twice")
+        return found
+
+
+def _deeper(text: str, most: int) -> bool:
+    """Whether lists and objects lie within one another more than so many times."""
+    if text.count("[") + text.count("{") <= most:
+        return False
+    depth = 0
+    for bracket in _NO_BRACKET.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > most:
+            return True
+    return False
