@@ -100,7 +100,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             Outcomes; any labels. One column of scores speaks of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
-            Nonnegative weights; a row of weight 2 counts as two rows.
+            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
+            2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
 
         Returns
         -------
@@ -112,7 +113,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = self._read(scores, reset=True)
         labels = class_labels(y, type(self).__name__)
         require_rows(labels.shape[0], table.shape[0], "y", "scores")
-        weight = parse_weights(sample_weight, table.shape[0], "scores")
+        weight = parse_weights(sample_weight, table.shape[0], "scores", as_rows=True)
         origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
             origin = Origin(np.flatnonzero(weight), labels)
