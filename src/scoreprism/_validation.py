@@ -26,6 +26,9 @@ SUM_TOLERANCE = 1e-6
 #: Sums of weights that could count rows. Outside, the weights vanish beside one row, or one row beside them.
 _ROWS = (2.0**-53, 2.0**53)
 
+#: A weight below this share of the largest counts as none: no sum notices it, and its square is no float.
+_NO_WEIGHT = 2.0**-500
+
 #: Numbers that are checked at a time, so that the second look finds them in cache.
 _IN_CACHE = 1 << 17
 
@@ -360,7 +363,7 @@ def parse_weights(
 
     Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: squares of
     them would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight of 2
-    counts as two rows.
+    counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
     """
     if value is None:
         return None
@@ -379,7 +382,9 @@ def parse_weights(
         )
     if not weights.any():
         refuse("sample_weight must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
-    return _scaled_to_rows(weights, as_rows)
+    weights = _scaled_to_rows(weights, as_rows)
+    weights[weights < _NO_WEIGHT * weights.max()] = 0.0
+    return weights
 
 
 def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:

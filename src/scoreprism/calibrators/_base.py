@@ -345,7 +345,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not is_law(law):
                 refuse_scores(law)
         if k > 2:
-            return table
+            return np.ascontiguousarray(table)  # the same bits whatever the layout
         if table.shape[1] == 1:
             return np.ascontiguousarray(table[:, 0])
         return np.ascontiguousarray(table[:, 1] if self.kind == "probability" else table[:, 1] - table[:, 0])

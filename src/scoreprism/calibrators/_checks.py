@@ -62,14 +62,19 @@ def refuse_scores(law: FloatArray) -> NoReturn:
 
 
 def parse_prediction(value: ArrayLike, name: str, n: int, k: int) -> FloatArray:
-    """Probabilities a classifier returned, (n, K), cut to [0, 1] where rounding left it: its user cannot do that."""
+    """Probabilities a classifier returned, one column per class."""
     law = parse_numbers(value, name)
     if law.shape != (n, k):
         refuse(
-            f"{name} must have one row per case and one column per class",
+            f"{name} must give one row per case and one column per class",
             f"shape {law.shape} for {n} rows and {k} classes",
             "Correct the classifier.",
         )
+    return cut_rounding(law, name)
+
+
+def cut_rounding(law: FloatArray, name: str) -> FloatArray:
+    """A law cut to [0, 1] where rounding left it, which the user of a classifier cannot do; anything else is refused."""
     cut = np.clip(law, 0.0, 1.0)
     law = np.where(np.abs(law - cut) <= SUM_TOLERANCE, cut, law)
     if not is_law(law):
@@ -82,7 +87,7 @@ def parse_decision(value: ArrayLike, name: str, n: int) -> FloatArray:
     values = parse_numbers(value, name)
     if values.ndim not in (1, 2) or values.shape[0] != n:
         refuse(
-            f"{name} must have one row per case", f"shape {values.shape} for {n} rows", "Correct the classifier."
+            f"{name} must give one row per case", f"shape {values.shape} for {n} rows", "Correct the classifier."
         )
     return values
 
