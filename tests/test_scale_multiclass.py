@@ -380,8 +380,8 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (_spoiled("p_b", 0.999), {}, "the columns of S must sum to 1 within 1e-06 in every row"),
         (_spoiled("y", pl.lit("d")), {"classes": ["a", "b", "c"]}, "target 'y' must hold one of the classes .* got 'd' in 7"),
         (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got None in 7 of 400 rows"),
-        (_spoiled("w", -1.0), {"sample_weight": "w"}, "sample_weight 'w' must be finite and not negative"),
-        (_spoiled("w", 1e200), {"sample_weight": "w"}, "sample_weight 'w' must be finite .* got 1e[+]200"),  # its square is not
+        (_spoiled("w", -1.0), {"sample_weight": "w"}, r"sample_weight 'w' must be from 0 to 1e\+150"),
+        (_spoiled("w", 1e200), {"sample_weight": "w"}, "sample_weight 'w' must be from 0 to 1e[+]150, .* got 1e[+]200"),  # its square is not
         (_spoiled("fold", None), {}, "cv_column or key 'fold' must not be missing"),
         (_spoiled("fold", np.nan), {}, "cv_column or key 'fold' must not be missing; got 7 of 400 rows without one"),
         (table(400).with_columns(fold=pl.date(2026, 1, pl.col("fold") + 1)), {}, "must hold words, whole numbers or"),

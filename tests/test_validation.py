@@ -333,8 +333,9 @@ def test_labels_of_several_classes():
             "sample_weight and y_true must have the same number of rows; got 2 and 4. Pass one entry per row in both.",
         ),
         (
-            [1e308] * 4,
-            "sample_weight must have a finite sum; got 1e+308 as the largest. Divide the weights by their largest.",
+            [1e-310, 1e-320, 0, 0],
+            "sample_weight must not be subnormal; got 1e-310 as the largest. "
+            "Multiply the weights by a constant: only their ratios matter.",
         ),
         (np.ones((4, 2)), "sample_weight must be one-dimensional; got shape (4, 2). Pass one weight per row."),
         (
@@ -350,7 +351,7 @@ def test_bad_weights(weight, message):
 
 
 def test_weights_of_extreme_size():
-    for scale in (1e-12, 1e12, 1e-300):
+    for scale in (1e-12, 1e12, 1e-300, 1e308):
         terms = corp_decomposition(Y, P, loss="brier", sample_weight=np.full(4, scale)).terms
         assert terms == pytest.approx(EXPECTED, rel=1e-9, abs=1e-12)
 

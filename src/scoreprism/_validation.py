@@ -16,12 +16,18 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.exceptions import HardLabelsWarning, InputError, LabelError
+from scoreprism.exceptions import HardLabelsWarning, InputError, LabelError, WeightScaleWarning
 from scoreprism.frames import unwrap
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
 
 #: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
 SUM_TOLERANCE = 1e-6
+
+#: Sums of weights that could count rows. Outside, the weights vanish beside one row, or one row beside them.
+_ROWS = (2.0**-53, 2.0**53)
+
+#: A weight below this share of the largest counts as none: no sum notices it, and its square is no float.
+_NO_WEIGHT = 2.0**-500
 
 #: Numbers that are checked at a time, so that the second look finds them in cache.
 _IN_CACHE = 1 << 17
@@ -216,11 +222,13 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
     )
 
 
-def as_law_array(value: ArrayLike, name: str) -> FloatArray:
+def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
     """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities."""
     law = _real(value, name)
-    if law.ndim == 0:
+    if law.ndim == 0 and single:
         law = law.reshape(1)
+    if law.ndim == 0:
+        refuse(f"{name} must hold one row per case", "a single number", "Pass [p] for one case.")
     if law.ndim == 2 and law.shape[1] == 1:
         law = law[:, 0]
     if law.ndim > 2 or (law.ndim == 2 and law.shape[1] == 0):
@@ -234,9 +242,9 @@ def as_law_array(value: ArrayLike, name: str) -> FloatArray:
     return law
 
 
-def parse_law(value: ArrayLike, name: str = "y_proba") -> FloatArray:
-    """Probabilities of shape ``(n,)`` or ``(n, K)``."""
-    law = as_law_array(value, name)
+def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) -> FloatArray:
+    """Probabilities of shape ``(n,)`` or ``(n, K)``; a single number only where losses are evaluated by hand."""
+    law = as_law_array(value, name, single=single)
     rows = max(1, _IN_CACHE // n_classes(law))
     if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
         refuse_law(law, name)
@@ -347,8 +355,16 @@ def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
     return numbers.astype(np.intp)
 
 
-def parse_weights(value: ArrayLike | None, n: int, other: str = "y_true") -> FloatArray | None:
-    """Nonnegative weights that are not all zero; None means equal weights."""
+def parse_weights(
+    value: ArrayLike | None, n: int, other: str = "y_true", *, as_rows: bool = False
+) -> FloatArray | None:
+    """
+    Nonnegative weights that are not all zero; None means equal weights.
+
+    Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: squares of
+    them would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight of 2
+    counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
+    """
     if value is None:
         return None
     weights = parse_numbers(value, "sample_weight").copy()
@@ -364,17 +380,36 @@ def parse_weights(value: ArrayLike | None, n: int, other: str = "y_true") -> Flo
             f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
             "Use 0 to leave a row out.",
         )
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not np.isfinite(total):
-        refuse(
-            "sample_weight must have a finite sum",
-            plain(weights.max()) + " as the largest",
-            "Divide the weights by their largest.",
-        )
     if not weights.any():
         refuse("sample_weight must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
+    weights = _scaled_to_rows(weights, as_rows)
+    weights[weights < _NO_WEIGHT * weights.max()] = 0.0
     return weights
+
+
+def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
+    """Weights as they are if their sum could count rows, else their ratios with the number of rows as their sum."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if _ROWS[0] <= total <= _ROWS[1]:
+        return weights
+    largest = float(weights.max())
+    if largest < np.finfo(np.float64).tiny:
+        refuse(
+            "sample_weight must not be subnormal",
+            f"{plain(largest)} as the largest",
+            "Multiply the weights by a constant: only their ratios matter.",
+        )
+    ratios = weights / largest
+    held = np.count_nonzero(ratios)
+    if as_rows:
+        warnings.warn(
+            f"sample_weight sums to {total:.3g}, which is no number of rows: only the ratios of the weights are used, "
+            f"scaled to sum to the {held} rows that have weight.",
+            WeightScaleWarning,
+            stacklevel=outside(),
+        )
+    return ratios * (held / ratios.sum())
 
 
 def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
@@ -383,7 +418,7 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     if labels.dtype.kind == "U" and isinstance(value, (list, tuple)) and not all(isinstance(v, str) for v in value):
         labels = np.array(value, dtype=object)  # numpy would have turned the numbers among them into text
     if labels.ndim == 0:
-        labels = labels.reshape(1)
+        refuse(f"{name} must hold one label per row", f"the single value {plain(labels[()])}", "Pass a list.")
     if labels.ndim != 1:
         remedy = (
             "Use .argmax(axis=1) for one-hot rows." if labels.ndim == 2 and labels.shape[1] > 1 else "Use .ravel()."

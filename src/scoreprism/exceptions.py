@@ -344,7 +344,7 @@ class SeparationWarning(ScoreprismWarning):
 
 class WeightScaleWarning(ScoreprismWarning):
     """
-    Weights add up to less than two rows, where a weight counts as a number of rows.
+    Weights add up to less than two rows, or to no number of rows at all, where a weight counts as a number of rows.
 
     Examples
     --------

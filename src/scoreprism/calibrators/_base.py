@@ -105,7 +105,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             Outcomes; any labels. One column of scores speaks of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
-            Nonnegative weights; a row of weight 2 counts as two rows.
+            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
+            2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
 
         Returns
         -------
@@ -117,7 +118,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = self._read(scores, reset=True)
         labels = class_labels(y, type(self).__name__)
         require_rows(labels.shape[0], table.shape[0], "y", "scores")
-        weight = parse_weights(sample_weight, table.shape[0], "scores")
+        weight = parse_weights(sample_weight, table.shape[0], "scores", as_rows=True)
         origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
             origin = Origin(np.flatnonzero(weight), labels)
@@ -350,7 +351,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not is_law(law):
                 refuse_scores(law)
         if k > 2:
-            return table
+            return np.ascontiguousarray(table)  # the same bits whatever the layout
         if table.shape[1] == 1:
             return np.ascontiguousarray(table[:, 0])
         return np.ascontiguousarray(table[:, 1] if self.kind == "probability" else table[:, 1] - table[:, 0])

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from scoreprism._validation import listed, outside, parse_labels, parse_numbers, plain, refuse, refuse_law
+from scoreprism._validation import (
+    SUM_TOLERANCE,
+    is_law,
+    listed,
+    outside,
+    parse_labels,
+    parse_numbers,
+    plain,
+    refuse,
+    refuse_law,
+)
 from scoreprism.calibrators._data import Data
 from scoreprism.exceptions import InputError, ScoreOrderWarning, WeightScaleWarning
 from scoreprism.frames import column_names, unwrap
@@ -49,6 +59,37 @@ def refuse_scores(law: FloatArray) -> NoReturn:
     except InputError as error:
         hint = ' Or declare them with kind="logit".' if "logits" in str(error) else ""
         raise InputError(f"{error}{hint}") from None
+
+
+def parse_prediction(value: ArrayLike, name: str, n: int, k: int) -> FloatArray:
+    """Probabilities a classifier returned, one column per class."""
+    law = parse_numbers(value, name)
+    if law.shape != (n, k):
+        refuse(
+            f"{name} must give one row per case and one column per class",
+            f"shape {law.shape} for {n} rows and {k} classes",
+            "Correct the classifier.",
+        )
+    return cut_rounding(law, name)
+
+
+def cut_rounding(law: FloatArray, name: str) -> FloatArray:
+    """A law cut to [0, 1] where rounding left it, which the user of a classifier cannot do; anything else is refused."""
+    cut = np.clip(law, 0.0, 1.0)
+    law = np.where(np.abs(law - cut) <= SUM_TOLERANCE, cut, law)
+    if not is_law(law):
+        refuse_law(law, name)
+    return law
+
+
+def parse_decision(value: ArrayLike, name: str, n: int) -> FloatArray:
+    """Decision values a classifier returned."""
+    values = parse_numbers(value, name)
+    if values.ndim not in (1, 2) or values.shape[0] != n:
+        refuse(
+            f"{name} must give one row per case", f"shape {values.shape} for {n} rows", "Correct the classifier."
+        )
+    return values
 
 
 def check_column_names(scores: ArrayLike, classes: NDArray[Any]) -> None:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreprism._double_use import warn_of_training_rows
 from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._checks import class_labels
+from scoreprism.calibrators._checks import class_labels, parse_decision, parse_prediction
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.calibrators._selected import describe_contradiction
 from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
@@ -61,6 +61,12 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Folds fitted at the same time.
     random_state : int, Generator or None, default=None
         Seed of calibrators that draw folds of their own; None leaves them as they are.
+
+    Notes
+    -----
+    What the classifier returns is checked in `fit` and in `predict_proba`: as many rows as it was given, one column per
+    class, numbers between 0 and 1, rows that sum to 1, each within 1e-6 (a softmax in single precision is off by 1e-7).
+    Within that, numbers are cut to [0, 1]; percentages, logits, NaN and infinities are refused.
 
     Attributes
     ----------
@@ -109,9 +115,10 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         X : array-like of shape (n, d)
             Features; whatever the classifier accepts.
         y : array-like of shape (n,)
-            Labels.
+            Labels. The classifier gets them as they came: most of scikit-learn's refuse integers of dtype object.
         sample_weight : array-like of shape (n,), optional
-            Weights of rows, for the map and, if it takes them, for the classifier.
+            Weights of rows, for the map and, if it takes them, for the classifier. A row of weight 2 counts as two;
+            weights whose sum is no number of rows (below 2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
         **fit_params : object
             More for the classifier's `fit`; arrays with one entry per row are split along.
 
@@ -124,7 +131,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         X, given, sample_weight = indexable(X, given, sample_weight)
         self.classes_, codes = distinct(given, "y")
         self._check_classes()
-        parse_weights(sample_weight, len(codes))
+        sample_weight = parse_weights(sample_weight, len(codes), "y", as_rows=True)
         estimator = self._estimator()
         routed = self._routed(estimator, sample_weight, fit_params)
         self._rng = parse_random_state(self.random_state)
@@ -241,7 +248,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])}",
                 "Use fewer folds.",
             )
-        found = check_cv(self.cv, labels, classifier=True).split(X, labels, **split_params)
+        # codes for labels of dtype object, whose kind scikit-learn does not look at: folds would not be stratified
+        target = codes if labels.dtype == object else labels
+        found = check_cv(self.cv, target, classifier=True).split(X, target, **split_params)
         splits = disjoint(found, len(codes), "the map must not be fitted on rows its classifier was trained on")
         for number, parts in enumerate(splits):
             for part, rows in zip(("training", "test"), parts, strict=True):
@@ -333,16 +342,18 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
     """What a classifier says of rows, and of which kind: probabilities, or decision values as logits."""
+    n = int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
+    named = type(getattr(estimator, "estimator", None) if isinstance(estimator, FrozenEstimator) else estimator)
     if hasattr(estimator, "predict_proba"):
-        law = np.clip(np.asarray(estimator.predict_proba(X), dtype=np.float64), 0.0, 1.0)
+        law = parse_prediction(estimator.predict_proba(X), f"{named.__name__}.predict_proba", n, len(classes))
         return (law[:, 1] if len(classes) == 2 else law), "probability"
     if not hasattr(estimator, "decision_function"):
         refuse(
             "estimator must have predict_proba or decision_function",
-            type(estimator).__name__,
+            named.__name__,
             "Use a classifier that scores rows.",
         )
-    values: FloatArray = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    values = parse_decision(estimator.decision_function(X), f"{named.__name__}.decision_function", n)
     pairwise = getattr(estimator, "decision_function_shape", None) == "ovo"
     if pairwise and len(classes) > 2 and values.shape[1] == len(classes):
         # three classes have three pairs: one more column tells a calibrator that these are not one logit per class

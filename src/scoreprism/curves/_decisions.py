@@ -30,7 +30,7 @@ class NetBenefit(Curve):
     act_on_all : array of shape (m,)
         The same for acting on everyone.
     low, high : array of shape (m,)
-        Ends of the interval of the benefit at each threshold by itself.
+        Ends of the interval of the benefit at each threshold by itself; NaN for a single row.
     level : float
         Confidence level.
     rate : float

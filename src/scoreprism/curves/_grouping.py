@@ -38,7 +38,7 @@ class GroupingCurve(Curve):
     variance : array of shape (bins,)
         Mean squared distance of Q from C, debiased; may be negative where it is noise.
     low, high : array of shape (bins,)
-        Ends of its interval.
+        Ends of its interval; NaN for a bin of one row.
     level : float
         Confidence level.
     mass : array of shape (bins,)

@@ -31,7 +31,7 @@ class MurphyCurve(Curve):
     loss : array of shape (m,)
         Mean elementary loss.
     std_error : array of shape (m,)
-        Its standard error.
+        Its standard error; NaN for a single row.
     rate : float
         Share of events.
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._validation import parse_choice
+from scoreprism._validation import parse_choice, parse_labels
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part
@@ -64,7 +64,7 @@ class MurphyDisplay(Display[MurphyCurve]):
 
     @classmethod
     def _curve(cls, part: Part) -> MurphyCurve:
-        many = {"thresholds": _GRID} if np.shape(part.y_true)[:1] > (_MANY,) else {}
+        many = {"thresholds": _GRID} if parse_labels(part.y_true, "y_true").shape[0] > _MANY else {}
         return murphy_curve(part.y_true, part.y_proba, name=part.name, **(many | part.options))
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:

@@ -61,7 +61,8 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             Outcomes; any labels. One probability per member speaks of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
-            Nonnegative weights; a row of weight 2 counts as two rows.
+            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
+            2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
 
         Returns
         -------
@@ -71,7 +72,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("classes_", None)  # a fit that fails must not leave the last one half in place
         labels = class_labels(y, type(self).__name__)
         require_aligned({"y": y, "scores": scores, "sample_weight": sample_weight} | _series(scores))
-        weight = parse_weights(sample_weight, labels.shape[0], "y")
+        weight = parse_weights(sample_weight, labels.shape[0], "y", as_rows=True)
         kept = np.arange(labels.shape[0]) if weight is None else np.flatnonzero(weight)
         classes, codes = distinct(labels[kept], "y")
         if classes.size < 2:

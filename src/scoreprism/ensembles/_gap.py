@@ -34,7 +34,8 @@ class AveragingGap:
     observed, observed_std_error : float
         The gap ⟨S̄, e_Y − S̄⟩ in these rows.
     excess, excess_std_error : float
-        Observed − predicted: the weighted mean of the members' own gaps, zero if they are calibrated.
+        Observed − predicted: the weighted mean of the members' own gaps, zero if they are calibrated. A single row has
+        no standard errors: NaN.
     least_brier : float
         The Brier reliability of the average that the predicted gap implies at least (Cauchy–Schwarz).
 

@@ -27,7 +27,7 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._checks import class_labels
+from scoreprism.calibrators._checks import class_labels, cut_rounding
 from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection
@@ -205,7 +205,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         check_is_fitted(self, "calibrator_")
         reader, before = staged_model(self.estimator_)
         law = slim(np.asarray(reader.law(transformed(before, X), self.stage_), dtype=np.float64))
-        return self.calibrator_.predict_proba(np.clip(law, 0.0, 1.0))
+        name = f"stage {self.stage_:g} of {type(self.estimator_).__name__}"
+        return self.calibrator_.predict_proba(cut_rounding(law, name))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """

@@ -105,7 +105,7 @@ def numbered(stages: Any) -> tuple[FloatArray, list[Any]]:
 
 def _is_stage(value: Any) -> bool:
     """Scores, a law, a checkpoint: not a single number."""
-    return isinstance(value, Level) or _is_checkpoint(value) or np.ndim(value) > 0
+    return isinstance(value, (Level, list, tuple)) or _is_checkpoint(value) or np.ndim(value) > 0
 
 
 def _is_checkpoint(value: Any) -> bool:

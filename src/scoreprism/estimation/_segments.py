@@ -19,6 +19,7 @@ from scoreprism._validation import (
     parse_labels,
     parse_law,
     parse_outcomes,
+    parse_weights,
     plain,
     refuse,
     require_rows,
@@ -32,6 +33,7 @@ from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.frames import backend_of, column_names, require_aligned, take_rows
 from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
+from scoreprism.references._features import parse_features
 from scoreprism.simplex import ArrayLike, IntArray, n_classes
 
 #: Arguments of `decompose` that hold one entry per row.
@@ -361,8 +363,23 @@ def _parse_segments(
     by_row = {name: arguments[name] for name in ("y_proba", *_BY_ROW) if arguments.get(name) is not None}
     require_aligned({"segments": segments, "y_true": y_true, **by_row})
     for name, value in by_row.items():
-        require_rows(int(np.shape(value)[0]) if hasattr(value, "shape") else len(value), n, name, "y_true")
+        shape = np.shape(value) if hasattr(value, "shape") else (len(value),) if hasattr(value, "__len__") else ()
+        if not shape:
+            refuse(f"{name} must hold one entry per row", f"the single value {plain(value)}", "Pass an array.")
+        require_rows(int(shape[0]), n, name, "y_true")
+    _check_rows(arguments, n)
     return parsed
+
+
+def _check_rows(arguments: Mapping[str, Any], n: int) -> None:
+    """Refuse what is wrong in some rows as `decompose` does: a segment with such rows is not one that is too small."""
+    parse_weights(arguments.get("sample_weight"), n)
+    parse_groups(arguments.get("groups"), n)
+    for name in ("q", "latent"):
+        if arguments.get(name) is not None:
+            parse_law(getattr(arguments[name], "law", arguments[name]), name)
+    if arguments.get("X") is not None:
+        parse_features(arguments["X"], n, "X")
 
 
 def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLike) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             Weights of the loss restricted to two classes.
         """
-        thresholds = parse_law(c, "c")
+        thresholds = parse_law(c, "c", single=True)
         if thresholds.ndim != 1:
             refuse(
                 "c must be one-dimensional", f"shape {thresholds.shape}", "The weight is for two classes: pass P(Y=1)."
@@ -241,7 +241,7 @@ class ProperLoss(ABC):
 
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
-        law = as_law_array(value, name)
+        law = as_law_array(value, name, single=True)
         self._require_classes(law, name)
         return law
 

@@ -138,7 +138,9 @@ class LocalRegression:
         self, x: FloatArray, mass: FloatArray, events: FloatArray, at: FloatArray, reach: FloatArray
     ) -> FloatArray:
         scale = np.where(reach > 0.0, reach, 1.0)[:, None]
-        u = (x - at[:, None]) / scale
+        with np.errstate(over="ignore"):  # scores of a naive Bayes: some 1e-300 apart, others 1
+            u = (x - at[:, None]) / scale
+        np.clip(u, -2.0, 2.0, out=u)  # no weight beyond 1, and zero times infinity is no number
         kernel = np.abs(u)
         if self.kernel == "tricube":
             np.minimum(kernel, 1.0, out=kernel)

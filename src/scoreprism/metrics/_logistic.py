@@ -63,7 +63,14 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
     if not fit.converged:
         refuse(f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or clip=.")
     back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
-    covariance = _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+    try:
+        covariance = _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+    except np.linalg.LinAlgError:
+        refuse(
+            f"{name} must have weight on rows whose scores differ",
+            f"a largest weight of {100.0 * float(rows.share.max()):.6g} % of all",
+            "Look at the weights, or use calibration_in_the_large.",
+        )
     return back @ fit.coefficients, back @ covariance @ back.T
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import parse_groups, parse_labels, parse_weights, refuse, require_rows
+from scoreprism._validation import distinct, parse_groups, parse_labels, parse_weights, refuse, require_rows
 from scoreprism.crossfit import REFITS
 from scoreprism.frames import backend_of, require_aligned, take_rows
 from scoreprism.pipelines._digest import digest
@@ -97,6 +97,7 @@ def parse_part(value: object, name: str, groups: Any) -> Part:
     require_aligned(by_row | {f"groups of {name}": groups})
     X = settled(X)
     labels = parse_labels(y, f"{name} y")
+    distinct(labels, f"{name} y")  # labels that do not sort are refused here, in our words
     n = labels.shape[0]
     require_rows(_count(X, name), n, f"{name} X", f"{name} y")
     weight = parse_weights(rest[0], n, f"{name} y") if rest and rest[0] is not None else None

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import distinct, parse_choice, parse_labels, parse_law, parse_weights, refuse, require_rows
+from scoreprism.calibrators._checks import parse_prediction
+from scoreprism.exceptions import ScoreprismError
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
 from scoreprism.references._members import MEMBERS, Fitted, Task, mixed, mixing_weights
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, clip_law, n_classes, pick
@@ -224,14 +226,15 @@ def _out_of_fold(
 
 def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
     """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
-    law = np.asarray(estimator.predict_proba(table), dtype=np.float64)
-    name = type(estimator).__name__
-    if law.ndim != 2 or law.shape[1] != len(estimator.classes_):
-        found = f"shape {law.shape} for {len(estimator.classes_)} classes"
-        refuse(f"{name}.predict_proba must give a column for each class", found, "Use another classifier.")
-    full = np.zeros((law.shape[0], k))
+    name, n = type(estimator).__name__, int(table.shape[0])
+    try:
+        found = estimator.predict_proba(table)
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+        refuse(f"{name} must be able to score these features", f"its own error: {error}", "Encode them in a pipeline.")
+    law = parse_prediction(found, f"{name}.predict_proba", n, len(estimator.classes_))
+    full = np.zeros((n, k))
     full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
-    if not np.isfinite(full).all():
-        refuse(f"{name}.predict_proba must give finite numbers", "NaN or infinities", "Use another classifier.")
     kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
     return kept[:, 1] if k == 2 else kept

@@ -168,7 +168,8 @@ def _wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
 def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
     what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
     if role == "sample_weight":
-        refuse(f"sample_weight {name!r} must be finite and not negative", what, "Drop or mend these rows.")
+        rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, which can be squared and summed"
+        refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
     if shown == ["missing"]:
         remedy = "Drop these rows, or fill them."

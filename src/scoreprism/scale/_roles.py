@@ -132,7 +132,8 @@ def require_columns(schema: dict[str, nw.dtypes.DType], columns: Mapping[str, st
             refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
     for role, name in columns.items():
         if role in numeric and not schema[name].is_numeric():
-            remedy = "Cast it to a number first." if schema[name] != nw.Boolean else "A probability is meant."
+            truth = schema[name] == nw.Boolean and role != "sample_weight"
+            remedy = "A probability is meant." if truth else "Cast it to a number first."
             refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
     names = list(columns.values())
     shared = [name for name in names if names.count(name) > 1]
