@@ -3,7 +3,7 @@ The double-use guard: which models are found on their training rows, and how oft
 
 ``python -m benchmarks.double_use [--quick]`` prints the tables of docs/decompose.md: models judged on their training
 rows, as they are, shuffled, a half of them, or among as many others; honest models that were trained on as many rows,
-10 and 100 times more, under four laws of the rows; and the time of the check beside that of `predict_proba`.
+10 and 100 times more, under four laws of the rows, or on rows alike by design; and the time of the check beside that of `predict_proba`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sklearn.ensemble import (
 )
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -164,6 +164,44 @@ def honest_rates(fits: int, samples: int) -> None:
         print(f"| {factor} × the rows |", " | ".join(cells), f"| {trained} | {judged:,} |", flush=True)
 
 
+def designs(rng: np.random.Generator):
+    """Honest samples that are more alike than independent ones: training rows and test rows, by name."""
+    grid, X = np.linspace(0.0, 10.0, 800), rng.normal(size=(800, 4))
+    for name, t in (("every second row of a series", np.sort(rng.uniform(0.0, 10.0, 800))), ("of a grid", grid)):
+        law = 1 / (1 + np.exp(-3.0 * np.sin(t)))
+        table = np.column_stack([t, np.sin(t)])
+        for noise, y in (("", (rng.random(800) < law).astype(int)), (", no noise", (law > 0.5).astype(int))):
+            yield name + noise, table[::2], y[::2], table[1::2], y[1::2]
+    y = (rng.random(800) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+    half = train_test_split(np.arange(800), test_size=0.5, stratify=y, random_state=0)
+    yield "stratified halves", X[half[0]], y[half[0]], X[half[1]], y[half[1]]
+    B = (X > 0).astype(float)
+    yield "stratified halves of 16 values", B[half[0]], y[half[0]], B[half[1]], y[half[1]]
+    twice = X[:400]
+    fresh = [(rng.random(400) < 1 / (1 + np.exp(-twice[:, 0]))).astype(int) for _ in range(2)]
+    yield "the same features, outcomes drawn anew", twice, fresh[0], twice, fresh[1]
+
+
+def designed_rates(runs: int) -> None:
+    """Honest models on rows that are not independent of those they were trained on."""
+    print(f"\nHonest models accused (cautioned) on rows like those of training by design, {runs} fits of each kind:\n")
+    found: dict[str, tuple[np.ndarray, set[str]]] = {}
+    for seed in range(runs):
+        for case, X, y, Z, z in designs(np.random.default_rng([seed, 3])):
+            counts, named = found.setdefault(case, (np.zeros(3, dtype=int), set()))
+            for name, (make, size) in KINDS.items():
+                some = slice(None, None, 1 if size == 200 else 4)
+                got = verdict(make(seed).fit(X[some], y[some]), Z[some], z[some])
+                counts[got] += 1
+                if got == 2:
+                    named.add(name)
+    print("| rows | accused (cautioned) | fits | who |\n|---|---|---|---|")
+    for case, (counts, named) in found.items():
+        print(
+            f"| {case} | {counts[2]} ({counts[1]}) | {counts.sum()} | {', '.join(sorted(named)) or '–'} |", flush=True
+        )
+
+
 def speed(rows: int) -> None:
     """The time of the check beside that of predict_proba."""
     print(f"\nSeconds on {rows:,} other rows, the best of five (models fitted to 2,000):\n")
@@ -187,7 +225,7 @@ def speed(rows: int) -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    parser.add_argument("part", nargs="?", choices=("found", "honest", "speed"))
+    parser.add_argument("part", nargs="?", choices=("found", "honest", "designs", "speed"))
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -195,6 +233,8 @@ def main() -> None:
         found_rates(2000, 2 if asked.quick else 10)
     if asked.part in (None, "honest"):
         honest_rates(*((2, 10) if asked.quick else (8, 25)))
+    if asked.part in (None, "designs"):
+        designed_rates(1 if asked.quick else 3)
     if asked.part in (None, "speed"):
         speed(10_000)
 
