@@ -162,3 +162,27 @@ def test_single_class_and_three_classes():
         resolution_decomposition([0, 1], [0.5, 0.5], np.full((2, 3), 1 / 3))
     with pytest.raises(InputError, match="calibrated and y_true must have the same number of rows; got 3 and 2"):
         resolution_decomposition([0, 1], [0.5, 0.5], [0.5, 0.5, 0.5])
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_rows_of_one_score_are_one_block():
+    """Cells of the score axis do not help there; as many rows as make them worth a try."""
+    from scoreprism.isotonic import _MANY, isotonic_ladder
+
+    y = (np.arange(_MANY) % 4 == 0).astype(float)
+    for score in (0.3, 0.0, 1.0):
+        ladder = isotonic_ladder(np.full(_MANY, score), y)
+        assert [column.tolist() for column in ladder] == [[score], [score], [score], [_MANY], [_MANY / 4]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_beyond_one_are_pooled_as_any():
+    """np.unique says which rows are equal; margins and other scores need not lie in [0, 1]."""
+    from scoreprism.isotonic import pool_ties
+
+    score, y = np.array([3.0, 0.5, 3.0, 70000.0, 0.5]), np.array([1.0, 0.0, 0.0, 1.0, 1.0])
+    values, where = np.unique(score, return_inverse=True)
+    pooled = pool_ties(score, y)
+    assert pooled.score.tolist() == values.tolist()
+    assert pooled.weight.tolist() == np.bincount(where).tolist()
+    assert pooled.events.tolist() == np.bincount(where, y).tolist()
