@@ -186,3 +186,14 @@ def test_scores_beyond_one_are_pooled_as_any():
     assert pooled.score.tolist() == values.tolist()
     assert pooled.weight.tolist() == np.bincount(where).tolist()
     assert pooled.events.tolist() == np.bincount(where, y).tolist()
+
+
+@pytest.mark.parametrize(("low", "step"), [(0.1, 0.05), (0.0, 1e-310), (-8e304, 1e304), (3.0, 1e-15)])
+def test_locating_many_scores_counts_the_cuts_up_to_each(low, step):
+    """The definition, #{cuts ≤ x}, at the cuts themselves and beside them, for widths that a grid can and cannot divide."""
+    from scoreprism.isotonic import locate
+
+    cuts = low + step * np.arange(16.0)
+    near = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), [low - 1.0, cuts[-1] + 1.0]])
+    x = np.tile(near, 4096 // near.size + 1)
+    assert locate(cuts, x).tolist() == (cuts <= x[:, None]).sum(axis=1).tolist()

@@ -961,3 +961,21 @@ def test_nearly_certain_outcomes_of_several_classes_are_pointed_out():
     assert found < 10
     _, y, law = three_classes(300)
     assert not any("likeliest" in line for line in decompose(y, law, random_state=0).notes)
+
+
+def test_a_resample_of_every_row_once_keeps_the_weights():
+    """Counts of one multiply the weights of fit and terms by one; counts of zero and weights of zero both drop a row."""
+    from scoreprism.estimation._resample import resampled
+
+    _, y, s, _ = example(200)
+    weight = np.random.default_rng(3).integers(0, 4, 200).astype(float)
+    d = decompose(y, s, loss="brier", calibrator="platt", sample_weight=weight, random_state=0)
+    again = [d._resampler.term(i, np.ones(200)) for i in (0, 1)]
+    assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
+    counts = np.arange(200) % 3
+    problem = resampled(d._resampler.problem, counts.astype(float))
+    held = np.flatnonzero((counts > 0) & (weight > 0))
+    assert problem.sheet.weight == pytest.approx(counts * weight, abs=1e-15)
+    assert np.flatnonzero(problem.data.weight).tolist() == held.tolist()
+    assert all(np.isin(train, held).all() for train in problem.plan.trains)
+    assert all(np.isin(rows, held).all() and rows.size == models.size for rows, models in problem.plan.mixing)
