@@ -979,3 +979,22 @@ def test_a_resample_of_every_row_once_keeps_the_weights():
     assert np.flatnonzero(problem.data.weight).tolist() == held.tolist()
     assert all(np.isin(train, held).all() for train in problem.plan.trains)
     assert all(np.isin(rows, held).all() and rows.size == models.size for rows, models in problem.plan.mixing)
+
+
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+@pytest.mark.parametrize("levels", [None, {"first": "a"}])
+def test_a_lazy_frame_is_refused_whole_or_by_columns(levels):
+    X, y, s, _ = example(50)
+    with pytest.raises(InputError) as caught:
+        decompose(y, s, pl.DataFrame({"a": X[:, 0], "b": X[:, 1]}).lazy(), levels=levels)
+    assert str(caught.value) == "scoreprism reads eager frames here; got a lazy LazyFrame. Call .collect() first."
+
+
+def test_a_reference_that_is_none_is_shown_by_eighty_characters():
+    X, y, s, _ = example(50)
+    with pytest.raises(InputError) as caught:
+        decompose(y, s, X, reference=[0] * 50)
+    assert str(caught.value) == (
+        "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, boosting, or a classifier with "
+        f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
+    )
