@@ -19,6 +19,7 @@ import json
 import os
 import py_compile
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -308,8 +309,11 @@ def covering(mutant: Mutant, known: dict) -> tuple[list[str], list[str]]:
     """Tests that run the line, and the others of their files (which may share what a first test made); fastest first."""
     lines, names = known["lines"].get(mutant.path, {}), list(known["seconds"])
     numbers = set(lines.get(str(mutant.line), ()))
-    if not numbers:  # run when the module is loaded, or never: whoever uses the module
-        numbers = set().union(*lines.values())
+    if not numbers:  # run when the module is loaded, or never: whoever uses what it names, or the module
+        name = re.match(r"\w*", mutant.text).group() or "^"
+        text = (ROOT / mutant.path).read_text().splitlines()
+        users = [number for number, line in enumerate(text, 1) if re.search(rf"\b{name}\b", line)]
+        numbers = set().union(*(lines.get(str(number), ()) for number in users)) or set().union(*lines.values())
     tests = {names[number] for number in numbers}
     files = {test.split("::")[0] for test in tests}
     others = {test for test in known["seconds"] if test.split("::")[0] in files} - tests

@@ -930,3 +930,93 @@ def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
         y, np.column_stack([1 - s, s]), X, levels={"oracle": Level("q", np.column_stack([1 - q, q]))}, **options
     )
     assert two.terms == pytest.approx(one.terms, abs=1e-12)
+
+
+def test_fitted_laws_stay_a_square_away_from_certainty():
+    """1/(2n)², n being the rows or the weight a law was fitted on; never more than 1/K."""
+    from scoreprism.calibrators._data import Data
+    from scoreprism.estimation._chain import floored
+
+    law, codes, rows = np.array([0.0, 1.0, 0.3]), np.array([0, 1, 1]), np.arange(2)
+    plain = Data(law, codes, None, 2, "probability")
+    assert floored(law, plain, rows) == pytest.approx([1 / 16, 15 / 16, 0.3], abs=1e-15)  # (1/(2·2))²
+    weighed = Data(law, codes, np.array([2.0, 3.0, 4.0]), 2, "probability")
+    assert floored(law, weighed, rows) == pytest.approx([0.01, 0.99, 0.3], abs=1e-15)  # (1/(2·5))²
+    light = Data(law, codes, np.array([0.1, 0.1, 4.0]), 2, "probability")
+    assert floored(law, light, rows) == pytest.approx([0.25, 0.75, 0.3], abs=1e-15)  # as one row at least
+
+
+def test_a_resample_of_every_row_once_gives_the_terms_of_a_mixture():
+    """Maps with less than half a percent in every fold are left out and the others' shares scaled up."""
+    _, y, s, _ = example(200)
+    d = decompose(y, s, loss="brier", random_state=0)
+    again = [d._resampler.term(i, np.ones(200)) for i in (0, 1)]
+    assert again == pytest.approx(list(d.terms.values()), abs=2e-4)
+
+
+def test_a_column_that_a_coarser_level_has_is_taken_once():
+    """A level's features contain those of the levels before, so repeating a column, missing values too, adds nothing."""
+    from scoreprism.estimation._parse import _same
+
+    a, b = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
+    assert _same(a, b)
+    assert not _same(a, np.array([1.0, np.nan, 4.0]))
+    assert _same(np.array(["x", "y"]), np.array(["x", "y"]))
+    assert not _same(np.array([1, 0]), np.array([True, False]))
+    X, y, s, _ = example(200)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    frame.loc[::7, "a"] = np.nan
+    options = {"loss": "brier", "random_state": 0, "reference": "logistic"}
+    repeated = decompose(y, s, frame, levels={"first": "a", "second": ["a", "b"]}, **options)
+    once = decompose(y, s, frame, levels={"first": "a", "second": "b"}, **options)
+    assert repeated.terms == pytest.approx(once.terms, abs=1e-14)
+
+
+def test_nearly_certain_outcomes_of_several_classes_are_pointed_out():
+    """The expected surprises are Σ(1 − max_k C_k): about one in 300 rows of which C says 99.7 %."""
+    y = np.repeat([0, 1, 2], 100)
+    law = np.full((300, 3), 0.0015)
+    law[np.arange(300), y] = 0.997
+    d = decompose(y, law, random_state=0)
+    (note,) = (line for line in d.notes if "likeliest" in line)
+    found = float(re.match(r"only about ([0-9.]+) outcomes", note).group(1))
+    assert found < 10
+    _, y, law = three_classes(300)
+    assert not any("likeliest" in line for line in decompose(y, law, random_state=0).notes)
+
+
+def test_a_resample_of_every_row_once_keeps_the_weights():
+    """Counts of one multiply the weights of fit and terms by one; counts of zero and weights of zero both drop a row."""
+    from scoreprism.estimation._resample import resampled
+
+    _, y, s, _ = example(200)
+    weight = np.random.default_rng(3).integers(0, 4, 200).astype(float)
+    d = decompose(y, s, loss="brier", calibrator="platt", sample_weight=weight, random_state=0)
+    again = [d._resampler.term(i, np.ones(200)) for i in (0, 1)]
+    assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
+    counts = np.arange(200) % 3
+    problem = resampled(d._resampler.problem, counts.astype(float))
+    held = np.flatnonzero((counts > 0) & (weight > 0))
+    assert problem.sheet.weight == pytest.approx(counts * weight, abs=1e-15)
+    assert np.flatnonzero(problem.data.weight).tolist() == held.tolist()
+    assert all(np.isin(train, held).all() for train in problem.plan.trains)
+    assert all(np.isin(rows, held).all() and rows.size == models.size for rows, models in problem.plan.mixing)
+
+
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+@pytest.mark.parametrize("levels", [None, {"first": "a"}])
+def test_a_lazy_frame_is_refused_whole_or_by_columns(levels):
+    X, y, s, _ = example(50)
+    with pytest.raises(InputError) as caught:
+        decompose(y, s, pl.DataFrame({"a": X[:, 0], "b": X[:, 1]}).lazy(), levels=levels)
+    assert str(caught.value) == "scoreprism reads eager frames here; got a lazy LazyFrame. Call .collect() first."
+
+
+def test_a_reference_that_is_none_is_shown_by_eighty_characters():
+    X, y, s, _ = example(50)
+    with pytest.raises(InputError) as caught:
+        decompose(y, s, X, reference=[0] * 50)
+    assert str(caught.value) == (
+        "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, boosting, or a classifier with "
+        f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
+    )

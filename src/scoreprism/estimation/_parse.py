@@ -237,7 +237,7 @@ def _picked(value: object, X: ArrayLike | None, name: str) -> object:
         refuse("columns of X must have different names", "a repeated one", "Rename them, or pass the columns.")
     import narwhals as nw
 
-    return nw.from_native(X, eager_only=True).select(*wanted).to_native()  # type: ignore[call-overload]
+    return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
 
 
 def _rows(X: ArrayLike) -> int:
