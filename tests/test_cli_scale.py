@@ -432,9 +432,9 @@ def test_infinite_losses_are_counted(table):
     assert any(text.startswith(f"{wrong} rows have an infinite log loss") for text in said)
     report.to_html()
     parts = summarize_sums(scale.summarize(sure, target="y", score="p", by="side", time="day"), sections=["segments"])
-    said = [notice.text for notice in parts["segments"].notices]
-    assert "Parts are judged by the brier loss: the log loss is infinite." in said
-    assert parts.models["p"].decompositions["brier"].periods is not None
+    mark = parts.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
+    assert mark in parts["segments"].meaning
+    assert parts.models["p"].decompositions["log"].periods is not None
 
 
 def test_many_segments_and_rare_ones(table):

@@ -293,8 +293,8 @@ class Moments:
                 else:
                     for line, sums in zip(centred, clusters, strict=True):
                         np.add.at(sums, codes, line)
-        if clusters is not None:
-            covariance = clusters @ clusters.T
+            if clusters is not None:
+                covariance = clusters @ clusters.T
         return cls(mean, covariance if _units(losses.shape[1], weight, groups) > 1 else covariance * np.nan)
 
     def value(self, term: Coefficients) -> float:

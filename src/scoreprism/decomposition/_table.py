@@ -165,10 +165,13 @@ def floor_mark(distance: float) -> str:
 
     Examples
     --------
-    >>> floor_mark(1 / 2500), floor_mark(1 / 2e6)
-    ('with scores kept 0.0004 from 0 and 1', 'with scores kept 5e-07 from 0 and 1')
+    >>> floor_mark(1 / 2500), floor_mark(1 / 12000), floor_mark(1 / 2e6)
+    ('with scores kept 0.0004 from 0 and 1', 'with scores kept 0.000083 from 0 and 1', \
+'with scores kept 5e-07 from 0 and 1')
     """
-    return f"with scores kept {distance:.2g} from 0 and 1"
+    short = f"{distance:.2g}"
+    plain = np.format_float_positional(float(short), trim="-") if distance >= 1e-6 else short
+    return f"with scores kept {plain} from 0 and 1"
 
 
 def marked(sentence: str, mark: str) -> str:

@@ -158,7 +158,8 @@ class DecompositionDisplay(Display[Any]):
             refuse("a waterfall shows all terms", f"terms={shown}", 'Use kind="bars".')
         if chosen == "waterfall" and len(self.decompositions) > 1:
             refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use kind="bars".')
-        require_finite({name: d.risk for name, d in self.decompositions.items()})
+        beside = "Draw its floored, or pass" if all(d.floored is not None for d in self.curves) else "Pass"
+        require_finite({name: d.risk for name, d in self.decompositions.items()}, beside)
         style = parse_bar(curve_kwargs)
         with self._canvas(ax, None) as (axes, inks, _):
             self.bar_: list[Any] = []
@@ -186,8 +187,9 @@ class DecompositionDisplay(Display[Any]):
         rows = f", {thousands(sizes.pop())} rows" if len(sizes) == 1 else ""
         known = f", known at {100 * level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
+        mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
         note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
-        return f"{part}{self.curves[0].loss!s} loss{rows}{known}{note}"
+        return f"{part}{self.curves[0].loss!s} loss{rows}{known}{mark}{note}"
 
     def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], *, cut: bool) -> None:
         """From the loss down to what is left; a subtracted term goes up."""

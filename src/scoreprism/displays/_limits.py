@@ -51,7 +51,7 @@ def zoomed(zoom: Any, low: float, high: float) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def require_finite(losses: Mapping[str, float]) -> None:
+def require_finite(losses: Mapping[str, float], beside: str = "Pass") -> None:
     """
     Refuse to draw an infinite loss.
 
@@ -59,6 +59,8 @@ def require_finite(losses: Mapping[str, float]) -> None:
     ----------
     losses : mapping of str to float
         By model.
+    beside : str
+        How the remedy begins.
 
     Examples
     --------
@@ -66,7 +68,7 @@ def require_finite(losses: Mapping[str, float]) -> None:
     """
     wrong = [name or "the model" for name, value in losses.items() if not np.isfinite(value)]
     if wrong:
-        remedy = "Pass clip=1e-6, or loss='brier': a score of 0 or 1 was wrong."
+        remedy = f"{beside} clip=1e-6, or loss='brier': a score of 0 or 1 was wrong."
         refuse("a loss that is drawn must be finite", f"an infinite one of {listed(wrong)}", remedy)
 
 

@@ -321,7 +321,8 @@ def _renamed(found: Decomposition) -> Decomposition:
     last = ("refinement",) if len(found.level_names) == 3 else ("grouping", "irreducible")
     residual = ("residual",) if found.form == "plugin" else ()
     names = ("reliability", "projection", *last, *residual)
-    return replace(found, names=names, level_names=LEVELS[: len(found.level_names)])
+    floored = None if found.floored is None else _renamed(found.floored)
+    return replace(found, names=names, level_names=LEVELS[: len(found.level_names)], floored=floored)
 
 
 def _members(

@@ -179,11 +179,12 @@ def _of_several(case: Matter) -> str:
     smallest = f"{best.name} has the smallest {result.loss} loss, {digits(result.risk)}{worse}."
     sentence = f"{never} {marked(smallest, result._mark)}".strip()
     sentence += f" {_infinite(case, endless)}" if endless else ""
-    steps = {model: next_step(case, model) for model in order}
-    recalibrate = [model for model, step in steps.items() if "recalibrate" in step]
-    mark = next((model.basis(case.loss)._mark for model in recalibrate if model.basis(case.loss)._mark), "")
-    names = [model.name for model in recalibrate]
-    return f"{sentence} {marked(f'Recalibrate {enumerated(names)}.', mark)}" if recalibrate else sentence
+    wrong = [model for model in order if "recalibrate" in next_step(case, model)]
+    plain = [model.name for model in wrong if not model.basis(case.loss)._mark]
+    floored = [model.name for model in wrong if model.basis(case.loss)._mark]
+    parts = [enumerated(plain)] if plain else []
+    parts += [f"{enumerated(floored)} ({wrong[-1].basis(case.loss)._mark})"] if floored else []  # those come last
+    return f"{sentence} Recalibrate {', and '.join(parts)}." if parts else sentence
 
 
 def _infinite(case: Matter, models: list[Judged]) -> str:
