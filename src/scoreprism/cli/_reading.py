@@ -12,6 +12,7 @@ from scoreprism._validation import refuse
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers
 from scoreprism.cli._labels import clean_text, find_label, to_array, to_groups, to_outcomes, to_times
+from scoreprism.cli._memory import require_room
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._predictions import Predictions
 from scoreprism.cli._roles import Found, Roles, find_roles
@@ -97,6 +98,7 @@ def _opened(source: str, reading: Reading) -> tuple[Text | Binary, Origin]:
     origin = Origin(opened.name, opened.sha256)
     if opened.kind != "text" or opened.content is None:
         return read_binary(opened, reading.max_gigabytes), origin
+    require_room(len(opened.content))
     text = read_text(
         opened.content,
         opened.name,
