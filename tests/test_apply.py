@@ -24,9 +24,12 @@ from scoreprism.calibrators import (
     VennAbersCalibrator,
     get_calibrator,
 )
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.scale import apply
 from tests.conftest import spark_or_skip
+
+#: Most tests here go beyond the scores that a map has seen.
+pytestmark = pytest.mark.filterwarnings("ignore:.*outside of the range that the map was fitted on")
 
 #: Scores at the ends of the range and just inside, ties, and what is not a score.
 INSIDE = [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53, 0.5, 0.5, 0.25, 0.999, 1e-9]
@@ -306,3 +309,43 @@ def test_spark():
                 apply(frame, calibrator, score="a.b`c d", name="A.B`C D")
         finally:
             spark.stop()
+
+
+# ── where a map comes from ──────────────────────────────────────────────────────────────────────────
+
+
+def named_map():
+    s, y = sample()
+    return PlattCalibrator().fit(pl.Series("p", s), y)
+
+
+@pytest.mark.parametrize("engine", ["polars", "polars lazy", "duckdb", "pandas"])
+def test_a_score_of_another_name_is_refused(engine):
+    make, read = ENGINES[engine]
+    frame = make({"p": [0.5], "other": [0.5]})
+    assert read(apply(frame, named_map(), score="p"), "calibrated") == [named_map().calibrate([0.5])[0]]
+    with pytest.raises(InputError) as error:
+        apply(frame, named_map(), score="other")
+    assert str(error.value) == (
+        "the map must be applied to the score it was fitted on, 'p'; got 'other'. Correct score=, or pass any_score=True "
+        "if it is the same score under another name."
+    )
+    found = read(apply(frame, named_map(), score="other", any_score=True), "calibrated")
+    assert found == pytest.approx(named_map().calibrate([0.5]), abs=1e-12)
+    with pytest.raises(InputError, match="any_score must be True or False; got 1. Pass one of them."):
+        apply(frame, named_map(), score="p", any_score=1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_outside_of_the_range_are_counted():
+    """Of the six, 0.1 and 0.9 are beyond the scores of the fit; None and 1.5 are no scores at all."""
+    fitted = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    frame = pl.DataFrame({"p": [0.1, 0.2, 0.8, 0.9, None, 1.5]})
+    with pytest.warns(ScoreprismWarning) as caught:
+        apply(frame, fitted, score="p")
+    assert [str(one.message) for one in caught] == [
+        "2 of 6 scores are outside of the range that the map was fitted on, 0.2 to 0.8: it extrapolates there"
+    ]
+    assert caught[0].filename == __file__
+    apply(frame.head(3).tail(2), fitted, score="p")
+    apply(frame.lazy(), fitted, score="p")

@@ -342,7 +342,7 @@ def test_wrong_calls_end_in_one_line(file, args, words):
         (("compare", "scores.csv", *ONE), "two scores or more"),
         (("recalibrate", "scores.csv", *TWO), "takes one score"),
         (("recalibrate", "scores.csv", *ONE, "--method", "plat"), "Did you mean 'platt'?"),
-        (("apply", "none.json", "scores.csv", "--score", "bold", "-o", "o.csv"), "CALIBRATOR must be a file"),
+        (("apply", "none.json", "scores.csv", "--score", "bold", "-o", "o.csv"), "CALIBRATOR must exist"),
         (("apply", "scores.csv", "scores.csv", "--score", "bold", "-o", "o.csv"), "must be JSON"),
         (("export", "none.json"), "--sql or --csv"),
         (("export", "none.json", "--sql", "--csv"), "--sql or --csv, not both"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._validation import refuse
+from scoreprism.cli._memory import require_room
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._sources import GIGABYTE, Source
 from scoreprism.cli._words import shown
@@ -122,6 +123,7 @@ class Binary:
             name = self.names[i]
             size += max(footer.rows * _width(schema[name]), footer.sizes.get(name, 0))
         self._require_fit(size, footer.rows)
+        require_room(size)
 
     def _require_fit(self, size: int, rows: int) -> None:
         if size > self.max_gigabytes * GIGABYTE:

@@ -139,6 +139,9 @@ def apply(
     A row without a score gets no new one, and the number of such rows is printed. Every other column is written back as
     it was read; in CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
+    from scoreprism.cli._memory import require_start
+
+    require_start(file)
     from scoreprism.cli._columns import recalibrated, require_same_score, require_table, write_frame, written_as_text
 
     map_, voice = _loaded(calibrator), Voice(given["quiet"])

@@ -13,6 +13,7 @@ from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers
 from scoreprism.cli._labels import clean_text, find_label, to_array, to_groups, to_outcomes, to_times
+from scoreprism.cli._memory import require_room
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._predictions import Predictions
 from scoreprism.cli._roles import Found, Roles, find_roles
@@ -109,6 +110,7 @@ def read_predictions(source: str, roles: Roles, reading: Reading) -> Predictions
 def _table(opened: Source, reading: Reading) -> Text | Binary:
     if opened.kind != "text" or opened.content is None:
         return read_binary(opened, reading.max_gigabytes)
+    require_room(len(opened.content))
     return read_text(
         opened.content,
         opened.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +16,14 @@ from scoreprism._validation import listed, refuse
 from scoreprism.calibrators import Calibrator
 from scoreprism.calibrators._formula import ExprTerm, Form, SqlTerm, Term, literal, named
 from scoreprism.calibrators._maps import RANGES
+from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.simplex import FloatArray
 
 #: Up to so many pieces, a tree of choices is as fast as a search through lists (and Spark compiles it as fast).
 _FEW = 8
 
 
-def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibrated") -> Any:
+def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibrated", any_score: bool = False) -> Any:
     """
     Add the recalibrated probability of ``calibrator.classes_[1]`` to a dataframe, where the data lives.
 
@@ -32,9 +34,12 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     calibrator : Calibrator
         A fitted map of one score and two classes.
     score : str
-        The column of scores, of the kind the map was fitted on.
+        The column of scores, of the kind the map was fitted on. Where the map knows the name of its score
+        (``calibrator.provenance_``), another one is refused.
     name : str, default="calibrated"
         The new column, which the frame must not have yet.
+    any_score : bool, default=False
+        Whether a score of another name than the map's is accepted.
 
     Returns
     -------
@@ -45,7 +50,8 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     Notes
     -----
     Polars, Dask, pandas and pyarrow run the numpy map in batches, so workers of a Dask cluster need scoreprism; DuckDB,
-    Spark and the engines of ibis compute a formula and need nothing.
+    Spark and the engines of ibis compute a formula and need nothing. In an eager frame, scores outside of the range
+    that the map was fitted on are counted, and a warning says how many; a lazy one is not read for that.
 
     Examples
     --------
@@ -61,6 +67,7 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     _check_map(calibrator)
     opened = _open(frame)
     _check_names(opened, score, name)
+    _check_score(calibrator, score, any_score)
     eager = isinstance(opened, nw.DataFrame)
     engine = "eager" if eager else str(opened.implementation.value)
     made = _ENGINES.get(engine, _narwhals)(opened.to_native(), calibrator, score, name)
@@ -113,6 +120,30 @@ def _check_names(frame: Any, score: object, name: object) -> None:
         refuse("name must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another name=.")
 
 
+def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
+    """The score that the map was fitted on, where that is known; of two columns the second."""
+    if not isinstance(any_score, bool):
+        refuse("any_score must be True or False", repr(any_score), "Pass one of them.")
+    known = None if calibrator.provenance_ is None else calibrator.provenance_.score
+    if known is not None and known[-1] != score and not any_score:
+        refuse(
+            f"the map must be applied to the score it was fitted on, {known[-1]!r}",
+            repr(score),
+            "Correct score=, or pass any_score=True if it is the same score under another name.",
+        )
+
+
+def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
+    """Say how many scores a map extrapolates to."""
+    low, high = RANGES[calibrator.kind]
+    seen = scores[(scores >= low) & (scores <= high)]  # others have no value
+    outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(seen).sum())
+    if outside:
+        least, most = calibrator.provenance_.ranges[0]  # type: ignore[union-attr]
+        text = f"outside of the range that the map was fitted on, {least:.6g} to {most:.6g}: it extrapolates there"
+        warnings.warn(f"{outside} of {scores.size} scores are {text}", ScoreprismWarning, stacklevel=4)
+
+
 # ── engines that run Python ─────────────────────────────────────────────────────────────────────────
 
 
@@ -131,6 +162,7 @@ def _eager(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
 
     opened = nw.from_native(frame, eager_only=True)
     scores = opened.get_column(score).cast(nw.Float64).to_numpy()
+    _warn_outside(calibrator, scores)
     values = _mapped(scores, calibrator)
     column = nw.new_series(name, values, nw.Float64, backend=opened.implementation)
     if not opened.implementation.is_pandas_like():
