@@ -337,9 +337,10 @@ def require_rows(n: int, expected: int, name: str, other: str) -> None:
 
 def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
     """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
-    integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
-    if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]  # the fast lane of the kernels
-        return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
+    # the fast lane of the kernels; not for subclasses: a masked array has numbers behind its mask
+    if type(value) is np.ndarray and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0:
+        if value.min() >= 0 and value.max() < k:
+            return value.astype(np.intp, copy=False)
     numbers = parse_numbers(value, name)
     if numbers.ndim == 0:
         numbers = numbers.reshape(1)
