@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -296,9 +297,7 @@ INPUTS: dict[str, Input] = {
     "rows of three classes, percent": rows(Y3, 100 * THREE, "refused"),
     "rows of three classes, logits": rows(Y3, np.log(THREE), "refused"),
     "rows of three classes, NaN": rows(Y3, np.where(np.arange(N)[:, None] == 3, np.nan, THREE), "refused"),
-    "rows of three classes, in Fortran order": rows(
-        Y3, np.asfortranarray(THREE), "either", Given(Y3, THREE, None, X)
-    ),
+    "rows of three classes, in Fortran order": rows(Y3, np.asfortranarray(THREE), "either", Given(Y3, THREE, None, X)),
 }
 
 
@@ -332,8 +331,16 @@ class Surface:
 
 
 #: One way of writing clean rows of each kind, for surfaces that take long.
-TYPICAL = ("law list", "law two columns", "law pandas nullable", "labels bool", "labels object", "labels text") + (
-    "weight list", "weight 1e-200", "weight 1e300"
+TYPICAL = (
+    "law list",
+    "law two columns",
+    "law pandas nullable",
+    "labels bool",
+    "labels object",
+    "labels text",
+    "weight list",
+    "weight 1e-200",
+    "weight 1e300",
 )
 
 
@@ -411,12 +418,11 @@ def frame_of(g: Given) -> pl.DataFrame:
     columns = {"y": g.y, "p": g.p} | ({} if g.w is None else {"w": g.w})
     made = {}
     for name, column in columns.items():
-        if isinstance(column, (pd.Series, pa.Array, pa.ChunkedArray)):
-            column = pl.Series(name, column)
         try:
-            if isinstance(column, np.ma.MaskedArray) or np.ndim(column) != 1:
+            one = pl.Series(name, column) if isinstance(column, (pd.Series, pa.Array, pa.ChunkedArray)) else column
+            if isinstance(one, np.ma.MaskedArray) or np.ndim(one) != 1:
                 raise NotForThis
-            made[name] = pl.Series(name, column)
+            made[name] = pl.Series(name, one)
         except Exception as error:
             raise NotForThis from error
         if made[name].dtype == pl.Object:
@@ -432,9 +438,11 @@ def frames(function: Callable[..., Any], **options: Any) -> Surface:
         weight = {} if g.w is None else {"sample_weight": "w"}
         return function(frame_of(g), target="y", score="p", **options, **weight)
 
-    return Surface(call, apart=dict.fromkeys(TOO_SMALL_OR_LARGE, "an engine sums squares in one pass") | {
-        "weight bool": "an engine asks for a column of numbers"
-    })
+    return Surface(
+        call,
+        apart=dict.fromkeys(TOO_SMALL_OR_LARGE, "an engine sums squares in one pass")
+        | {"weight bool": "an engine asks for a column of numbers"},
+    )
 
 
 def command(name: str, *options: str, read: Callable[[str], Any] = json.loads) -> Surface:
@@ -498,6 +506,8 @@ def finite_model(g: Given) -> Any:
     return model.decompose(np.full(N, 0.5), {"C": SEGMENTS}, "brier").terms
 
 
+UNSCORED = ("NaN", "inf", "-inf", "None inside", "percent", "logits", "above 1", "below 0", "pandas NA", "polars null")
+UNSCORED += ("pyarrow null",)
 PLATT = calibrators.PlattCalibrator().fit(P, Y)
 MAPPED = inference.map_inference("platt", Y, P)
 BRIER: dict[str, Any] = {"loss": "brier"}
@@ -529,8 +539,17 @@ SURFACES: dict[str, Surface] = {
         lambda g: [
             d.terms
             for d in sp.decompose_by(
-                SEGMENTS[: np.size(g.p) if type(g.p) is list and len(g.p) < 3 else len(g.y) if type(g.y) is np.ndarray and g.y.shape == (1,) else N],
-                g.y, g.p, **QUICK, **given_weight(g),
+                SEGMENTS[
+                    : np.size(g.p)
+                    if type(g.p) is list and len(g.p) < 3
+                    else len(g.y)
+                    if type(g.y) is np.ndarray and g.y.shape == (1,)
+                    else N
+                ],
+                g.y,
+                g.p,
+                **QUICK,
+                **given_weight(g),
             ).decompositions.values()
         ]
     ),
@@ -540,9 +559,11 @@ SURFACES: dict[str, Surface] = {
         apart={"law None": "q=None is no q"},
     ),
     "levels.Chain": Surface(
-        lambda g: sp.Chain(g.y, [sp.Level("S", m) for m in [g.p]] + [sp.Level("C", members(g)["b"])], g.w)
-        .decompose("brier")
-        .terms
+        lambda g: (
+            sp.Chain(g.y, [sp.Level("S", m) for m in [g.p]] + [sp.Level("C", members(g)["b"])], g.w)
+            .decompose("brier")
+            .terms
+        )
     ),
     "levels.Level": Surface(lambda g: as_vector(sp.Level("S", g.p).law), ("law",), apart=ANY_LENGTH),
     "finite.FiniteModel": Surface(finite_model, ("law",)),
@@ -553,9 +574,9 @@ SURFACES: dict[str, Surface] = {
     # inference
     **{
         f"inference.calibration_test {method}": simple(
-            lambda y, p, method=method, **o: (
-                lambda t: (t.statistic, t.pvalue)
-            )(sp.calibration_test(y, p, method=method, n_resamples=19, random_state=0, **o))
+            lambda y, p, method=method, **o: attrgetter("statistic", "pvalue")(
+                sp.calibration_test(y, p, method=method, n_resamples=19, random_state=0, **o)
+            )
         )
         for method, test in inference.CALIBRATION_TESTS.items()
         if test.two is not None
@@ -568,9 +589,7 @@ SURFACES: dict[str, Surface] = {
         ("law", "labels", "weight", "rows", "features"),
     ),
     "inference.map_inference": simple(
-        lambda y, p, **o: (lambda m: (m.calibrator.calibrate(P[:5]), m.law(P[:5]).low))(
-            inference.map_inference("platt", y, p, **o)
-        )
+        lambda y, p, **o: attrgetter("law", "low", "high")(inference.map_inference("platt", y, p, **o).law(P[:5]))
     ),
     "inference.MapInference": Surface(lambda g: MAPPED.law(g.p).low, ("law",), apart=ANY_LENGTH),
     "inference.required_sample_size": Surface(
@@ -581,9 +600,11 @@ SURFACES: dict[str, Surface] = {
     # metrics
     **{f"metrics.{name}": simple(lambda y, p, f=f, **o: float(f(y, p, **o))) for name, f in metrics.METRICS.items()},
     "metrics.evaluate": simple(
-        lambda y, p, **o: metrics.evaluate(
-            y, p, metrics=["global_balance", "classwise_ece"], n_resamples=5, random_state=0, **o
-        ).terms
+        lambda y, p, **o: (
+            metrics.evaluate(
+                y, p, metrics=["global_balance", "classwise_ece"], n_resamples=5, random_state=0, **o
+            ).terms
+        )
     ),
     "metrics.transport_cost": Surface(
         lambda g: float(metrics.transport_cost(g.p, members(g)["b"], **given_weight(g))), ("law", "weight")
@@ -592,7 +613,14 @@ SURFACES: dict[str, Surface] = {
     "curves.calibration_map": simple(curves.calibration_map, calibrator="platt"),
     "curves.grouping_curve": Surface(
         lambda g: curves.grouping_curve(
-            g.y, g.p, g.X, reference=LogisticRegression(), calibrator="platt", n_bins=3, random_state=0, **given_weight(g)
+            g.y,
+            g.p,
+            g.X,
+            reference=LogisticRegression(),
+            calibrator="platt",
+            n_bins=3,
+            random_state=0,
+            **given_weight(g),
         ),
         ("law", "labels", "weight", "rows", "features"),
         apart=ONE_IN_A_BIN,
@@ -629,9 +657,7 @@ SURFACES: dict[str, Surface] = {
         displays.MurphyDecompositionDisplay, calibrator="platt", random_state=0, thresholds=[0.3, 0.5]
     ),
     "displays.MurphyDisplay": replace(display(displays.MurphyDisplay), apart=ONE_ROW),
-    "displays.NetBenefitDisplay": replace(
-        display(displays.NetBenefitDisplay, thresholds=[0.2, 0.5]), apart=ONE_ROW
-    ),
+    "displays.NetBenefitDisplay": replace(display(displays.NetBenefitDisplay, thresholds=[0.2, 0.5]), apart=ONE_ROW),
     "displays.ReliabilityDisplay": display(displays.ReliabilityDisplay, n_resamples=19, random_state=0),
     "displays.ResolutionPlaneDisplay": display(displays.ResolutionPlaneDisplay, loss="brier"),
     "displays.RocDisplay": display(displays.RocDisplay),
@@ -653,7 +679,9 @@ SURFACES: dict[str, Surface] = {
     "ensembles.beta_transformed_pool": pool(ensembles.beta_transformed_pool, alpha=1.2),
     "ensembles.averaging_gap": replace(ensemble(ensembles.averaging_gap), apart=ONE_ROW),
     "ensembles.sufficiency_test": ensemble(
-        lambda *a, **o: ensembles.sufficiency_test(*a, method="projected-covariance", n_resamples=19, random_state=0, **o).pvalue
+        lambda *a, **o: (
+            ensembles.sufficiency_test(*a, method="projected-covariance", n_resamples=19, random_state=0, **o).pvalue
+        )
     ),
     "ensembles.aggregation_decomposition": ensemble(
         lambda *a, **o: ensembles.aggregation_decomposition(*a, reference=LogisticRegression(), **QUICK, **o).terms
@@ -678,9 +706,9 @@ SURFACES: dict[str, Surface] = {
     "ensembles.xgboost_refinement_stopping": callback(ensembles.xgboost_refinement_stopping),
     # references, pipelines, report
     "references.partition_lower_bound": Surface(
-        lambda g: (
-            lambda b: (b.explained, b.bias, b.induced)
-        )(references.partition_lower_bound(g.y, g.p, g.X, n_bins=3, random_state=0, **BRIER)),
+        lambda g: attrgetter("explained", "bias", "induced")(
+            references.partition_lower_bound(g.y, g.p, g.X, n_bins=3, random_state=0, **BRIER)
+        ),
         ("law", "labels", "rows", "features"),
     ),
     "references.StackedReference": Surface(
@@ -692,14 +720,23 @@ SURFACES: dict[str, Surface] = {
     "pipelines.pipeline_bootstrap": Surface(bootstrapped, ("labels", "weight"), apart={"labels three": THEIR_LABELS}),
     "pipelines.repeated_splits": Surface(
         lambda g: pipelines.repeated_splits(
-            {"logistic": LogisticRegression()}, X, g.y, n_splits=1, calibrator="platt", losses=["brier"],
-            noise_floor=0, random_state=0, **given_weight(g),
+            {"logistic": LogisticRegression()},
+            X,
+            g.y,
+            n_splits=1,
+            calibrator="platt",
+            losses=["brier"],
+            noise_floor=0,
+            random_state=0,
+            **given_weight(g),
         ),
         ("labels", "weight"),
         apart={"labels three": THEIR_LABELS},
-    ),  # fmt: skip
+    ),
     "report.summarize": simple(
-        lambda y, p, **o: sp.report.summarize(y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o).to_dict()
+        lambda y, p, **o: sp.report.summarize(
+            y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o
+        ).to_dict()
     ),
     "report.make_report": simple(
         lambda y, p, **o: sp.make_report(y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o).to_dict()
@@ -714,8 +751,7 @@ SURFACES: dict[str, Surface] = {
         ("law",),
         apart=ANY_LENGTH
         | dict.fromkeys(
-            ("law NaN", "law inf", "law -inf", "law None inside", "law percent", "law logits", "law above 1")
-            + ("law below 0", "law pandas NA", "law polars null", "law pyarrow null"),
+            (f"law {word}" for word in UNSCORED),
             "null where there is no score of its kind, as documented",
         ),
     ),
@@ -723,12 +759,13 @@ SURFACES: dict[str, Surface] = {
     "cli recalibrate": command("recalibrate", "--method", "platt", "--format", "json"),
     # losses speak codes; `evaluate`, which trusts what was parsed, is not a border
     "losses.ProperLoss": Surface(
-        lambda g: (sp.get_loss("brier").loss(g.p, g.y), sp.get_loss("log").divergence(g.p, OTHER)), ("law", "labels"),
+        lambda g: (sp.get_loss("brier").loss(g.p, g.y), sp.get_loss("log").divergence(g.p, OTHER)),
+        ("law", "labels"),
         apart=dict.fromkeys(("labels minus one", "law row vector"), "codes are 0 and 1; one row stands for all")
         | dict.fromkeys(("law scalar", "law 0-d", "labels scalar", "labels 0-d"), "one number stands for all rows")
         | {"law extreme": "an infinite loss is an infinite number"},
     ),
-}  # fmt: skip
+}
 #: Columns that take more than a second.
 SLOW = (
     "estimation.decompose by default", "estimation.decompose with X", "inference.grouping_test", "curves.grouping_curve",
@@ -744,11 +781,11 @@ SURFACES |= {name: replace(SURFACES[name], slow=True) for name in SLOW}
 # ── the test ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def numbers(found: Any) -> np.ndarray:
+def numbers(found: Any) -> np.ndarray:  # noqa: C901 - one branch for each kind of result
     """All numbers of a result, in order."""
     parts: list[float] = []
 
-    def walk(value: Any, depth: int = 0) -> None:
+    def walk(value: Any, depth: int = 0) -> None:  # noqa: C901
         if depth > 12 or value is None or isinstance(value, (str, bytes, bool, np.bool_)):
             return
         if isinstance(value, (int, float, np.number)):
@@ -858,7 +895,8 @@ def complaint(name: str, line: Input) -> str | None:
 def test_every_input_is_refused_or_read_rightly(name):
     surface = SURFACES[name]
     kind, found = clean_result(name, CLEAN)
-    assert kind == "numbers" and found[0].size, f"clean rows are {kind}: {found}"
+    assert kind == "numbers", f"clean rows are {kind}: {found}"
+    assert found[0].size, "no numbers"
     found = {title: complaint(name, INPUTS[title]) for title in surface.lines()}
     wrong = {title: said for title, said in found.items() if said is not None}
     assert not wrong, "\n" + "\n".join(f"{title}: {said}" for title, said in wrong.items())
@@ -908,7 +946,7 @@ def first(value: float) -> Callable[[np.ndarray], np.ndarray]:
 SPOILED: dict[str, Callable[[np.ndarray], Any]] = {
     "right": lambda law: law,
     "percent": lambda law: 100 * law,
-    "logits": lambda law: np.log(law),
+    "logits": np.log,
     "log-odds": lambda law: np.log(law / (1 - law)),
     "NaN": first(np.nan),
     "inf": first(np.inf),
@@ -950,22 +988,28 @@ RECALIBRATED = calibrators.RecalibratedClassifier
 LEARNERS: dict[str, Callable[[str], Any]] = {
     "RecalibratedClassifier.fit": lambda how: RECALIBRATED(Says(how), "platt", cv=2).fit(X, Y).predict_proba(X),
     "RecalibratedClassifier.fit, one map": lambda how: RECALIBRATED(Says(how), "platt", cv=2, ensemble=False).fit(X, Y),
-    "RecalibratedClassifier.fit, frozen": lambda how: RECALIBRATED(FrozenEstimator(Says(how).fit(X, Y)), "platt").fit(X, Y),
+    "RecalibratedClassifier.fit, frozen": lambda how: RECALIBRATED(FrozenEstimator(Says(how).fit(X, Y)), "platt").fit(
+        X, Y
+    ),
     "RecalibratedClassifier.predict_proba": lambda how: later(RECALIBRATED(Says(), "platt", cv=2), how),
     "RecalibratedClassifier.predict_proba, frozen": lambda how: later(
         RECALIBRATED(FrozenEstimator(Says().fit(X, Y)), "platt"), how
     ),
     "decompose of a model": lambda how: sp.decompose(Y, Says(how).fit(X, Y), X, reference=Says(), **QUICK).terms,
     "decompose with a reference": lambda how: sp.decompose(Y, P, X, reference=Says(how), **QUICK).terms,
-    "decompose with a calibrator": lambda how: sp.decompose(Y, P, loss="brier", calibrator=Says(how), random_state=0).terms,
+    "decompose with a calibrator": lambda how: (
+        sp.decompose(Y, P, loss="brier", calibrator=Says(how), random_state=0).terms
+    ),
     "make_report of a model": lambda how: sp.make_report(
         Y, Says(how).fit(X, Y), X, loss="brier", sections=["verdict"], calibrators=["platt"]
     ),
     "RocDisplay.from_estimator": lambda how: displays.RocDisplay.from_estimator(Says(how).fit(X, Y), X, Y),
     "average of models": lambda how: ensembles.average([Says(how).fit(X, Y), Says().fit(X, Y)], X=X),
-    "pipeline_bootstrap": lambda how: pipelines.pipeline_bootstrap(
-        Says(how), "platt", (X, Y), (X, Y), (X, Y), n_resamples=2, loss="brier", random_state=0
-    ).terms,
+    "pipeline_bootstrap": lambda how: (
+        pipelines.pipeline_bootstrap(
+            Says(how), "platt", (X, Y), (X, Y), (X, Y), n_resamples=2, loss="brier", random_state=0
+        ).terms
+    ),
     "repeated_splits": lambda how: pipelines.repeated_splits(
         {"Says": Says(how)}, X, Y, n_splits=1, calibrator="platt", losses=["brier"], noise_floor=0, random_state=0
     ),
@@ -1029,7 +1073,7 @@ NO_BORDER = {
 def takes_data(thing: Any) -> bool:
     """Whether a function, or a method or the maker of a class that is no result, takes rows of data."""
     if inspect.isclass(thing):
-        if issubclass(thing, Exception) or dataclasses.is_dataclass(thing) and not issubclass(thing, sp.ProperLoss):
+        if issubclass(thing, Exception) or (dataclasses.is_dataclass(thing) and not issubclass(thing, sp.ProperLoss)):
             return any(DATA & set(inspect.signature(f).parameters) for _, f in methods(thing))
         return any(DATA & set(inspect.signature(f).parameters) for _, f in [*methods(thing), ("", thing)])
     return inspect.isfunction(thing) and bool(DATA & set(inspect.signature(thing).parameters))
@@ -1057,7 +1101,12 @@ def public_borders() -> set[str]:
 
 def test_every_public_surface_is_in_the_table():
     known = {name.partition(" ")[0] for name in SURFACES}
-    home = {f"{module}.{name}" for module in sp.__all__ if inspect.ismodule(getattr(sp, module)) for name in getattr(sp, module).__all__}
+    home = {
+        f"{module}.{name}"
+        for module in sp.__all__
+        if inspect.ismodule(getattr(sp, module))
+        for name in getattr(sp, module).__all__
+    }
     assert known - {"cli"} <= home, f"no such name: {sorted(known - home)}"
     losses = {f"losses.{name}" for name in sp.losses.__all__ if inspect.isclass(getattr(sp.losses, name))}
     missing = public_borders() - known - set(NO_BORDER) - losses
