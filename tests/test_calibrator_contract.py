@@ -20,6 +20,7 @@ from scoreprism.calibrators import (
     BinEffectsCalibrator,
     BinningCalibrator,
     Calibrator,
+    DirichletCalibrator,
     IsotonicCalibrator,
     KernelCalibrator,
     MonotoneSplineCalibrator,
@@ -958,3 +959,27 @@ def test_sql_is_for_one_score_and_two_classes():
         "to_sql must be called on a map of one score and two classes; got 3 columns and 3 classes. "
         "Fit on one column, or apply the map in Python."
     )
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_weights_that_count_no_rows_are_scaled_to_the_number_of_rows(name):
+    """Σw is the n of a map, so that w·1e-200 can only mean the ratios: the map of w·n/Σw."""
+    s, y = sample(60)
+    w = np.random.default_rng(0).uniform(0.5, 2, 60)
+    w[:5] = 0.0
+    expected = CALIBRATORS[name]().fit(s, y, sample_weight=w * (55 / w.sum())).calibrate(s)
+    for factor in (1e-200, 1e-290, 2.0**-700, 1e20, 1e300):
+        with pytest.warns(WeightScaleWarning) as caught:
+            found = CALIBRATORS[name]().fit(s, y, sample_weight=factor * w).calibrate(s)
+        assert str(caught[0].message) == (
+            f"sample_weight sums to {(factor * w).sum():.3g}, which is no number of rows: only the ratios of the weights "
+            "are used, scaled to sum to the 55 rows that have weight."
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_multiclass_scores_in_another_layout_give_the_same_bits():
+    law = np.random.default_rng(0).dirichlet(np.ones(3), 90)
+    y = np.arange(90) % 3
+    plain, other = (DirichletCalibrator().fit(one, y).calibrate(law) for one in (law, np.asfortranarray(law)))
+    assert np.array_equal(plain, other)

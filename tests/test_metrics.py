@@ -7,6 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
@@ -765,3 +768,43 @@ def test_coverage_where_one_outcome_is_often_absent():
 def test_predicted_labels_in_place_of_probabilities_are_noticed():
     with pytest.warns(HardLabelsWarning, match="predict_proba"):
         scoreprism.metrics.ece([0, 1] * 20, [0, 1] * 20)
+
+
+def _plain_loess(s, y):
+    """Local quadratics by numpy's least squares, one point after the other."""
+    out = np.empty(s.size)
+    for i, a in enumerate(s):
+        distance = np.abs(s - a)
+        reach = np.sort(distance)[math.ceil(0.75 * s.size) - 1]
+        if reach == 0.0:
+            out[i] = y[distance == 0.0].mean()
+            continue
+        near = distance <= reach
+        u = (s[near] - a) / reach
+        root = np.sqrt(np.clip(1 - np.abs(u) ** 3, 0, None) ** 3)
+        design = np.stack([np.ones(u.size), u, u * u], axis=1) * root[:, None]
+        out[i] = np.linalg.lstsq(design, y[near] * root, rcond=1e-7)[0][0]
+    return out
+
+
+@pytest.mark.filterwarnings("error")
+def test_classwise_ici_of_a_naive_bayes():
+    """Scores of a naive Bayes are 1e-300 and 1 in the same class: neighbourhoods as narrow as that divide by it."""
+    X, y = load_digits(return_X_y=True)
+    X, fresh, y, outcome = train_test_split(X, y, random_state=0)
+    law = GaussianNB().fit(X, y).predict_proba(fresh)
+    table = evaluate(outcome, law, metrics=["classwise_ici", "classwise_lcs"], n_resamples=50, random_state=0)
+    gaps = [np.abs(_plain_loess(law[:, k], (outcome == k).astype(float)) - law[:, k]).mean() for k in range(10)]
+    assert table.terms["classwise_ici"] == pytest.approx(np.mean(gaps), abs=1e-9)
+    for name, found in table.intervals.items():
+        assert 0.0 <= found.low <= table.terms[name] <= found.high < 0.1
+        assert 0.0 < table.std_error[name] < 0.05
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_far_score_does_not_change_a_narrow_neighbourhood():
+    """Eighty subnormal scores beside 0.5: what lies beyond the reach has no weight, however far it is."""
+    y = np.random.default_rng(0).random(81).round()
+    wide, narrow = (np.append(np.arange(1.0, 81.0) * 2.0**power, 0.5) for power in (-60, -1060))
+    at_wide, at_narrow = (LocalRegression().fit_at(s, y, np.ones(81), s[:80]) for s in (wide, narrow))
+    np.testing.assert_allclose(at_narrow, at_wide, atol=1e-12)

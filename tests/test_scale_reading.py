@@ -77,8 +77,8 @@ REFUSED = {
     ),
     "weight": (
         changed(w=number_with(-0.5)), {"sample_weight": "w"},
-        "sample_weight 'w' must be from 0 to 1e+150, which can be squared and summed; got -0.5 in 1 of 6 rows. "
-        "Drop these rows, or multiply all weights by the same number.",
+        ("sample_weight 'w' must be from 0 to 1e+150, which can be squared and summed; got -0.5 in 1 of 6 rows. "
+        "Drop these rows, or multiply all weights by the same number."),
     ),
     "fold": (
         changed(f=pl.Series([1.0, NAN, 1, 2, 2, 2])), {"cv_column": "f"},

@@ -257,3 +257,58 @@ def test_plug_in_has_a_summary():
     X, y, s, _ = example(300)
     text = repr(decompose(y, s, X, loss="brier", form="plugin", reference="logistic", random_state=0).summary())
     assert "residual" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "sample_weight",
+            np.nan,
+            (
+                "sample_weight must be finite; got nan in row 7 (1 of 60 rows with NaN or infinities). "
+                "Drop or impute these rows first."
+            ),
+        ),
+        (
+            "sample_weight",
+            np.inf,
+            (
+                "sample_weight must be finite; got inf in row 7 (1 of 60 rows with NaN or infinities). "
+                "Drop or impute these rows first."
+            ),
+        ),
+        (
+            "sample_weight",
+            -1.0,
+            "sample_weight must be nonnegative; got -1 in row 7 (1 of 60 rows). Use 0 to leave a row out.",
+        ),
+        (
+            "q",
+            np.nan,
+            "q must be finite; got nan in row 7 (1 of 60 rows with NaN or infinities). Drop or impute these rows first.",
+        ),
+        (
+            "q",
+            1.5,
+            (
+                "q must hold probabilities between 0 and 1; got 1.5 in row 7 (1 of 60 rows outside). "
+                "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+            ),
+        ),
+        (
+            "groups",
+            np.nan,
+            "groups must have no missing values; got 1 of 60 rows missing or NaN (row 7). Drop or impute these rows first.",
+        ),
+    ],
+)
+def test_what_is_wrong_in_one_segment_is_refused_not_skipped(name, value, message):
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.1, 0.9, 60)
+    y = (rng.random(60) < s).astype(int)
+    column = np.full(60, 0.5)
+    column[7] = value
+    with pytest.raises(InputError) as caught:
+        decompose_by(np.arange(60) % 2, y, s, calibrator="platt", random_state=0, **{name: column})
+    assert str(caught.value) == message

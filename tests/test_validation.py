@@ -10,9 +10,12 @@ import pytest
 from scipy import sparse
 
 import scoreprism
-from scoreprism import Chain, FiniteModel, Level, corp_decomposition
+from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
+from scoreprism._validation import parse_weights
+from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss
+from scoreprism.metrics import evaluate, ici
 
 P = [0.25, 0.5, 0.75, 1.0]
 Y = [0, 1, 1, 1]
@@ -334,8 +337,10 @@ def test_labels_of_several_classes():
         ),
         (
             [1e-310, 1e-320, 0, 0],
-            "sample_weight must not be subnormal; got 1e-310 as the largest. "
-            "Multiply the weights by a constant: only their ratios matter.",
+            (
+                "sample_weight must not be subnormal; got 1e-310 as the largest. "
+                "Multiply the weights by a constant: only their ratios matter."
+            ),
         ),
         (np.ones((4, 2)), "sample_weight must be one-dimensional; got shape (4, 2). Pass one weight per row."),
         (
@@ -495,3 +500,33 @@ def test_swapped_arguments_are_suspected():
     y, p = [0, 1, 1, 0], [0.1, 0.8, 0.7, 0.3]
     with pytest.raises(LabelError, match="Are y_true and y_proba in each other's place?"):
         scoreprism.decompose(p, y)
+
+
+def test_a_single_number_is_no_row():
+    """In one place, for all that take rows; losses evaluate single numbers, too."""
+    for call in (corp_decomposition, calibration_test, ici, reliability_curve, evaluate, decompose):
+        for y, p in ((1, 0.3), ([1], 0.3), ([1], np.array(0.3))):
+            with pytest.raises(InputError) as caught:
+                call(y, p)
+            assert (
+                str(caught.value) == "y_proba must hold one row per case; got a single number. Pass [p] for one case."
+            )
+        with pytest.raises(InputError) as caught:
+            call(np.int64(1), [0.3])
+        assert str(caught.value) == "y_true must hold one label per row; got the single value 1. Pass a list."
+    assert Brier().loss(0.3, 1) == pytest.approx(0.49)  # (1 − 0.3)²
+    assert Brier().weight(0.3) == pytest.approx(2.0)
+
+
+def test_ordinary_weights_are_left_as_they_are():
+    weights = np.array([0.3, 1.7, 2.2, 0.9])
+    for w in (weights, 1e-3 * weights, 1e6 * weights, np.array([1.0, 0.0, 1e-12, 3.0])):
+        assert np.array_equal(parse_weights(w, 4), w)
+    assert np.array_equal(parse_weights(np.full(4, 1e-200), 4), np.ones(4))
+    assert np.array_equal(parse_weights([1e-200, 0.0, 3e-200, 0.0], 4), [0.5, 0.0, 1.5, 0.0])
+    assert np.array_equal(parse_weights([1.0, 1e-200, 1e-100, 0.0], 4), [1.0, 0.0, 1e-100, 0.0])
+
+
+def test_numbers_behind_a_mask_are_not_read():
+    with pytest.raises(InputError, match="y must have no missing values; got 1 of 2 rows"):
+        Brier().loss([0.3, 0.4], np.ma.masked_array([0, 1], mask=[False, True]))

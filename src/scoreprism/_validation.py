@@ -337,8 +337,9 @@ def require_rows(n: int, expected: int, name: str, other: str) -> None:
 
 def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
     """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
-    integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
-    if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]  # the fast lane of the kernels
+    # the fast lane of the kernels; not for subclasses: a masked array has numbers behind its mask
+    integers = type(value) is np.ndarray and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
+    if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]
         return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
     numbers = parse_numbers(value, name)
     if numbers.ndim == 0:
@@ -361,9 +362,9 @@ def parse_weights(
     """
     Nonnegative weights that are not all zero; None means equal weights.
 
-    Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: squares of
-    them would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight of 2
-    counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
+    Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: their
+    squares would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight
+    of 2 counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
     """
     if value is None:
         return None
@@ -409,7 +410,7 @@ def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
             WeightScaleWarning,
             stacklevel=outside(),
         )
-    return ratios * (held / ratios.sum())
+    return np.asarray(ratios * (held / ratios.sum()))
 
 
 def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:

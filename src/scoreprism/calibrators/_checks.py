@@ -74,7 +74,7 @@ def parse_prediction(value: ArrayLike, name: str, n: int, k: int) -> FloatArray:
 
 
 def cut_rounding(law: FloatArray, name: str) -> FloatArray:
-    """A law cut to [0, 1] where rounding left it, which the user of a classifier cannot do; anything else is refused."""
+    """A law cut to [0, 1] where rounding left it, which users of a classifier cannot do; anything else is refused."""
     cut = np.clip(law, 0.0, 1.0)
     law = np.where(np.abs(law - cut) <= SUM_TOLERANCE, cut, law)
     if not is_law(law):
@@ -86,9 +86,7 @@ def parse_decision(value: ArrayLike, name: str, n: int) -> FloatArray:
     """Decision values a classifier returned."""
     values = parse_numbers(value, name)
     if values.ndim not in (1, 2) or values.shape[0] != n:
-        refuse(
-            f"{name} must give one row per case", f"shape {values.shape} for {n} rows", "Correct the classifier."
-        )
+        refuse(f"{name} must give one row per case", f"shape {values.shape} for {n} rows", "Correct the classifier.")
     return values
 
 

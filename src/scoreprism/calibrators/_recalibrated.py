@@ -62,18 +62,18 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     random_state : int, Generator or None, default=None
         Seed of calibrators that draw folds of their own; None leaves them as they are.
 
-    Notes
-    -----
-    What the classifier returns is checked in `fit` and in `predict_proba`: as many rows as it was given, one column per
-    class, numbers between 0 and 1, rows that sum to 1, each within 1e-6 (a softmax in single precision is off by 1e-7).
-    Within that, numbers are cut to [0, 1]; percentages, logits, NaN and infinities are refused.
-
     Attributes
     ----------
     calibrated_ : list of (estimator, calibrator)
         The fitted pairs.
     classes_ : array
         Labels.
+
+    Notes
+    -----
+    What the classifier returns is checked in `fit` and in `predict_proba`: as many rows as it was given, one column per
+    class, numbers between 0 and 1, rows that sum to 1, each within 1e-6 (a softmax in single precision is off by 1e-7).
+    Within that, numbers are cut to [0, 1]; percentages, logits, NaN and infinities are refused.
 
     Examples
     --------

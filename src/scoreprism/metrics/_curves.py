@@ -170,7 +170,7 @@ def _pooled_fit(
     def gaps(weight: FloatArray) -> FloatArray:
         mass: FloatArray = np.bincount(cell, weight, centre.size).astype(np.float64)
         events: FloatArray = np.bincount(cell, weight * y, centre.size).astype(np.float64)
-        # no gap of probabilities is longer than 1, but a polynomial carried over a hole in the scores of a resample may be
+        # no gap of probabilities is longer than 1, but a polynomial carried over a hole in resampled scores may be
         return np.clip(local.fit_sums(centre, mass, events, at) - at, -1.0, 1.0)
 
     return gaps
