@@ -206,7 +206,7 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
 #: What is said first of an infinite loss.
 INFINITE = (
     "The loss is infinite: the score gave probability 0 to something that happened. Keep scores away from 0 and 1 "
-    "first; every recalibration map here does."
+    "first; every recalibration map but the identity does."
 )
 
 
