@@ -357,17 +357,16 @@ def test_bounds_where_cells_are_many():
 
 
 def test_sums_near_zero():
-    """Normal scores: a χ² with two degrees of freedom, P(χ² < r) = 1 − exp(−r/2)."""
+    """Normal scores: a χ² with two degrees of freedom, P(χ² < r) = 1 − exp(−r/2); coins: a binomial law at its mode."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(4000, 2))
-    total = np.array([30.0, -20.0])
-    gram = scores.T @ scores
-    expected = np.log(-np.expm1(-0.5 * total @ np.linalg.solve(gram, total)))
-    assert log_near_zero(scores, total, np.full(2, 1e-12), 4000) == pytest.approx(expected, rel=1e-6)
+    for total in (np.array([30.0, -20.0]), np.array([0.1, 0.2])):
+        expected = np.log(-np.expm1(-0.5 * total @ np.linalg.solve(scores.T @ scores, total)))
+        assert log_near_zero(scores, total, scores, 4000) == pytest.approx(expected, rel=1e-6)
     coins = rng.choice([-1.0, 1.0], size=(4000, 1))
-    lattice = log_near_zero(coins, np.zeros(1), np.array([2.0]), 4000)
+    lattice = log_near_zero(coins, np.zeros(1), coins, 4000)
     assert lattice == pytest.approx(stats.binom(4000, 0.5).logpmf(2000), rel=1e-3)
-    assert log_near_zero(np.zeros((5, 1)), np.zeros(1), np.ones(1), 5) == 0.0
+    assert log_near_zero(np.zeros((5, 1)), np.zeros(1), np.zeros((5, 1)), 5) == 0.0
 
 
 def test_steps_and_proportions():

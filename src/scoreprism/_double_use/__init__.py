@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from scoreprism._double_use._chance import SEEN
+from scoreprism._double_use._chance import SEEN, SUSPECTED
 from scoreprism._double_use._equations import holding
 from scoreprism._double_use._leaves import agree
 from scoreprism._double_use._parts import Part, parts
@@ -30,8 +30,6 @@ __all__ = ["Trace", "find_training_rows", "warn_of_training_rows"]
 
 T = TypeVar("T")
 
-#: Log of the chance up to which a trace that is no evidence is worth a caution.
-_SUSPECTED = float(np.log(1e-4))
 #: Below this share of training rows among those that are judged, terms are still worth reading.
 _SHARE = 0.1
 #: A model has few parts; one that answers to every name would have no end.
@@ -145,7 +143,7 @@ def _trace(
     part: Part, why: str, chance: float, *, share: float = 1.0, of: str = "", outcomes: bool = True
 ) -> Trace | None:
     """A trace in words: evidence, a caution, or nothing where chance explains it; `of` names the rows."""
-    if chance > _SUSPECTED:
+    if chance > SUSPECTED:
         return None
     if not outcomes:
         words = f"{part.name} may have been trained on rows with these features, but other outcomes ({why})"

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from scoreprism.simplex import FloatArray
 
-#: Log of the chance up to which a trace of training is evidence.
-SEEN = float(np.log(1e-6))
+#: Log of the chance up to which a trace of training is evidence, and up to which it is worth a caution.
+SEEN, SUSPECTED = float(np.log(1e-6)), float(np.log(1e-4))
 #: Points of a grid on which a bound is computed: rates of a cell, dense enough for 1e-4, and multipliers, where every
 #: one gives a bound and the best is taken.
 _RATES, _MULTIPLIERS = 1000, 60
@@ -38,18 +38,23 @@ def log_bounded(counts: NDArray[Any], rows: int, *, least: bool) -> float:
     sizes, repeats = np.unique(np.asarray(counts)[np.asarray(counts) > 0], return_counts=True)
     if sizes.size == 0:
         return 0.0
+    if least and sizes[-1] > rows:
+        return -np.inf
+    even = sizes / (repeats @ sizes)  # one law of many: if it is likely there, the bound is no use, and not computed
+    with np.errstate(divide="ignore"):
+        likely = np.log(bdtrc(sizes - 1, rows, even) if least else bdtr(np.minimum(sizes, rows), rows, even))
+    if repeats @ likely > SUSPECTED:
+        return 0.0
     p = np.append(np.geomspace(1e-3, rows, _RATES) / rows, 0.0)
     with np.errstate(divide="ignore"):
         tail = bdtrc(sizes[:, None] - 1, rows, p) if least else bdtr(np.minimum(sizes, rows)[:, None], rows, p)
-        logs = np.log(np.where(np.isnan(tail), 1.0, tail))  # more rows than there are: certain from above
-        if least and sizes[-1] > rows:
-            return -np.inf
+        logs = np.log(tail)
     sign = 1.0 if least else -1.0
     multipliers = sign * np.geomspace(1e-4 * rows, 1e3 * rows, _MULTIPLIERS)
     return min(0.0, *(float(repeats @ (logs - mu * p).max(axis=1) + mu) for mu in multipliers))
 
 
-def log_near_zero(scores: FloatArray, total: FloatArray, steps: FloatArray, rows: int) -> float:
+def log_near_zero(scores: FloatArray, total: FloatArray, values: FloatArray, rows: int) -> float:
     """
     Log of the chance that sums over other rows are as near to zero as `total`.
 
@@ -59,8 +64,8 @@ def log_near_zero(scores: FloatArray, total: FloatArray, steps: FloatArray, rows
         What each row adds to the sums, for as many rows as their spread is to be judged by.
     total : array of shape (q,)
         The sums over all rows.
-    steps : array of shape (q,)
-        The least difference between values of a column: sums of few values repeat.
+    values : array of shape (m, q)
+        Values that the sums are made of: those of few different values repeat.
     rows : int
         Number of all rows.
 
@@ -78,12 +83,15 @@ def log_near_zero(scores: FloatArray, total: FloatArray, steps: FloatArray, rows
     if not used.any():
         return 0.0
     scaled = scores[:, used] * (np.sqrt(factor) / spread[used])
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    kept = values > 1e-8 * values[-1]
-    z = (vectors.T @ (total[used] / spread[used]))[kept] / np.sqrt(values[kept])
+    sizes, axes = np.linalg.eigh(scaled.T @ scaled)
+    kept = sizes > 1e-8 * sizes[-1]
+    z = (axes.T @ (total[used] / spread[used]))[kept] / np.sqrt(sizes[kept])
     with np.errstate(divide="ignore"):
         normal = float(np.log(gammainc(0.5 * kept.sum(), 0.5 * float(z @ z))))
-    pivots = np.diag(np.linalg.qr(scaled, mode="r")) ** 2 * (spread[used] / steps[used]) ** 2
+    if normal > SUSPECTED:
+        return normal
+    steps = np.array([least_step(column) for column in values[:, used].T])
+    pivots = np.diag(np.linalg.qr(scaled, mode="r")) ** 2 * (spread[used] / steps) ** 2
     pivots = pivots[pivots > 1.0]
     lattice = -0.5 * float(np.log(2.0 * np.pi * pivots).sum())
     return float(np.logaddexp(normal, lattice))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._double_use._chance import least_step, log_near_zero
+from scoreprism._double_use._chance import log_near_zero
 from scoreprism._double_use._parts import Part
 from scoreprism.simplex import FloatArray
 
@@ -51,9 +51,8 @@ def _table(X: Any, columns: int) -> FloatArray:
 
 
 def _judged(what: str, scores: FloatArray, total: FloatArray, values: FloatArray) -> Equations:
-    """Sums that are near to zero; `values` are the columns whose steps they make."""
-    steps = np.array([least_step(column) for column in values[:_ROWS].T])
-    return Equations(what, log_near_zero(scores[:_ROWS], total, steps, len(scores)))
+    """Sums that are near to zero; `values` are what they are made of."""
+    return Equations(what, log_near_zero(scores[:_ROWS], total, values[:_ROWS], len(scores)))
 
 
 def _means(part: Part) -> Equations | None:
@@ -185,7 +184,6 @@ def _errors(part: Part) -> Equations | None:
         wrong.append(missed)
         weight = weight * np.exp(factor * missed)
         weight /= weight.sum()
-    scores = np.stack(wrong, axis=1).astype(np.float64)
-    scores -= scores.mean(axis=0)
-    ones = np.tile(np.array([[0.0], [1.0]]), len(wrong))
-    return _judged("the errors of its rounds are those on them", scores, np.zeros(len(wrong)), ones)
+    values = np.stack(wrong, axis=1).astype(np.float64)
+    scores = values - values.mean(axis=0)
+    return _judged("the errors of its rounds are those on them", scores, np.zeros(len(wrong)), values)
