@@ -1072,3 +1072,47 @@ def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
     assert given.clip == "auto"
     with pytest.raises(ValueError, match="Pass PlattCalibrator\\(\\)\\."):
         get_calibrator(PlattCalibrator)
+
+
+# ── parts that only their users saw ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
+    """To two 4096ths of the range of 5000 rows; the half percent at either end, by weight, of the sorted rows."""
+    from scoreprism.calibrators._problem import _outer
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=5000)
+    weight = rng.integers(1, 4, 5000).astype(float) if weighted else None
+    repeated = np.sort(x if weight is None else np.repeat(x, weight.astype(int)))
+    exact = repeated[np.ceil(np.array([0.005, 0.995]) * repeated.size).astype(int) - 1]
+    assert _outer(x, weight) == pytest.approx(exact, abs=2 * np.ptp(x) / 4096)
+    lumped = np.concatenate([np.full(4990, 0.25), np.linspace(-1e6, 1e6, 10)])  # the cells are too wide for these
+    assert _outer(lumped, None) == (0.25, 0.25)
+
+
+def test_a_fit_that_used_up_its_steps_says_so(monkeypatch):
+    """One Newton step from zero is no minimum; sixty are."""
+    from scoreprism.calibrators import _logistic
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y, design = (rng.random(200) < expit(2 * x)).astype(float), np.stack([np.ones(200), x])
+    assert _logistic.fit_logistic(design, y).converged
+    monkeypatch.setattr(_logistic, "_STEPS", 1)
+    assert not _logistic.fit_logistic(design, y).converged
+
+
+def test_a_sum_is_of_two_curves():
+    from scoreprism.calibrators._maps import Affine, Sum
+    from scoreprism.exceptions import InputError
+
+    line = Affine(1.0, 0.5)
+    Sum(line, line).check()
+    for first, second in ((line, "line"), ("line", line)):
+        with pytest.raises(InputError) as caught:
+            Sum(first, second).check()
+        assert str(caught.value) == (
+            "Sum must have two curves; got something else. Write the file again with to_json()."
+        )
