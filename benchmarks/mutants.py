@@ -35,10 +35,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("decomposition", "intervals", "isotonic", "estimation", "losses", "calibrators")
 #: Tests that are asked: those of the mathematics, of estimation and of calibrators, and the examples in docstrings.
 ASKED = (
-    "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "clusters", "chain",
+    "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "chain",
     "decompose", "segments_and_models", "calibrators", "calibrator_contract", "recalibrated", "sklearn_checks", "peers",
     "labels", "validation", "files", "references", "reliability_curve", "map_inference", "metrics", "grouping_test",
-    "mutants",
+    "apply",
 )  # fmt: skip
 #: Loaded once, before a process is forked for each mutant.
 HEAVY = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn.linear_model",

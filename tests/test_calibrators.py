@@ -1116,3 +1116,27 @@ def test_a_sum_is_of_two_curves():
         assert str(caught.value) == (
             "Sum must have two curves; got something else. Write the file again with to_json()."
         )
+
+
+def test_every_class_is_in_every_training_part():
+    """Two rows of the rare class often fall into one fold: such draws are drawn again. Sizes differ by at most one."""
+    from scoreprism.calibrators._folds import random_folds
+
+    codes = np.array([0, 0, 1, 1, 1, 1, 1])
+    for seed in range(50):
+        splits = random_folds(codes, 3, np.random.default_rng(seed))
+        assert sorted(test.size for _, test in splits) == [2, 2, 3]
+        for train, test in splits:
+            assert set(codes[train]) == {0, 1}
+            assert np.sort(np.concatenate([train, test])).tolist() == list(range(7))
+
+
+def test_a_score_on_an_edge_belongs_to_the_bin_above_in_the_fit_too():
+    """No score lies between .4 and .5, so that both edges divide the rows alike, and a step starts at its edge."""
+    rng = np.random.default_rng(0)
+    s = np.repeat([0.3, 0.5, 0.7], 400)
+    y = rng.random(1200) < np.where(s < 0.4, 0.6, 0.3)
+    on, between = (BinEffectsCalibrator(edges=[edge]).fit(s, y) for edge in (0.5, 0.4))
+    assert np.abs(on.effects_).min() > 0.05
+    assert on.effects_ == pytest.approx(between.effects_, abs=1e-12)
+    assert on.calibrate([0.3, 0.5, 0.7]) == pytest.approx(between.calibrate([0.3, 0.5, 0.7]), abs=1e-12)
