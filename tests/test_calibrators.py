@@ -1140,3 +1140,13 @@ def test_a_score_on_an_edge_belongs_to_the_bin_above_in_the_fit_too():
     assert np.abs(on.effects_).min() > 0.05
     assert on.effects_ == pytest.approx(between.effects_, abs=1e-12)
     assert on.calibrate([0.3, 0.5, 0.7]) == pytest.approx(between.calibrate([0.3, 0.5, 0.7]), abs=1e-12)
+
+
+def test_a_bin_without_rows_changes_nothing():
+    """An empty bin has no gap, no information and no effect, and takes nothing from the others."""
+    rng = np.random.default_rng(0)
+    s = np.repeat([0.3, 0.5, 0.7], 400)
+    y = rng.random(1200) < np.where(s < 0.4, 0.6, 0.3)
+    without, beside = (BinEffectsCalibrator(edges=edges).fit(s, y) for edges in ([0.4, 0.6], [0.1, 0.4, 0.6]))
+    assert beside.variance_ == pytest.approx(without.variance_, rel=1e-12)
+    assert beside.effects_ == pytest.approx([0.0, *without.effects_], abs=1e-12)
