@@ -1150,3 +1150,18 @@ def test_a_bin_without_rows_changes_nothing():
     without, beside = (BinEffectsCalibrator(edges=edges).fit(s, y) for edges in ([0.4, 0.6], [0.1, 0.4, 0.6]))
     assert beside.variance_ == pytest.approx(without.variance_, rel=1e-12)
     assert beside.effects_ == pytest.approx([0.0, *without.effects_], abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
+    """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
+    from scoreprism.calibrators._data import Data
+    from scoreprism.calibrators._kernel import _coarse_curve
+
+    rng = np.random.default_rng(0)
+    x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])
+    y = (rng.random(402) < x / 64).astype(int)
+    curve = _coarse_curve(x, Data(x, y, None, 2, "logit"), 16.0, kernel)
+    at = np.arange(0.0, 65.0)
+    mass = kernel((at[:, None] - x) / 16.0)
+    assert curve(at) == pytest.approx((mass @ y) / mass.sum(axis=1), abs=1e-9)
