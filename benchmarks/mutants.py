@@ -35,10 +35,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("decomposition", "intervals", "isotonic", "estimation", "losses", "calibrators")
 #: Tests that are asked: those of the mathematics, of estimation and of calibrators, and the examples in docstrings.
 ASKED = (
-    "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "clusters", "chain",
+    "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "chain",
     "decompose", "segments_and_models", "calibrators", "calibrator_contract", "recalibrated", "sklearn_checks", "peers",
     "labels", "validation", "files", "references", "reliability_curve", "map_inference", "metrics", "grouping_test",
-    "mutants",
+    "apply",
 )  # fmt: skip
 #: Loaded once, before a process is forked for each mutant.
 HEAVY = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn.linear_model",
@@ -78,9 +78,15 @@ class Mutant:
     new: str
     kind: str
     text: str  # the line it is on, without margins
+    column: int  # where in that text, in bytes
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.kind}: {self.old} → {self.new} in: {self.text}"
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What stays when lines move."""
+        return self.path, self.text, self.column, self.new
 
     def applied(self, source: bytes) -> bytes:
         return source[: self.start] + self.new.encode() + source[self.stop :]
@@ -107,7 +113,8 @@ class Finder(ast.NodeVisitor):
     def _add(self, kind: str, start: int, stop: int, new: str) -> None:
         line = self.source[:start].count(b"\n") + 1
         old, text = self.source[start:stop].decode(), self.lines[line - 1].decode().strip()
-        self.found.append(Mutant(self.package, self.path, line, start, stop, old, new, kind, text))
+        column = start - self.starts[line - 1] - (len(self.lines[line - 1]) - len(self.lines[line - 1].lstrip()))
+        self.found.append(Mutant(self.package, self.path, line, start, stop, old, new, kind, text, column))
 
     def _between(self, kind: str, left: ast.expr, right: ast.expr, symbols: tuple[str, str]) -> None:
         """Exchange the operator between two operands."""
@@ -422,10 +429,14 @@ def judge(mutant: Mutant, copy: Path, known: dict) -> str | None:
     return None
 
 
-def excused() -> dict[tuple[str, str, str, str], str]:
-    """Why mutants are equivalent to the original, by file, line and change; line numbers may move."""
-    listed = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else []
-    return {(one["path"], one["text"], one["old"], one["new"]): one["why"] for one in listed}
+def key(one: dict) -> tuple[str, str, int, str]:
+    """`Mutant.key` of a mutant in a file."""
+    return one["path"], one["text"], one["column"], one["new"]
+
+
+def excused() -> dict[tuple[str, str, int, str], str]:
+    """Why mutants are equivalent to the original."""
+    return {key(one): one["why"] for one in json.loads(EQUIVALENT.read_text())}
 
 
 def table(results: list[tuple[Mutant, str | None]]) -> None:
@@ -438,12 +449,12 @@ def table(results: list[tuple[Mutant, str | None]]) -> None:
         mine = [(m, found) for m, found in results if package in (m.package, "all")]
         if mine:
             killed = sum(found is not None for _, found in mine)
-            same = sum(found is None and (m.path, m.text, m.old, m.new) in reasons for m, found in mine)
+            same = sum(found is None and m.key in reasons for m, found in mine)
             rest = len(mine) - same
             share = f"{100 * killed / rest:.1f} %" if rest else "–"
             print(f"| {package} | {len(mine)} | {killed} | {same} | {rest - killed} | {share} |")
     for mutant, found in results:
-        if found is None and (mutant.path, mutant.text, mutant.old, mutant.new) not in reasons:
+        if found is None and mutant.key not in reasons:
             print(f"survived: {mutant}")
 
 
@@ -471,8 +482,8 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
     every = {package: mutants_of(package, set(options.skip)) for package in options.packages}
     if options.again:
         lines = [json.loads(line) for line in options.again.read_text().splitlines()]
-        keys = {(o["path"], o["text"], o["old"], o["new"]) for o in lines if o["noticed"] is None}
-        return [m for found in every.values() for m in found if (m.path, m.text, m.old, m.new) in keys]
+        keys = {key(one) for one in lines if one["noticed"] is None} - set(excused())
+        return [mutant for found in every.values() for mutant in found if mutant.key in keys]
     share = -(-options.count // len(every))
     drawn = [sampled(found, share, random.Random(f"{options.seed} {name}")) for name, found in every.items()]  # noqa: S311
     return [mutant for some in drawn for mutant in some]

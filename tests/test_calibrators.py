@@ -1238,3 +1238,96 @@ def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
     assert given.clip == "auto"
     with pytest.raises(ValueError, match="Pass PlattCalibrator\\(\\)\\."):
         get_calibrator(PlattCalibrator)
+
+
+# ── parts that only their users saw ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
+    """To two 4096ths of the range of 5000 rows; the half percent at either end, by weight, of the sorted rows."""
+    from scoreprism.calibrators._problem import _outer
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=5000)
+    weight = rng.integers(1, 4, 5000).astype(float) if weighted else None
+    repeated = np.sort(x if weight is None else np.repeat(x, weight.astype(int)))
+    exact = repeated[np.ceil(np.array([0.005, 0.995]) * repeated.size).astype(int) - 1]
+    assert _outer(x, weight) == pytest.approx(exact, abs=2 * np.ptp(x) / 4096)
+    lumped = np.concatenate([np.full(4990, 0.25), np.linspace(-1e6, 1e6, 10)])  # the cells are too wide for these
+    assert _outer(lumped, None) == (0.25, 0.25)
+
+
+def test_a_fit_that_used_up_its_steps_says_so(monkeypatch):
+    """One Newton step from zero is no minimum; sixty are."""
+    from scoreprism.calibrators import _logistic
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y, design = (rng.random(200) < expit(2 * x)).astype(float), np.stack([np.ones(200), x])
+    assert _logistic.fit_logistic(design, y).converged
+    monkeypatch.setattr(_logistic, "_STEPS", 1)
+    assert not _logistic.fit_logistic(design, y).converged
+
+
+def test_a_sum_is_of_two_curves():
+    from scoreprism.calibrators._maps import Affine, Sum
+    from scoreprism.exceptions import InputError
+
+    line = Affine(1.0, 0.5)
+    Sum(line, line).check()
+    for first, second in ((line, "line"), ("line", line)):
+        with pytest.raises(InputError) as caught:
+            Sum(first, second).check()
+        assert str(caught.value) == (
+            "Sum must have two curves; got something else. Write the file again with to_json()."
+        )
+
+
+def test_every_class_is_in_every_training_part():
+    """Two rows of the rare class often fall into one fold: such draws are drawn again. Sizes differ by at most one."""
+    from scoreprism.calibrators._folds import random_folds
+
+    codes = np.array([0, 0, 1, 1, 1, 1, 1])
+    for seed in range(50):
+        splits = random_folds(codes, 3, np.random.default_rng(seed))
+        assert sorted(test.size for _, test in splits) == [2, 2, 3]
+        for train, test in splits:
+            assert set(codes[train]) == {0, 1}
+            assert np.sort(np.concatenate([train, test])).tolist() == list(range(7))
+
+
+def test_a_score_on_an_edge_belongs_to_the_bin_above_in_the_fit_too():
+    """No score lies between .4 and .5, so that both edges divide the rows alike, and a step starts at its edge."""
+    rng = np.random.default_rng(0)
+    s = np.repeat([0.3, 0.5, 0.7], 400)
+    y = rng.random(1200) < np.where(s < 0.4, 0.6, 0.3)
+    on, between = (BinEffectsCalibrator(edges=[edge]).fit(s, y) for edge in (0.5, 0.4))
+    assert np.abs(on.effects_).min() > 0.05
+    assert on.effects_ == pytest.approx(between.effects_, abs=1e-12)
+    assert on.calibrate([0.3, 0.5, 0.7]) == pytest.approx(between.calibrate([0.3, 0.5, 0.7]), abs=1e-12)
+
+
+def test_a_bin_without_rows_changes_nothing():
+    """An empty bin has no gap, no information and no effect, and takes nothing from the others."""
+    rng = np.random.default_rng(0)
+    s = np.repeat([0.3, 0.5, 0.7], 400)
+    y = rng.random(1200) < np.where(s < 0.4, 0.6, 0.3)
+    without, beside = (BinEffectsCalibrator(edges=edges).fit(s, y) for edges in ([0.4, 0.6], [0.1, 0.4, 0.6]))
+    assert beside.variance_ == pytest.approx(without.variance_, rel=1e-12)
+    assert beside.effects_ == pytest.approx([0.0, *without.effects_], abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
+    """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
+    from scoreprism.calibrators._data import Data
+    from scoreprism.calibrators._kernel import _coarse_curve
+
+    rng = np.random.default_rng(0)
+    x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])
+    y = (rng.random(402) < x / 64).astype(int)
+    curve = _coarse_curve(x, Data(x, y, None, 2, "logit"), 16.0, kernel)
+    at = np.arange(0.0, 65.0)
+    mass = kernel((at[:, None] - x) / 16.0)
+    assert curve(at) == pytest.approx((mass @ y) / mass.sum(axis=1), abs=1e-9)

@@ -277,3 +277,12 @@ def test_binary_losses_refuse_three_classes():
             match=rf"the {name} loss is for two classes, so p must have shape \(n,\) or \(n, 2\); got shape \(1, 3\)",
         ):
             get_loss(name).loss(three, [0])
+
+
+def test_rounding_of_a_large_loss_is_no_impropriety():
+    """A Brier loss in cents of billions: risks of neighbouring laws differ by rounding, 1e-16 of their size."""
+    q = np.random.default_rng(0).uniform(0.05, 0.95, 2000)
+    loss = from_loss(lambda p, y: 1e11 * (p - y) ** 2)
+    near = np.nextafter(q, 1.0)
+    assert (loss.risk(near, q) - loss.entropy(q)).min() < -1e-6  # less than nothing, by rounding alone
+    assert loss.divergence(near, q).max() < 1e-4
