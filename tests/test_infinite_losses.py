@@ -435,7 +435,7 @@ def test_an_infinite_reference_names_the_option(file):
         "level 'Q' must have a finite log loss in every row; it is infinite in 2 of 1250 rows (58, 695)"
         in failed.stderr
     )
-    assert failed.stderr.rstrip().endswith("Give --clip 1e-6 (or another distance from 0).")
+    assert failed.stderr.rstrip().endswith(" --clip 1e-6 (or another distance from 0).")
 
 
 # ── sums ────────────────────────────────────────────────────────────────────────────────────────────
