@@ -290,7 +290,7 @@ def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
         (("-", "data", *ONE), "got - (stdin)"),
         (("--partials", "a.json", "--target", "y"), "--target is settled in the sums"),
         (("--partials", "a.json", "--group", "side"), "--group is settled in the sums"),
-        ((), "Missing argument 'FILE'"),
+        ((), "Missing argument 'FILE...'"),
     ],
 )
 def test_wrong_calls(data, args, words):

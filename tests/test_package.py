@@ -108,7 +108,8 @@ def test_demo(tmp_path, monkeypatch):
     assert f"{direct.risk:.4f}" in result.output
     assert f"{direct.terms['grouping']:.5f}" in page  # in a column of small numbers
     assert "Hofmann" in page
-    again = CliRunner().invoke(main, ["demo"])
+    (tmp_path / "scoreprism-demo.html").write_text(page + "a word of my own", encoding="utf-8")
+    again = CliRunner().invoke(main, ["demo"])  # its own page would be replaced: tests/test_strangers.py
     assert again.exit_code == 2
     assert "--force" in again.output
 
