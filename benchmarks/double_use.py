@@ -232,7 +232,7 @@ def main() -> None:
     if asked.part in (None, "found"):
         found_rates(2000, 2 if asked.quick else 10)
     if asked.part in (None, "honest"):
-        honest_rates(*((2, 10) if asked.quick else (8, 25)))
+        honest_rates(*((2, 10) if asked.quick else (4, 25)))
     if asked.part in (None, "designs"):
         designed_rates(1 if asked.quick else 3)
     if asked.part in (None, "speed"):
