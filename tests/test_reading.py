@@ -756,7 +756,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("binary", [False, True])
 def test_hostile_names_are_names(read, name, binary):
-    frame = {name: [0.75, 0.25, 0.5], "the target": [1, 0, 1], "other": ["a", "b", "c"]}
+    frame = {name: [0.75, 0.25, 0.5], "the target": [1, 0, 1], "other": ["a", "b", "c"], "plain": [0.7, 0.2, 0.6]}
     if binary:
         buffer = io.BytesIO()
         pl.DataFrame(frame).write_parquet(buffer)
@@ -766,9 +766,9 @@ def test_hostile_names_are_names(read, name, binary):
         writer = csv.writer(text)
         writer.writerows([list(frame), *zip(*frame.values(), strict=True)])
         content = text.getvalue().encode()
-    found = read(content, Roles("the target", (name,), features=(name,), groups=(name,)))
+    found = read(content, Roles("the target", (name,), groups=(name,)))
     assert found.scores[name].tolist() == [0.75, 0.25, 0.5]
-    assert found.X.columns == [name]
+    assert read(content, Roles("the target", ("plain",), features=(name,))).X.columns == [name]
     assert list(found.segments) == [name]
     message = refused(read, content, Roles("the target", ("none",)))
     assert len(message) < 600

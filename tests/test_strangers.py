@@ -661,14 +661,52 @@ def test_warnings_and_notices_speak_of_options(capsys):
 
 # ── twins of the tables of strangers ────────────────────────────────────────────────────────────────
 
-CONTRADICTIONS = (
-    ("is shown to be miscalibrated", "None of the"),
-    ("Nothing to do", "→ Recalibrate"),
-)
+
+def contradictions(found):
+    """Sentences of a diagnosis of one model that its own figures, or its other sentences, speak against."""
+    (model,) = found["models"].values()
+    term, p = next(iter(model["losses"].values()))["terms"]["reliability"], model["tests"]["calibration"]["pvalue"]
+    notices = [notice["text"] for section in found["sections"] for notice in section["notices"]]
+    gains = [
+        float(text.split("at least ")[1].split()[0]) for text in notices if text.startswith("Recalibrate: that gains")
+    ]
+    removes = "recalibration removes at least" in found["headline"]
+    none = any(text.startswith("No miscalibration is shown") for text in notices)
+    wrong = {
+        "a gain that is not the lower bound": any(g != pytest.approx(term["lower_bound"], rel=0.01) for g in gains),
+        "headline and action differ": removes is not bool(gains),
+        "shown and not shown": none and (removes or bool(gains) or term["lower_bound"] > 0),
+        "miscalibrated against its own test": any("it is miscalibrated (p" in text for text in notices) and p > 0.05,
+        "an estimate outside of its interval": not term["low"] <= max(term["estimate"], 0.0) <= term["high"],
+    }
+    return [name for name, holds in wrong.items() if holds]
 
 
-def consistent(text):
-    assert not [pair for pair in CONTRADICTIONS if all(words in text for words in pair)]
+def test_contradictions_are_seen():
+    """The check itself, on an answer that is right and on ones in which a sentence or a figure was changed."""
+    term = {"estimate": 0.014, "low": 0.0068, "high": 0.021, "lower_bound": 0.00792}
+    good = {
+        "headline": "Of the log loss of p, 0.0843, recalibration removes at least 0.00792 (9.4 %), at 95 % confidence.",
+        "models": {
+            "p": {"losses": {"log": {"terms": {"reliability": term}}}, "tests": {"calibration": {"pvalue": 0.3}}}
+        },
+        "sections": [{"notices": [{"text": "Recalibrate: that gains at least 0.00792 (9.4 %) of the loss."}]}],
+    }
+    assert contradictions(good) == []
+    assert contradictions({**good, "headline": "No part of the log loss is removable."}) == [
+        "headline and action differ"
+    ]
+    for text, names in (
+        ("Recalibrate: that gains at least 0.02 (9.4 %) of the loss.", ["a gain that is not the lower bound"]),
+        ("No miscalibration is shown: it gains at most 0.02.", ["headline and action differ", "shown and not shown"]),
+        (
+            "Recalibrate p, and judge it on fresh rows: it is miscalibrated (p < 0.001).",
+            ["headline and action differ", "miscalibrated against its own test"],
+        ),
+    ):
+        assert contradictions({**good, "sections": [{"notices": [{"text": text}]}]}) == names
+    term["estimate"] = 0.03
+    assert contradictions(good) == ["an estimate outside of its interval"]
 
 
 def test_rare_events(here):
@@ -678,9 +716,9 @@ def test_rare_events(here):
     pl.DataFrame({"fraud": np.where(y, "yes", "no"), "p": p}).write_csv("rare.csv")
     assert 0.01 < y.mean() < 0.04
     args = ("rare.csv", "--target", "fraud", "--pos-label", "yes", "--score", "p", "--loss", "log")
-    made = call("diagnose", *args, "--format", "json").stdout
-    consistent(made)
-    found = json.loads(made)["models"]["p"]["losses"]["log"]["terms"]["reliability"]
+    answer = diagnosed(*args)
+    assert contradictions(answer) == []
+    found = answer["models"]["p"]["losses"]["log"]["terms"]["reliability"]
     truth = float(np.mean(q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))))  # the law's own divergence
     assert found["low"] < truth < found["high"]
     out = call("recalibrate", *args, "--method", "platt", "--save", "m.json", "--format", "json")
@@ -713,7 +751,6 @@ def test_exact_zeros(here):
 def test_several_models(models):
     """p_true is the law itself, p_bold doubles its log-odds, p_noisy adds noise to them."""
     found = call("compare", models, "--target", "y", "--models", "p_*")
-    consistent(found.stdout)
     assert "p_true has the smallest log loss" in found.stdout
     tables = json.loads(call("compare", models, "--target", "y", "--models", "p_*", "--format", "json").stdout)
     order = [row["model"] for row in tables["sections"][0]["tables"][0]["rows"]]
@@ -734,9 +771,9 @@ def test_many_classes(here):
     columns = {f"p_{name}": bold[:, k] for k, name in enumerate(names)}
     pl.DataFrame({"label": np.array(names)[y], **columns}).write_csv("classes.csv")
     args = ("classes.csv", "--target", "label", "--score", "p_*")
-    made = call("diagnose", *args, "--loss", "log", "--format", "json").stdout
-    consistent(made)
-    found = json.loads(made)["models"]["p"]["losses"]["log"]
+    answer = diagnosed(*args, "--loss", "log")
+    assert contradictions(answer) == []
+    found = answer["models"]["p"]["losses"]["log"]
     rows = np.arange(700)
     assert found["risk"] == pytest.approx(-np.log(bold[rows, y]).mean(), rel=1e-9)
     truth = float((laws * np.log(laws / bold)).sum(axis=1).mean())
@@ -752,7 +789,9 @@ def test_features_that_are_other_scores(models):
     args = (models, "--target", "y", "--score", "p_bold", "--all-features", "--loss", "brier")
     made = call("diagnose", *args, "--format", "json")
     assert "note: Columns 'p_true', 'p_noisy' are left out of the features" in made.stderr
-    found = json.loads(made.stdout)["models"]["p_bold"]["losses"]["brier"]["terms"]
+    answer = json.loads(made.stdout)
+    assert contradictions(answer) == []
+    found = answer["models"]["p_bold"]["losses"]["brier"]["terms"]
     assert found["grouping"]["estimate"] == pytest.approx(0.0, abs=0.004)
     for words in ("p_true", "p_noisy", "A better model"):
         assert words not in made.stdout
