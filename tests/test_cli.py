@@ -797,7 +797,7 @@ def test_hostile_names_of_maps_and_tests(name, hostile):
 
 
 def test_exit_codes_of_processes(file):
-    assert process("export", "none.json", "--sql", code=2).stderr.startswith("error: CALIBRATOR must be a file")
+    assert process("export", "none.json", "--sql", code=2).stderr.startswith("error: CALIBRATOR must exist")
     done = process("diagnose", file, *ONE, "--loss", "brier", "--max-reliability", "0", "--format", "json", code=1)
     assert json.loads(done.stdout)["kind"] == "diagnosis"
 

@@ -76,7 +76,7 @@ class Provenance:
         array of bool of shape (n,)
             True where any column is.
         """
-        table = scores.reshape(len(scores), -1)
+        table = scores.reshape(len(scores), len(self.ranges))
         low, high = np.array(self.ranges).T
         found: NDArray[np.bool_] = ((table < low) | (table > high)).any(axis=1)
         return found
