@@ -61,6 +61,13 @@ def refuse_scores(law: FloatArray) -> NoReturn:
         raise InputError(f"{error}{hint}") from None
 
 
+def count_rows(X: Any) -> int:
+    """How many rows there are of features in whatever form a classifier takes them."""
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    return len(X) if hasattr(X, "__len__") else len(np.asarray(X))
+
+
 def parse_prediction(value: ArrayLike, name: str, n: int, k: int) -> FloatArray:
     """Probabilities a classifier returned, one column per class."""
     law = parse_numbers(value, name)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreprism._double_use import warn_of_training_rows
 from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._checks import class_labels, parse_decision, parse_prediction
+from scoreprism.calibrators._checks import class_labels, count_rows, parse_decision, parse_prediction
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.calibrators._selected import describe_contradiction
 from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
@@ -342,7 +342,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
     """What a classifier says of rows, and of which kind: probabilities, or decision values as logits."""
-    n = int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
+    n = count_rows(X)
     named = type(getattr(estimator, "estimator", None) if isinstance(estimator, FrozenEstimator) else estimator)
     if hasattr(estimator, "predict_proba"):
         law = parse_prediction(estimator.predict_proba(X), f"{named.__name__}.predict_proba", n, len(classes))

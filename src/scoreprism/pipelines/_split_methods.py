@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._validation import listed, parse_choice, parse_law, plain, refuse
+from scoreprism.calibrators._checks import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
 from scoreprism.estimation._learners import fit_foreign
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
@@ -174,9 +175,8 @@ def read_law(fitted: Any, X: Any, classes: NDArray[Any], name: str) -> FloatArra
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
         refuse(f"{name!r} must be able to score rows it was not fitted on", f"its own error: {error}", _ENCODE)
-    rows = int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
-    if law.shape[0] != rows:
-        found = f"{law.shape[0]} rows for {rows}"
+    if law.shape[0] != count_rows(X):
+        found = f"{law.shape[0]} rows for {count_rows(X)}"
         refuse(f"predict_proba of {name!r} must give one row per case", found, "Use another model.")
     columns = np.asarray(getattr(fitted, "classes_", np.sort(classes))).tolist()
     if law.ndim == 1 and len(classes) == 2:

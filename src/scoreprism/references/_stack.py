@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._validation import distinct, parse_choice, parse_labels, parse_law, parse_weights, refuse, require_rows
-from scoreprism.calibrators._checks import parse_prediction
+from scoreprism.calibrators._checks import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
 from scoreprism.references._members import MEMBERS, Fitted, Task, mixed, mixing_weights
@@ -226,7 +226,7 @@ def _out_of_fold(
 
 def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
     """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
-    name, n = type(estimator).__name__, int(table.shape[0])
+    name, n = type(estimator).__name__, count_rows(table)
     try:
         found = estimator.predict_proba(table)
     except (ScoreprismError, MemoryError):
