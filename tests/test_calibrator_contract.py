@@ -865,3 +865,17 @@ def test_sql_is_for_one_score_and_two_classes():
         "to_sql must be called on a map of one score and two classes; got 3 columns and 3 classes. "
         "Fit on one column, or apply the map in Python."
     )
+
+
+def test_what_maps_promise_by_their_definitions():
+    """
+    The tests above hold maps to what they promise; a promise that is withdrawn would escape them.
+
+    Smooth: compositions of logits with lines or logarithms, and cubic splines. In order: lines of positive slope, beta
+    maps with shapes of at least 0, and what pools or constrains. Every score apart: no slope of 0, no steps.
+    """
+    smooth = {"identity", "platt", "temperature", "beta", "spline", "natural-spline", "monotone-spline"}
+    monotone = {"identity", "temperature", "beta", "isotonic", "monotone-spline", "venn-abers"}
+    assert {name for name, cls in CALIBRATORS.items() if cls.smooth} == smooth
+    assert {name for name, cls in CALIBRATORS.items() if cls.monotone} == monotone
+    assert {name for name, cls in CALIBRATORS.items() if cls.strictly_increasing} == {"identity", "temperature"}
