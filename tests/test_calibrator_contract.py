@@ -983,3 +983,17 @@ def test_multiclass_scores_in_another_layout_give_the_same_bits():
     y = np.arange(90) % 3
     plain, other = (DirichletCalibrator().fit(one, y).calibrate(law) for one in (law, np.asfortranarray(law)))
     assert np.array_equal(plain, other)
+
+
+def test_what_maps_promise_by_their_definitions():
+    """
+    The tests above hold maps to what they promise; a promise that is withdrawn would escape them.
+
+    Smooth: compositions of logits with lines or logarithms, and cubic splines. In order: lines of positive slope, beta
+    maps with shapes of at least 0, and what pools or constrains. Every score apart: no slope of 0, no steps.
+    """
+    smooth = {"identity", "platt", "temperature", "beta", "spline", "natural-spline", "monotone-spline"}
+    monotone = {"identity", "temperature", "beta", "isotonic", "monotone-spline", "venn-abers"}
+    assert {name for name, cls in CALIBRATORS.items() if cls.smooth} == smooth
+    assert {name for name, cls in CALIBRATORS.items() if cls.monotone} == monotone
+    assert {name for name, cls in CALIBRATORS.items() if cls.strictly_increasing} == {"identity", "temperature"}

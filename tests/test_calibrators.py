@@ -1331,3 +1331,31 @@ def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel
     at = np.arange(0.0, 65.0)
     mass = kernel((at[:, None] - x) / 16.0)
     assert curve(at) == pytest.approx((mass @ y) / mass.sum(axis=1), abs=1e-9)
+
+
+def test_nonnegative_least_squares_alone_solve_the_quadratic_program(monkeypatch):
+    """
+    What is polished is the minimum already, so that a refusal to polish costs digits, not the answer.
+
+    Shortest x with x₁ + 2x₂ ≥ 5: (1, 2), the projection of 0 on the line. With G = ((2, 1), (1, 2)) and the same
+    constraint x = λ G⁻¹a, G⁻¹a = (0, 1), a·G⁻¹a = 2: (0, 2.5).
+    """
+    from scoreprism.calibrators import _qp
+
+    monkeypatch.setattr(_qp, "_polished", lambda x, *_: x)
+    rows, least = np.array([[1.0, 2.0]]), np.array([5.0])
+    assert _qp.solve_qp(np.eye(2), np.zeros(2), rows, least) == pytest.approx([1.0, 2.0], abs=1e-9)
+    turned = np.array([[2.0, 1.0], [1.0, 2.0]])
+    assert _qp.solve_qp(turned, np.zeros(2), rows, least) == pytest.approx([0.0, 2.5], abs=1e-9)
+
+
+def test_a_clip_of_one_half_is_refused():
+    from scoreprism.exceptions import InputError
+
+    s, y = sample(50)
+    with pytest.raises(InputError) as caught:
+        IsotonicCalibrator(clip=0.5).fit(s, y)
+    assert str(caught.value) == (
+        "clip must be 'auto' or a distance of at least 0 and below 1/2; got 0.5. Pass a number in that range."
+    )
+    IsotonicCalibrator(clip=0.49).fit(s, y)

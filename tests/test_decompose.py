@@ -1020,3 +1020,16 @@ def test_a_reference_that_is_none_is_shown_by_eighty_characters():
         "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, boosting, or a classifier with "
         f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
     )
+
+
+def test_mixtures_of_laws_sum_to_one_though_small_shares_are_dropped():
+    """A share below 1e-6 is left out; of several classes the rest is divided by what is left."""
+    from scoreprism.crossfit import FittedLaw
+    from scoreprism.estimation._chain import Calibrated, _mixtures
+
+    laws = np.random.default_rng(0).dirichlet(np.ones(3), (2, 2, 5))  # candidates, models, rows
+    candidates = [Calibrated(str(i), law, FittedLaw(law[0], law, 1.0)) for i, law in enumerate(laws)]
+    mixed = _mixtures(candidates, np.array([[1 - 9e-7, 9e-7], [0.25, 0.75]]))
+    assert mixed.sum(axis=2) == pytest.approx(np.ones((2, 5)), abs=1e-15)
+    assert mixed[0] == pytest.approx(laws[0, 0], abs=1e-15)
+    assert mixed[1] == pytest.approx(0.25 * laws[0, 1] + 0.75 * laws[1, 1], abs=1e-15)
