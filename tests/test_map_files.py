@@ -506,3 +506,23 @@ def test_names_of_others_are_harmless_in_every_table():
             assert "\u202e" not in shown
         assert "a\\x1b[31mb\\u202ec&lt;i&gt;" in page
         assert "a\\x1b[31mb\\u202ec<i>" in text
+
+
+def test_whole_numbers_in_a_column_of_objects_are_labels_that_a_file_holds(tmp_path, monkeypatch):
+    """The command line hands over labels of several classes so: `recalibrate --save` refused 0, 1, 2 as no numbers."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([2.0, 1.0, 1.0], 300)
+    y = (rng.random(300)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    fitted = SelectedCalibrator().fit(law, y.astype(object))
+    back = from_json(fitted.to_json())
+    assert back.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(back.predict_proba(law), fitted.predict_proba(law))
+    pl.DataFrame({"p_0": law[:, 0], "p_1": law[:, 1], "p_2": law[:, 2], "y": y}).write_csv("three.csv")
+    for args in (
+        ("recalibrate", "three.csv", "--target", "y", "--score", "p_*", "--save", "map.json"),
+        ("apply", "map.json", "three.csv", "--score", "p_*", "-o", "out.csv"),
+    ):
+        call(*args)
+    new = pl.read_csv("out.csv").select(pl.col("^p_recalibrated_.*$")).to_numpy()
+    np.testing.assert_allclose(new.sum(axis=1), 1.0, atol=1e-12)

@@ -428,7 +428,7 @@ def read_features(file, *scores, **more):
 def test_other_scores_are_no_features(models):
     """Known from how they were made: p_bold ranks as p_true does, p_noisy a little worse, ratio hardly at all."""
     left = "Columns 'p_true', 'p_noisy' are left out of the features: they look like scores of the same target. "
-    note = f"{left}Name them in --features to keep them."
+    note = f"{left}Name them in --features, beside --all-features, to keep them."
     assert read_features(models, "p_bold") == (["ratio", "x0", "x1"], (note,))
     # those that are judged are no features of each other
     assert read_features(models, "p_bold", "p_true", "p_noisy") == (["ratio", "x0", "x1"], ())

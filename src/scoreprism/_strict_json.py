@@ -84,9 +84,10 @@ class Reader:
             )
         except InputError:
             raise
-        except ValueError as error:  # also an integer of thousands of digits
+        except ValueError as error:
             start = plain[:40] + ("…" if len(plain) > 40 else "")
-            self.refuse("must be JSON", f"{start!r} ({error})")
+            why = error if isinstance(error, json.JSONDecodeError) else "a number of thousands of digits"
+            self.refuse("must be JSON", f"{start!r} ({why})")
 
     def refuse(self, rule: str, arrived: str) -> NoReturn:
         """

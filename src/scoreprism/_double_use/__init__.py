@@ -78,7 +78,9 @@ def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = N
 
 
 def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> Part:
-    """A model with all rows."""
+    """A model with all rows; what freezes it has no name of its own."""
+    while type(model).__name__ == "FrozenEstimator":
+        model = model.estimator
     labels = getattr(model, "classes_", None)
     k = len(labels) if labels is not None and np.ndim(labels) == 1 else 2
     X = X if hasattr(X, "shape") else np.asarray(X)

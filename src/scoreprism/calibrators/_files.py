@@ -271,6 +271,8 @@ _NUMBERS = (
 
 
 def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
+    if classes.dtype == object and not any(isinstance(label, str) for label in classes.tolist()):
+        classes = np.array(classes.tolist())  # numbers in a column of objects, as files of tables give them
     labels = classes.tolist()
     dtype = "str" if classes.dtype.kind == "U" else classes.dtype.name
     known = dtype in _NUMBERS or (dtype in ("str", "object") and all(isinstance(label, str) for label in labels))

@@ -260,16 +260,17 @@ class SelectedCalibrator(Calibrator):
         self, data: Data, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
     ) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
-        rivals = [one for one in feasible(CANDIDATES["any"][data.k == 2], data.k) if not one.monotone]
+        free = feasible(CANDIDATES["any"][data.k == 2], data.k)
+        rivals = [one for one in free if not (one.monotone or isinstance(one, PlattCalibrator))]
         lines = {one.name: _freed(clone(one).set_params(kind=data.kind), data, folds, loss) for one in rivals}
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
             falling = _freed(IsotonicCalibrator(kind=data.kind), turned, folds, loss, falling=True)
             lines["falling isotonic"] = falling
         found = []
-        for name, (free, ordered) in lines.items():
+        for name, (rows, ordered) in lines.items():
             # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
-            pairs = [_paired(other, free, data.weight) for other in (kept, ordered)]
+            pairs = [_paired(other, rows, data.weight) for other in (kept, ordered)]
             if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
                 found.append((name, *pairs[0]))
         if not found:

@@ -49,14 +49,14 @@ _DIALECTS = {
     JUDGED, READING,
     click.option("--method", cls=Option, section="Numbers", default="selected", show_default=True, metavar="NAME",
                  help="The map; see `scoreprism calibrators`. The default chooses one by cross-validation."),
-    click.option("--order", cls=Option, section="Numbers", type=click.Choice(("keep", "any")), default="keep",
-                 show_default=True, help="Whether the map that is chosen must keep the ranking of the scores."),
+    click.option("--order", cls=Option, section="Numbers", type=click.Choice(("keep", "any")),
+                 help="Whether a map that is chosen must keep the ranking of the scores (default), or may reverse it."),
     NUMBERS, RANDOM,
     click.option("--save", type=FILE, cls=Option, section="Output", metavar="FILE",
                  help="Where the map goes, as JSON."),
     FORCE, SHOWN,
 )  # fmt: skip
-def recalibrate(file: str, method: str, order: str, save: str | None, force: bool, **given: Any) -> None:
+def recalibrate(file: str, method: str, order: str | None, save: str | None, force: bool, **given: Any) -> None:
     """
     Fit a recalibration map on all rows of FILE, and print what it does to rows it has not seen.
 
@@ -68,7 +68,9 @@ def recalibrate(file: str, method: str, order: str, save: str | None, force: boo
 
     asked = get_calibrator(method)
     if isinstance(asked, SelectedCalibrator):
-        asked.set_params(order=order, random_state=given["seed"])
+        asked.set_params(order=order or "keep", random_state=given["seed"])
+    elif order:
+        raise click.UsageError(f"--order is for a map that is chosen; --method {asked.name} names one")
     targets = outputs((save,) if save else (), force=force, inputs=(file,))
     voice = Voice(given["quiet"])
     found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(asked,))

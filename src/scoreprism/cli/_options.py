@@ -139,7 +139,7 @@ READING = _several(
     (("--decimal-comma",), {"is_flag": True, "help": "Numbers are written 0,5."}),
     (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
     (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
-    (("--strict",), {"is_flag": True, "help": "Refuse a file that may not be complete, instead of a note."}),
+    (("--strict",), {"is_flag": True, "help": "Refuse a file that may not be complete; verify checksums."}),
     (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
     (("--max-gigabytes",), {"type": Finite(min=0.0, min_open=True), "default": 8.0, "show_default": True,
       "metavar": "GB", "help": "Largest size of the data in memory."}),

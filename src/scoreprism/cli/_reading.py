@@ -289,7 +289,7 @@ class _Work:
             found.notes.append(
                 f"{'Column' if one else 'Columns'} {which} {'is' if one else 'are'} left out of the features: "
                 f"{'it looks like a score' if one else 'they look like scores'} of the same target. Name "
-                f"{'it' if one else 'them'} in --features to keep {'it' if one else 'them'}."
+                f"{'it' if one else 'them'} in --features, beside --all-features, to keep {'it' if one else 'them'}."
             )
         return [i for i in columns if names.all[i] in alike]
 

@@ -220,7 +220,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
         warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
         call = call if call.given["partials"] else call.with_scores()
         given = call.given
-        checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] else {}
+        checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] or given["strict"] else {}
         sums = _read(call) if given["partials"] else _summarized(call, voice)
         for name, found in sums.items():
             if not given["as_given"]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 REMEDIES: dict[str, str] = {
     r"overwrite=True \(--force\)": "--force",
     r"overwrite=True": "--force",
+    r"order='any'": "--order any",
+    r"as to_json\(\) wrote it": "as it was written",
+    r"Write the file again with to_json\(\)\.": "Make it again with `scoreprism recalibrate --save`.",
     r", or form='plugin'(?=\.|$)": "",
     r", or calibration=\(scores, y\) with a split that has (them|both)": "",
     r"Pass classes=\[…\](, the labels)? in (the order of the unnamed columns|column order)\.": (
@@ -33,7 +36,7 @@ ARGUMENTS: dict[str, str] = {
     r"\brandom_state(=|\b)": "--seed", r"\bn_jobs(=|\b)": "--jobs", r"\bn_resamples(=|\b)": "--resamples",
     r"\by_true\b": "--target", r"\by_proba\b": "--score", r"^X must": "--features must", r"^y must": "--target must",
     r"\bcv_column(=|\b)": "--cv-column", r"\bengine=": "--engine", r"\bevery=": "--every", r"\btime=": "--time",
-    r"\bkey=": "--key", r"\border=": "--order", r"\bverify_checksums\b": "--verify-checksums",
+    r"\bkey=": "--key", r"\bverify_checksums\b": "--verify-checksums",
 }  # fmt: skip
 #: What else the messages of `scoreprism.scale` call columns and settings.
 OF_SCALE: dict[str, str] = {

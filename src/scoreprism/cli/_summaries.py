@@ -61,7 +61,8 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
             clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
         )  # fmt: skip
-    say_floors(found, voice)
+    if kind != "recalibration":  # which shows no terms
+        say_floors(found, voice)
     return replace(warned(spelled_report(found), data.doubts), kind=kind)
 
 
@@ -105,8 +106,8 @@ def say_floors(report: Report, voice: Voice) -> None:
         for loss, twin in _floors(model).items()
     }
     for (loss, mark), names in infinite.items():
-        what = f"the {loss} loss of {', '.join(names)} is infinite; terms beside it are {mark}"
-        voice.say(f"note: {what}. --clip chooses the distance, and gates go by it then")
+        what = f"the {loss} loss of {', '.join(names)} is infinite; its terms are shown {mark}"
+        voice.say(f"note: {what}. --clip chooses the distance, and gates then use it")
 
 
 def _floors(model: ModelResult) -> dict[str, Decomposition]:

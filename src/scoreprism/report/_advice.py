@@ -123,7 +123,11 @@ def _of_one(case: Matter, model: Judged) -> str:
     if math.isfinite(first.risk):
         return _of_finite(case, model)
     said = f"The {first.loss} loss of {model.name} is infinite: it gave probability 0 to something that happened."
-    return f"{said} {marked(_of_finite(case, model), result._mark)}" if result._mark else said
+    if not result._mark:
+        return said
+    first_word, _, rest = _of_finite(case, model).partition(" ")
+    start = first_word.lower() if first_word in ("Of", "No", "The", "Nothing") else first_word
+    return f"{said} {result._mark[0].upper()}{result._mark[1:]}: {start} {rest}"
 
 
 def _of_finite(case: Matter, model: Judged) -> str:

@@ -37,7 +37,7 @@ def _meaning(case: Case, comparison: Comparison) -> str:
     best, second = comparison.ranking()[:2]
     if np.isfinite(comparison[second].risk):
         return _placed(case, comparison)
-    said = f"{best} has the smallest {case.loss} loss; that of {second} is infinite."
+    said = f"The {case.loss} loss of {second} is infinite."
     if not np.isfinite(comparison[best].risk):
         said = f"The {case.loss} loss of every model is infinite: they cannot be compared by it."
     floored = comparison.floored

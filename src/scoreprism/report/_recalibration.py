@@ -120,7 +120,10 @@ def _choice_table(case: Case) -> Table | None:
         ("model", "model", "text"), ("map", "candidate", "text"), ("loss", "log loss out of fold", "loss"),
         ("above", "above the best", "loss"), ("error", "standard error", "loss"), ("chosen", "choice", "text"),
     ]  # fmt: skip
-    note = "Simplest first. Chosen is the first whose distance above the best is at most its standard error."
+    note = (
+        "Simplest first. Chosen is the first whose distance above the best is at most its standard error. Folds are "
+        "drawn anew for the choice, so losses differ a little from those of other tables."
+    )
     return table("choice", "How the map was chosen", columns, rows, note)
 
 
@@ -140,6 +143,8 @@ def _described(model: Model) -> str:
     if kept and not ties:
         return f"The map of {model.name} is {name}{how}: it keeps the order of the scores, and so the AUC, {before}."
     effect = "keeps the order of the scores, but makes some equal" if kept else "does not keep the order of the scores"
+    if np.ptp(pair[1]) == 0.0:
+        effect = "gives every row the same probability"
     return f"The map of {model.name} is {name}{how}: it {effect} (AUC on these rows {before} before, {after} after)."
 
 
