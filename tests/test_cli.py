@@ -1017,3 +1017,18 @@ def test_recalibrate_leaves_calibrated_scores_alone_and_says_so(file):
     assert "note: the map is the identity: it leaves the scores as they are" in done.stderr
     assert "leave its scores as they are." in " ".join(done.stdout.split())
     np.testing.assert_array_equal(from_json(Path("map.json").read_text()).calibrate(s), s)
+
+
+def test_a_map_that_must_not_turn_a_score_around_is_told_to_be_constant(file):
+    rng = np.random.default_rng(0)
+    s = rng.random(1500).round(6)
+    pl.DataFrame({"y": (rng.random(1500) < 1 - s).astype(int), "s": s}).write_csv("turned.csv")
+    text = " ".join(call("recalibrate", "turned.csv", "--target", "y", "--score", "s", "--as-given").stdout.split())
+    assert "it gives every row the same probability (AUC on these rows 0." in text
+    assert "which may reverse it, has a log loss 0." in text
+    assert "The order is kept; --order any follows them." in text
+
+
+def test_order_is_for_a_map_that_is_chosen(file):
+    done = call("recalibrate", file, *ONE, "--method", "kernel", "--order", "keep", code=2)
+    assert "--order is for a map that is chosen; --method kernel names one" in done.stderr

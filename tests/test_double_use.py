@@ -377,3 +377,14 @@ def test_steps_and_proportions():
         stats.chi2(2).logcdf(4 / 20 + 4 / 30), rel=1e-9
     )
     assert log_too_close(np.array([1.0, 1.0]), np.array([1.0, 1.0])) == 0.0
+
+
+def test_a_frozen_model_is_called_by_its_own_name():
+    """The cold reader saw "FrozenEstimator was trained on these rows"."""
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 3)), rng.integers(2, size=400)
+    frozen = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(X, y))
+    assert find_training_rows(frozen, X, y).words.startswith("DecisionTreeClassifier was trained on these rows")

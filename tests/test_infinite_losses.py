@@ -509,7 +509,7 @@ def test_several_classes_at_scale(calibrator):
     how |= {"by": "g", "cv_column": "f", "random_state": 0}
     found, clipped = scale.decompose(data, **how), scale.decompose(data, clip=1 / 1800, **how)
     assert found.risk == math.inf
-    assert found.floored.terms == clipped.terms
+    assert found.floored.terms == pytest.approx(clipped.terms, rel=1e-9, abs=1e-15)  # sums of two passes
     assert found.floored._moved == int((s < 1 / 1800).any(axis=1).sum())
     assert {d.floored.clip for d in found.segments.decompositions.values()} == {1 / 1800}
     assert found.segments.floored[0].terms == clipped.segments[0].terms
@@ -520,7 +520,7 @@ def test_report_from_sums_goes_on():
     found = summarize_sums(scale.summarize(data, target="y", score="p", by="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
-    assert mark in found.headline
+    assert f"W{mark[1:]}: " in found.headline
     assert mark in found["segments"].meaning
     drift = keyed(found.sections)["drift"]
     assert drift.title == f"Change of the terms of the log loss, {mark}"

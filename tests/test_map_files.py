@@ -278,7 +278,7 @@ def test_a_map_that_was_edited_is_refused(file):
     Path("map.json").write_text(text.replace('"rows": 300', '"rows": 301'))
     for args in (("apply", "map.json", file, "--score", "good", "-o", "out.csv"), ("export", "map.json", "--sql")):
         assert call(*args, code=2).stderr == (
-            "error: a calibrator file must be as to_json() wrote it; got content that does not fit its digest (sha256): "
+            "error: a calibrator file must be as it was written; got content that does not fit its digest (sha256): "
             "it was edited or damaged. Use the original, or fit the map again.\n"
         )
 

@@ -278,7 +278,9 @@ def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     assert "That of bad is infinite (" in report.headline
     assert summarize(y, wrong, sections=["verdict"]).headline.startswith("The log loss of model is infinite")
     assert any("3 rows have an infinite log loss" in text for text in _texts(report, "warning"))
-    assert report["models"].meaning.startswith("good has the smallest log loss; that of bad is infinite")
+    assert report["models"].meaning.startswith(
+        "The log loss of bad is infinite. good has the smallest log loss; bad is "
+    )
     assert {b.key for s in report.sections for b in s.blocks if isinstance(b, Figure)} >= {
         "reliability-1",
         "murphy",

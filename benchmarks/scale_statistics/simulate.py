@@ -92,7 +92,7 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     summed, numbers = laws.decomposed(losses, "debiased", None), {"keys": float(partial.n_keys)}
     exact = _by_row(laws, law, n, seed)
     for loss in LOSSES:
-        bound = _quantisation(partial, lines, laws, losses[loss])
+        bound = _quantisation(partial, lines, laws, losses[loss], None)
         numbers |= {f"{loss}/bound": bound}
         for name in summed[loss].names:
             key = f"{loss}/{name}"
