@@ -107,9 +107,10 @@ def three_class(law_name: str, n: int, seed: int) -> dict[str, float]:
 
 
 def table(title: str, columns: list[str], rows: dict[str, list[float]]) -> None:
-    """A Markdown table of means, in bold within a tenth of the best map other than the identity."""
+    """A Markdown table of means, in bold within a tenth of the best single map other than the identity."""
     print(f"\n**{title}**\n\n| map | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
-    best = [min(values[j] for name, values in rows.items() if name != "identity") for j in range(len(columns))]
+    maps = [values for name, values in rows.items() if name != "identity" and not name.startswith("selected")]
+    best = [min(values[j] for values in maps) for j in range(len(columns))]
     for name, values in rows.items():
         numbers = [f"{1e4 * max(value, 0.0):.0f}" for value in values]
         bold = [value <= 1.1 * least + 1e-5 for value, least in zip(values, best, strict=True)]
