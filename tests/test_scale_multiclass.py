@@ -418,3 +418,17 @@ def test_bad_input_is_refused(rows: pl.DataFrame, options: dict[str, Any], messa
     given = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "cv_column": "fold", **options}
     with pytest.raises(ScoreprismError, match=message):
         scale.decompose(rows, **given)
+
+
+def test_segments_of_a_sample_come_back_from_json():
+    """They are decomposed by rows, and have no sums of their own."""
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([1.0, 1.0, 1.0], 600)
+    y = (rng.random(600)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    data = pl.DataFrame({"y": y, **{f"p{k}": law[:, k] for k in range(3)}, "g": np.arange(600) % 2})
+    found = scale.decompose(data, target="y", score=["p0", "p1", "p2"], classes=[0, 1, 2], loss="log", by="g")
+    back = type(found).from_json(found.to_json())
+    assert back.terms == found.terms
+    assert {label: d.terms for label, d in back.segments.decompositions.items()} == {
+        str(label): d.terms for label, d in found.segments.decompositions.items()
+    }

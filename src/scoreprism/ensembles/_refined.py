@@ -304,7 +304,10 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
         """The map of the chosen stage."""
         two = self.classes_.size == 2
-        made = get_calibrator(FAST[two] if isinstance(calibrator, str) and calibrator == "fast" else calibrator)
+        fast = isinstance(calibrator, str) and calibrator == "fast"
+        made = get_calibrator(FAST[two] if fast else calibrator)
+        if fast and two:  # what is deployed keeps the order of scores
+            made.set_params(increasing=True)
         made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
         fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
         return fitted

@@ -132,11 +132,14 @@ class ScaledDecomposition(Decomposition):
 
     @classmethod
     def _read_parts(cls, data: dict[str, Any]) -> SegmentDecompositions:
-        each = {label: cls.from_json(json.dumps(encode(part))) for label, part in data["segments"].items()}
+        each: dict[Any, Decomposition] = {}
+        for label, part in data["segments"].items():
+            kind = cls if SCALE in part else Decomposition  # those of a sample were decomposed by rows
+            each[label] = kind.from_json(json.dumps(encode(part)))
         skipped = dict(data["skipped"])
         if not each or not all(isinstance(reason, str) for reason in skipped.values()):
             raise ValueError("no segment, or a segment left out without a reason")
-        return SegmentDecompositions(next(iter(each.values())).names, None, dict(each), skipped)
+        return SegmentDecompositions(next(iter(each.values())).names, None, each, skipped)
 
 
 #: Attributes that hold decompositions of their own.
