@@ -125,36 +125,40 @@ def _of_one(case: Matter, model: Judged) -> str:
     said = f"The {first.loss} loss of {model.name} is infinite: it gave probability 0 to something that happened."
     if not result._mark:
         return said
-    first_word, _, rest = _of_finite(case, model).partition(" ")
-    start = first_word.lower() if first_word in ("Of", "No", "The", "Nothing") else first_word
-    return f"{said} {result._mark[0].upper()}{result._mark[1:]}: {start} {rest}"
+    return f"{said} {_of_finite(case, model, f'{result._mark[0].upper()}{result._mark[1:]}: ')}"
 
 
-def _of_finite(case: Matter, model: Judged) -> str:
+def _of_finite(case: Matter, model: Judged, lead: str = "") -> str:
+    """What is shown of a finite loss; after a lead the sentence goes on with a small letter."""
     result = model.basis(case.loss)
     what = f"the {result.loss} loss of {model.name}"
+
+    def begin(word: str) -> str:
+        return f"{lead}{word.lower()}" if lead else word
+
     if any(level == 0 for level, _ in result._doubts):
-        return f"Nothing can be concluded on {model.name}: it was judged on rows that it has seen before."
+        return f"{begin('Nothing')} can be concluded on {model.name}: it was judged on rows that it has seen before."
     gains = shown_gains(case, model)
     if only_tested(case, model):
         most = amount(result.interval("reliability", case.level).high, result.risk)
         test = pvalue(model.calibration.pvalue)
         first = (
-            f"{model.name} is miscalibrated ({test}); recalibration removes at most {most} of its {result.loss} loss"
+            f"{lead}{model.name} is miscalibrated ({test}); "
+            f"recalibration removes at most {most} of its {result.loss} loss"
         )
         return f"{first}, {digits(result.risk)}{_and_more(gains, result)} ({case.percent} confidence)."
     if not gains and only_group_tested(case, model) and model.grouping is not None:
         test = pvalue(model.grouping.pvalue)
         return (
-            f"The features know more than {model.name} uses ({test}); how much of {what}, "
+            f"{begin('The')} features know more than {model.name} uses ({test}); how much of {what}, "
             f"{digits(result.risk)}, a better model removes is not settled."
         )
     if not gains:
         remedies = " or ".join(_REMEDIES.get(term, term) for term in result.names[: result._levels - 1])
         where = f"on these {result.n_units:,} {'clusters' if model.clustered else 'rows'}"
-        return f"No part of {what}, {digits(result.risk)}, is shown to be removable by {remedies} {where}."
+        return f"{begin('No')} part of {what}, {digits(result.risk)}, is shown to be removable by {remedies} {where}."
     parts = [f"{_REMEDIES.get(term, term)} removes at least {amount(g, result.risk)}" for term, g in gains.items()]
-    return f"Of {what}, {digits(result.risk)}, {enumerated(parts)}, at {case.percent} confidence."
+    return f"{begin('Of')} {what}, {digits(result.risk)}, {enumerated(parts)}, at {case.percent} confidence."
 
 
 def _and_more(gains: dict[str, float], result: Decomposition) -> str:
