@@ -8,8 +8,9 @@ the model that did not see it; how far the models scatter there is the spread of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,9 @@ from scoreprism._validation import listed, parse_count, parse_random_state, refu
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.exceptions import InputError
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism.simplex import FloatArray, IntArray, clip_law
 
-__all__ = ["CrossFit", "FittedLaw", "make_crossfit", "no_crossfit", "split_blocks"]
+__all__ = ["CrossFit", "FittedLaw", "Partitions", "make_crossfit", "make_partitions", "no_crossfit", "split_blocks"]
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
 REFITS = 5
@@ -42,6 +43,8 @@ class FittedLaw:
     factor : float
         What the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each
         fitted on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows.
+    again : tuple of FittedLaw
+        The same from further partitions of the rows into folds.
 
     Examples
     --------
@@ -52,6 +55,43 @@ class FittedLaw:
     law: FloatArray
     folds: FloatArray
     factor: float = 1.0
+    again: tuple[FittedLaw, ...] = ()
+
+    def clipped(self, distance: float) -> FittedLaw:
+        """
+        The same, kept away from 0 and 1.
+
+        Parameters
+        ----------
+        distance : float
+            Smallest probability allowed.
+
+        Returns
+        -------
+        FittedLaw
+            With clipped laws.
+        """
+        folds = np.stack([clip_law(fold, distance) for fold in self.folds])
+        again = tuple(one.clipped(distance) for one in self.again)
+        return FittedLaw(clip_law(self.law, distance), folds, self.factor, again)
+
+    def rows(self, some: IntArray) -> FittedLaw:
+        """
+        The same for some of the rows.
+
+        Parameters
+        ----------
+        some : integer array
+            Rows.
+
+        Returns
+        -------
+        FittedLaw
+            With these rows only.
+        """
+        return FittedLaw(
+            self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again)
+        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +162,185 @@ class CrossFit:
         return FittedLaw(law, folds, self.factor)
 
 
+@dataclass(frozen=True)
+class Partitions:
+    """
+    Several random partitions of the same rows into folds: the accident of one of them should not matter.
+
+    Attributes
+    ----------
+    home : integer array of shape (P, n)
+        Fold of each row in each partition.
+    held : integer array
+        Rows that have weight, in an order that does not depend on how they came.
+
+    Examples
+    --------
+    >>> Partitions(np.array([[0, 1, 0, 1]]), np.arange(4)).plan(0).trains
+    (array([1, 3]), array([0, 2]))
+    """
+
+    home: IntArray
+    held: IntArray
+
+    @property
+    def folds(self) -> int:
+        """Number of folds."""
+        return int(self.home.max()) + 1
+
+    def plan(self, p: int) -> CrossFit:
+        """
+        One partition as a cross-fit.
+
+        Parameters
+        ----------
+        p : int
+            Number of the partition.
+
+        Returns
+        -------
+        CrossFit
+            With a model per fold.
+        """
+        return from_folds(self.home[p].astype(np.intp), self.held)
+
+    def first(self, count: int) -> Partitions:
+        """
+        The first few.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        Partitions
+            At most so many.
+        """
+        return Partitions(self.home[:count], self.held)
+
+
+def make_partitions(
+    cv: object, data: Data, groups: IntArray | None, random_state: object, count: int, ties: Ties | None = None
+) -> tuple[CrossFit, Partitions | None]:
+    """
+    Random partitions of the rows into folds, and the first of them as a cross-fit; or splits of one's own.
+
+    Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
+    the folds do not depend on the order in which rows came.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        Number of random folds, or splits.
+    data : Data
+        Scores, outcome codes and weights.
+    groups : integer array of shape (n,) or None
+        Rows of a group stay together.
+    random_state : int, Generator or None
+        Seed of the random folds.
+    count : int
+        Number of partitions.
+    ties : callable, optional
+        Numbers that tell rows of the same score, outcome and weight apart; called only where there are such rows.
+
+    Returns
+    -------
+    tuple of CrossFit and Partitions or None
+        None where splits are no partition of the rows.
+
+    Examples
+    --------
+    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
+    >>> plan, partitions = make_partitions(5, data, None, 0, 3)
+    >>> partitions.home.shape
+    (3, 20)
+    """
+    if not _is_number(cv):
+        plan = make_crossfit(cv, data, groups, random_state)
+        if plan.factor != 1.0 or not plan.whole:
+            return plan, None
+        return plan, Partitions(plan.home[None], _held(data))
+    folds, rng = parse_count(cv, "cv", 2), parse_random_state(random_state)
+    rank = _ranks(data, ties)
+    held = _held(data)
+    held = held[np.argsort(rank[held], kind="stable")]
+    units = None if groups is None else _ranked_groups(groups, rank)
+    home = np.empty((count, data.codes.shape[0]), dtype=np.int16 if folds > 127 else np.int8)
+    for line in home:
+        line[:] = _random_folds(data, folds, units, held, rng)
+    partitions = Partitions(home, held)
+    return partitions.plan(0), partitions
+
+
+#: Gives numbers that tell apart rows of the same score, outcome and weight.
+Ties = Callable[[], Sequence[NDArray[Any]]]
+
+
+def _is_number(cv: object) -> bool:
+    return cv is None or isinstance(cv, (bool, int, np.integer, str, float))
+
+
+def _held(data: Data) -> IntArray:
+    return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
+
+
+def _ranks(data: Data, ties: Ties | None) -> IntArray:
+    """Rank of each row by score, outcome, weight, and where these are tied by a hash of the rest; ties share one."""
+    columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
+    keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
+    if data.weight is not None:
+        keys.insert(0, data.weight)
+    rank = _dense(keys)
+    if ties is None or int(rank.max()) + 1 == rank.size:
+        return rank
+    mixed = np.zeros(rank.size, dtype=np.uint64)
+    for column in ties():
+        mixed = _stir(mixed + _bits(column))
+    return _dense([mixed, rank])
+
+
+def _dense(keys: Sequence[NDArray[Any]]) -> IntArray:
+    """Rank of each row by keys, the last one first; equal rows share a rank."""
+    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    new = np.zeros(order.size, dtype=bool)
+    for key in keys:
+        ranked = key[order]
+        new[1:] |= ranked[1:] != ranked[:-1]
+    rank = np.empty(order.size, dtype=np.intp)
+    rank[order] = np.cumsum(new)
+    return rank
+
+
+def _bits(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for every value of a column, the same for equal values."""
+    if column.dtype.kind in "fiub":
+        values = column.astype(np.float64)
+        return np.where(np.isnan(values), 7.0, values + 0.0).view(np.uint64)
+    return np.unique(column.astype(str), return_inverse=True)[1].reshape(-1).astype(np.uint64)
+
+
+def _stir(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed mixing of 64 bits (Steele, Lea & Flood 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
+    """Groups numbered by their rows: the first of them, their number, and a hash of all."""
+    present, inverse = np.unique(groups, return_inverse=True)
+    first = np.full(present.size, rank.size)
+    np.minimum.at(first, inverse, rank)
+    size = np.bincount(inverse)
+    mixed = np.zeros(present.size, dtype=np.uint64)
+    np.add.at(mixed, inverse, _stir(rank.astype(np.uint64) + np.uint64(1)))
+    place = np.empty(present.size, dtype=np.intp)
+    place[np.lexsort((mixed, size, first))] = np.arange(present.size)
+    return place[inverse]
+
+
 def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:
     """
     The models of a cross-fit.
@@ -149,11 +368,9 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     >>> len(plan.trains), plan.trains[0].size, plan.factor
     (5, 16, 1.0)
     """
-    held = np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
-    rng = parse_random_state(random_state)
-    if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
-        fold = _random_folds(data, parse_count(cv, "cv", 2), groups, held, rng)
-        return from_folds(fold, held)
+    if _is_number(cv):
+        return make_partitions(cv, data, groups, random_state, 1)[0]
+    held, rng = _held(data), parse_random_state(random_state)
     from sklearn.model_selection import check_cv
 
     try:
@@ -262,9 +479,9 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
 def _deal(n: int, groups: IntArray | None, held: IntArray, cv: int, rng: np.random.Generator) -> IntArray:
     """Random folds of rows or groups, of sizes as equal as they allow; rows without weight are dealt as well."""
     if groups is None:
-        fold = rng.integers(0, cv, n) if held.size < n else np.empty(n, dtype=np.int64)
-        fold[held] = rng.permutation(held.size) * cv // held.size
-        return fold.astype(np.intp, copy=False)
+        fold = np.arange(n) % cv  # of rows without weight, which no model learns from
+        fold[held] = rng.permutation(np.arange(held.size) * cv // held.size)
+        return fold
     present, inverse = np.unique(groups, return_inverse=True)
     order = rng.permutation(present.size)
     sizes = np.bincount(inverse, minlength=present.size)[order]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,11 @@ __all__ = [
     "ROLES",
     "Alternative",
     "Bound",
+    "Ends",
     "Interval",
     "Moments",
     "Role",
+    "WhatIf",
     "bca",
     "coefficients",
     "steps",
@@ -35,9 +38,11 @@ __all__ = [
 #: How rows are filled from the laws of a chain.
 FORMS = ("debiased", "difference", "plugin")
 
-#: How a two-sided interval is made: `bracket` allows for the noise of fitted laws, `envelope` also for the choice of
-#: the map, `clt` for neither; `bca` refits on resampled rows.
-INTERVAL_METHODS = ("bracket", "envelope", "clt", "bca")
+#: How a two-sided interval is made. `any-shape` holds whatever the shape of C, as long as C varies slowly between
+#: neighbours in the score; `smooth` where the maps that were fitted can follow C; `bracket` is `smooth` with normal
+#: quantiles and observed errors alone, `envelope` reaches as far up as that of any candidate map; `clt` takes laws as
+#: given; `bca` refits on resampled rows. `auto` is `any-shape` where there is one, else `bracket`.
+INTERVAL_METHODS = ("auto", "any-shape", "smooth", "bracket", "envelope", "clt", "bca")
 
 Coefficients = Mapping[int, float]
 
@@ -131,6 +136,149 @@ class Alternative:
             ``LD + 2V + z·se``.
         """
         return self.difference + 2.0 * self.spread + z * self.std_error
+
+
+class WhatIf(NamedTuple):
+    """
+    What every row would have said of the reliability, had its outcome been another.
+
+    Attributes
+    ----------
+    gains : array of shape (K, n)
+        Loss of the score minus that of C, for each outcome.
+    share : array of shape (K, n)
+        Probability of each outcome by C.
+    """
+
+    gains: FloatArray
+    share: FloatArray
+
+    def minus(self, other: WhatIf) -> WhatIf:
+        """
+        The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws.
+
+        Parameters
+        ----------
+        other : WhatIf
+            Of the other score.
+
+        Returns
+        -------
+        WhatIf
+            Of the difference.
+        """
+        return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """
+    What the ends of intervals need to know of the rows, beside their moments.
+
+    Attributes
+    ----------
+    degenerate : float or None
+        The part of the variance of the second-order term that is there even if Ĉ = C; None where there is no such term.
+    model_error : float
+        Standard error of the reliability by the law C itself, outcomes drawn from it; NaN where rows are clustered.
+    skewness : float
+        Skewness of the mean of the rows by the same law.
+    effective_rows : float
+        How many rows carry the variance: (Σx²)²/Σx⁴, as observed or by the law C, whichever is less.
+
+    Examples
+    --------
+    >>> Ends(None, 0.01, 0.5, 100.0).reach(1.96) > 1.96
+    True
+    """
+
+    degenerate: float | None
+    model_error: float
+    skewness: float
+    effective_rows: float
+
+    @staticmethod
+    def of(
+        observed: FloatArray,
+        what_if: WhatIf,
+        weight: FloatArray,
+        squares: FloatArray,
+        degenerate: float | None,
+        *,
+        clustered: bool,
+    ) -> Ends:
+        """
+        Moments of the rows by the law C.
+
+        Parameters
+        ----------
+        observed : array of shape (n,)
+            Rows of the reliability.
+        what_if : WhatIf
+            The same for every outcome.
+        weight, squares : array of shape (n,)
+            Σω and Σω² of each line.
+        degenerate : float or None
+            See `Ends`.
+        clustered : bool
+            Whether rows depend on each other: the law C then says nothing of the error.
+
+        Returns
+        -------
+        Ends
+            With the moments.
+        """
+        held = weight > 0.0
+        gains, share, w, w2 = what_if.gains[:, held], what_if.share[:, held], weight[held], squares[held]
+        total = float(w.sum())
+        w3, w4 = w2**2 / w, w2**3 / w**2  # of rows of about the same weight
+        rows = observed[held] - float(w @ observed[held]) / total
+        effective = _ratio(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
+        if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
+            gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
+        mean = float(((gains * share).sum(axis=0) @ w)) / total
+        moments = [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
+        variance, third, fourth = float(moments[0] @ w2), float(moments[1] @ w3), float(moments[2] @ w4)
+        expected = _ratio(variance**2, fourth)
+        error = math.nan if clustered else math.sqrt(variance) / total
+        return Ends(degenerate, error, _ratio(third, variance**1.5), min(effective, expected))
+
+    def error(self, observed: float) -> float:
+        """
+        The standard error that ends are built on.
+
+        Parameters
+        ----------
+        observed : float
+            That of the rows.
+
+        Returns
+        -------
+        float
+            The larger of it and of that by the law C: few rows may hide how rare outcomes would move the mean.
+        """
+        return observed if math.isnan(self.model_error) else max(observed, self.model_error)
+
+    def reach(self, z: float) -> float:
+        """
+        The quantile of an upper end: the mean of skewed rows comes out too low more often than too high.
+
+        Parameters
+        ----------
+        z : float
+            Normal quantile.
+
+        Returns
+        -------
+        float
+            z + clip(γ, 0, 1)·(2z² + 1)/6.
+        """
+        return z + min(max(self.skewness, 0.0), 1.0) * (2.0 * z * z + 1.0) / 6.0
+
+
+def _ratio(above: float, below: float) -> float:
+    """Above / below, 0 where there is nothing to divide by."""
+    return above / below if below > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -494,11 +642,16 @@ class TermInference:
     sign: int
     levels: int
     moments: Moments
+    ends: Ends | None = None
+
+    def _rows(self) -> dict[int, float]:
+        """The loss difference as a function of the components."""
+        combination = coefficients("difference", self.step, self.levels)
+        return {i: self.sign * c for i, c in combination.items()}
 
     def _difference(self) -> tuple[float, float]:
         """The loss difference LD and its standard error."""
-        combination = coefficients("difference", self.step, self.levels)
-        rows = {i: self.sign * c for i, c in combination.items()}
+        rows = self._rows()
         return self.moments.value(rows), self.moments.std_error(rows)
 
     def _spreads(self) -> tuple[float, float]:
@@ -507,6 +660,27 @@ class TermInference:
         own = self.moments.value({self.levels + self.step: 1.0}) if role.below else 0.0
         following = self.moments.value({self.levels + self.step + 1: 1.0}) if role.above else 0.0
         return (own, following) if self.sign > 0 else (following, own)
+
+    @property
+    def any_shape(self) -> bool:
+        """Whether there is an end that holds whatever the shape of C."""
+        return self.ends is not None and self.ends.degenerate is not None and self._distance() != 0
+
+    def _distance(self) -> int:
+        """How the distance of Ĉ from C moved LD: +1 if it is too small by it, −1 if too large, 0 if C is not in it."""
+        role = ROLES[self.role]
+        if self.step == 0 and role.above:
+            return self.sign
+        return -self.sign if self.step == 1 and role.below else 0
+
+    def _second(self) -> tuple[float, float]:
+        """LD corrected by the second-order term B, and its standard error without what is noise of B alone."""
+        assert self.ends is not None and self.ends.degenerate is not None  # noqa: S101, PT018 - asked for before
+        sign, b = float(self._distance()), self.moments.mean.size - 1
+        rows = self._rows()
+        value = self.moments.value({**rows, b: sign})
+        variance = self.moments.std_error({**rows, b: 2.0 * sign}) ** 2 - self.ends.degenerate
+        return value, math.sqrt(max(variance, 0.0))
 
     def _cut(self, value: float) -> float:
         return float(np.maximum(value, 0.0)) if ROLES[self.role].nonnegative else value
@@ -548,8 +722,122 @@ class TermInference:
         """
         (difference, error), (up, _) = self._difference(), self._spreads()
         low = difference - 2 * up - quantile(level, two_sided=True) * error
-        label = "bracket, conditional on the reference class" if ROLES[self.role].conditional else "bracket"
-        return Interval(self._cut(low), self._cut(self.reach(level)), level, label)
+        return Interval(self._cut(low), self._cut(self.reach(level)), level, self._label("bracket"))
+
+    def _label(self, method: str) -> str:
+        return f"{method}, conditional on the reference class" if ROLES[self.role].conditional else method
+
+    def interval(self, level: float, *, any_shape: bool) -> Interval:
+        """
+        Interval with errors by the law C and skewed quantiles, for a C that is smooth or of any shape.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+        any_shape : bool
+            Whether the ends allow for the bias of Ĉ too, by the second-order term.
+
+        Returns
+        -------
+        Interval
+            Cut at 0 for a reliability.
+        """
+        z = quantile(level, two_sided=True)
+        name = "any shape" if any_shape else "smooth"
+        return Interval(self._cut(self.low(z, any_shape)), self._cut(self.high(z, any_shape)), level, self._label(name))
+
+    def _errors(self, z: float) -> tuple[float, float]:
+        """The standard error and the upper quantile: by the law C where this is the reliability."""
+        error = self._difference()[1]
+        if self.ends is None or self.role != "reliability":
+            return error, z
+        return self.ends.error(error), self.ends.reach(z)
+
+    def low(self, z: float, any_shape: bool, spreads: float = 2.0) -> float:
+        """
+        Lower end before it is cut at 0.
+
+        Parameters
+        ----------
+        z : float
+            Normal quantile.
+        any_shape : bool
+            Whether it allows for the bias of Ĉ.
+        spreads : float, default=2.0
+            How many spreads of its own level are subtracted: two by an interval, one by a bound.
+
+        Returns
+        -------
+        float
+            ``LD − spreads·V_own − z·s``, or ``LD − B − z·s_B`` if that is less.
+        """
+        difference = self._difference()[0]
+        error, _ = self._errors(z)
+        end = difference - spreads * self._spreads()[0] - z * error
+        if not (any_shape and self.any_shape and self._distance() < 0):
+            return end
+        value, second = self._second()
+        return min(end, value - z * max(second, error))
+
+    def high(self, z: float, any_shape: bool) -> float:
+        """
+        Upper end before it is cut at 0.
+
+        Parameters
+        ----------
+        z : float
+            Normal quantile.
+        any_shape : bool
+            Whether it allows for the bias of Ĉ.
+
+        Returns
+        -------
+        float
+            ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more.
+        """
+        difference = self._difference()[0]
+        error, far = self._errors(z)
+        end = difference + 2.0 * self._spreads()[1] + far * error
+        if not (any_shape and self.any_shape and self._distance() > 0):
+            return end
+        value, second = self._second()
+        return max(end, value + far * max(second, error))
+
+    def paired(
+        self, first: TermInference, second: TermInference, z: float, *, any_shape: bool
+    ) -> tuple[float, float]:
+        """
+        Ends of the difference of a term of two predictions on the same rows, of which this has the moments.
+
+        Parameters
+        ----------
+        first, second : TermInference
+            The term of each.
+        z : float
+            Normal quantile.
+        any_shape : bool
+            Whether the ends allow for the bias of both laws C.
+
+        Returns
+        -------
+        tuple of float
+            What noise pulls up in one pulls down in the other: spreads of both are on both sides.
+        """
+        difference = self._difference()[0]
+        error, far = self._errors(z)
+        near = z
+        if self.ends is not None and self.role == "reliability":  # rows of a difference are skewed either way
+            error = self.ends.error(self._difference()[1])
+            far, near = self.ends.reach(z), replace(self.ends, skewness=-self.ends.skewness).reach(z)
+        (up, down), (other_up, other_down) = first._spreads(), second._spreads()
+        low = difference - 2.0 * (up + other_down) - near * error
+        high = difference + 2.0 * (down + other_up) + far * error
+        if not any_shape:
+            return low, high
+        value, wide = self._second()
+        wide = max(wide, error)
+        return min(low, value - near * wide), max(high, value + far * wide)
 
     def lower_statistic(self) -> tuple[float, float]:
         """
@@ -558,14 +846,21 @@ class TermInference:
         Returns
         -------
         tuple of float
-            ``LD − V_own``, which the term exceeds in expectation, and the standard error of LD.
+            ``LD − V_own``, which the term exceeds in expectation, and the standard error of LD; or ``LD − B`` with its
+            own, where that is the less certain of the two.
         """
-        (difference, error), (up, _) = self._difference(), self._spreads()
-        return difference - up, error
+        difference, up = self._difference()[0], self._spreads()[0]
+        error, _ = self._errors(0.0)
+        plain = difference - up, error
+        if not (self.any_shape and self._distance() < 0):
+            return plain
+        value, second = self._second()
+        other = value, max(second, error)
+        return min(plain, other, key=lambda pair: pair[0] / pair[1] if pair[1] > 0.0 else math.inf)
 
     def lower_bound(self, level: float) -> Bound:
         """
-        One-sided lower bound ``LD − V_own − z·se``.
+        One-sided lower bound ``LD − V_own − z·s``, or ``LD − B − z·s_B`` if that is less.
 
         Parameters
         ----------
@@ -578,12 +873,11 @@ class TermInference:
             Cut at 0 for a reliability.
         """
         self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
-        shift, error = self.lower_statistic()
-        return Bound(self._cut(shift - quantile(level, two_sided=False) * error), level)
+        return Bound(self._cut(self.low(quantile(level, two_sided=False), True, spreads=1.0)), level)
 
     def upper_bound(self, level: float) -> Bound:
         """
-        One-sided upper bound ``LD + 2V_next + z·se``.
+        One-sided upper bound ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more.
 
         Parameters
         ----------
@@ -596,8 +890,7 @@ class TermInference:
             Cut at 0 for a reliability.
         """
         self._require(bool(ROLES[self.role].no_upper), "upper bound", ROLES[self.role].no_upper)
-        (difference, error), (_, down) = self._difference(), self._spreads()
-        return Bound(self._cut(difference + 2 * down + quantile(level, two_sided=False) * error), level)
+        return Bound(self._cut(self.high(quantile(level, two_sided=False), True)), level)
 
     def _require(self, missing: bool, what: str, why: str) -> None:
         """Refuse what cannot be had, with the reason and the way out."""

@@ -33,6 +33,7 @@ from scoreprism.calibrators._provenance import Provenance
 from scoreprism.calibrators._recalibrated import RecalibratedClassifier
 from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator, SplineCalibrator
+from scoreprism.calibrators._tree import TreeCalibrator
 from scoreprism.calibrators._venn_abers import VennAbersCalibrator
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "SelectedCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
+    "TreeCalibrator",
     "VectorScalingCalibrator",
     "VennAbersCalibrator",
     "from_dict",
@@ -78,6 +80,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
         SplineCalibrator,
         NaturalSplineCalibrator,
         MonotoneSplineCalibrator,
+        TreeCalibrator,
         VennAbersCalibrator,
         VectorScalingCalibrator,
         MatrixScalingCalibrator,

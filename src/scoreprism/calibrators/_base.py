@@ -30,6 +30,7 @@ from scoreprism.calibrators._checks import (
     warn_of_reversed_scores,
     warn_of_small_weights,
 )
+from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
 from scoreprism.calibrators._formula import ExprTerm, SqlTerm, named
 from scoreprism.calibrators._provenance import Provenance, recorded
@@ -380,6 +381,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _shared(self, data: Data) -> Calibrator:
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
+
+    def _fit_many(self, batch: Batch) -> FloatArray:
+        """The laws of many training sets at the centers of their cells, (M, G); one by one unless a map knows better."""
+        from sklearn.base import clone
+
+        shared = self._shared(batch.everything)
+        return np.stack([clone(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")

@@ -6,6 +6,7 @@ import numpy as np
 
 from scoreprism._validation import parse_choice
 from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve, Steps, parse_distance
 from scoreprism.isotonic import Ladder, isotonic_blocks, isotonic_ladder
@@ -73,6 +74,22 @@ class IsotonicCalibrator(Calibrator):
         if self.shrink:
             ladder, value = _shrunken(ladder, data.rate)
         return BinaryMap(data.chart("score"), _curve(ladder, value, interpolation), "identity", clip)
+
+    def _fit_many(self, batch: Batch) -> FloatArray:
+        if not self.shrink or self.interpolation != "centered" or self.clip != "auto":
+            return super()._fit_many(batch)
+        found = np.empty(batch.weight.shape)
+        for weight, events, law in zip(batch.weight, batch.events, found, strict=True):
+            blocks, total = isotonic_blocks(weight, events), float(weight.sum())
+            mass = np.add.reduceat(weight * batch.center, blocks.start)
+            rate = float(events.sum()) / total
+            again = isotonic_blocks(blocks.weight + 1.0, blocks.events + rate)
+            held = np.add.reduceat(blocks.weight, again.start)
+            center = np.add.reduceat(mass, again.start) / held
+            law[:] = np.interp(batch.center, center, np.maximum.accumulate(again.value))
+            low = min(0.5 / total, 0.25)
+            np.clip(law, low, 1.0 - low, out=law)
+        return found
 
     @property
     def n_blocks_(self) -> int:

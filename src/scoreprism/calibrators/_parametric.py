@@ -9,9 +9,11 @@ import numpy as np
 
 from scoreprism._validation import parse_choice
 from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._batch import Batch, fit_lines
 from scoreprism.calibrators._data import Data, Map, log_law, smallest
 from scoreprism.calibrators._logistic import (
     Likelihood,
+    expected,
     fit_or_smooth,
     separated,
     smoothed_targets,
@@ -125,6 +127,16 @@ class PlattCalibrator(Calibrator):
         if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
             line = Affine(0.0, float(np.log(data.rate / (1.0 - data.rate))))
         return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
+
+    def _fit_many(self, batch: Batch) -> FloatArray:
+        whole = batch.everything
+        line, odd = fit_line(whole, smooth=self.smooth_targets)
+        if odd or self.smooth_targets or self.increasing:
+            return super()._fit_many(batch)
+        x = whole.logit(batch.center)
+        design = np.stack([x, np.ones(x.size)])
+        beta = fit_lines(batch, design, np.array([line.slope, line.intercept]), None)
+        return super()._fit_many(batch) if beta is None else batch.kept_inside(expected(beta @ design))
 
     @property
     def slope_(self) -> float:

@@ -9,8 +9,9 @@ import numpy as np
 
 from scoreprism._validation import parse_number
 from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._batch import Batch, fit_lines
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._logistic import fit_or_smooth, separated
+from scoreprism.calibrators._logistic import expected, fit_or_smooth, separated
 from scoreprism.calibrators._maps import Affine, BinaryMap
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
@@ -75,12 +76,26 @@ class NaturalSplineCalibrator(Calibrator):
         knots = _apart(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
-        line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
-        bent = np.eye(knots.size) - line @ np.linalg.pinv(line)
         smooth = separated(x, data.y) != 0
-        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=ridge * bent)
+        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=ridge * _bent(knots))
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
+
+    def _fit_many(self, batch: Batch) -> FloatArray:
+        def fit() -> FloatArray:
+            whole = batch.everything
+            x = whole.logit(whole.score)
+            knots = _apart(quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+            if knots.size < 3 or separated(x, whole.y) != 0:
+                return Calibrator._fit_many(self, batch)
+            penalty = self.ridge * _bent(knots)
+            start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
+            design = _cardinal(whole.logit(batch.center), knots)
+            beta = fit_lines(batch, design, start.coefficients, penalty)
+            found = Calibrator._fit_many(self, batch) if beta is None else expected(beta @ design)
+            return batch.kept_inside(found)
+
+        return batch.once(f"natural-spline {self.n_knots} {self.ridge}", fit)
 
     @property
     def knots_(self) -> FloatArray:
@@ -100,6 +115,12 @@ def _apart(knots: FloatArray) -> FloatArray:
         if knot - kept[-1] > 0.01 * float(knots[-1] - knots[0]):
             kept.append(knot)
     return np.array(kept)
+
+
+def _bent(knots: FloatArray) -> FloatArray:
+    """What makes of values at the knots their deviations from a straight line."""
+    line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
+    return np.eye(knots.size) - line @ np.linalg.pinv(line)
 
 
 def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:

@@ -42,6 +42,7 @@ def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
         sheet,
         laws=laws,
         folds=[*sheet.folds, *([None] * missing)],
+        fits=(*sheet.fits, *([None] * missing)) if sheet.fits else (),
         factors=(*sheet.factors, *([1.0] * missing)) if sheet.factors else (),
     )
 

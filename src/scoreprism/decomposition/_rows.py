@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,48 @@ from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.decomposition._table import floor_mark
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
 from scoreprism.frames import backend_of
-from scoreprism.intervals import FORMS, Moments, TermInference
+from scoreprism.intervals import FORMS, Ends, Moments, TermInference, WhatIf
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
+
+
+class Second(NamedTuple):
+    """Rows b, whose mean B is how far Ĉ is from C; and the part D of the variance of B that is there even if Ĉ = C."""
+
+    rows: FloatArray
+    degenerate: float
+
+
+class Fits(Protocol):
+    """A law fitted in several partitions of the rows into folds, as a sheet evaluates it."""
+
+    def clipped(self, distance: float | None) -> Any:
+        """The same, kept away from 0 and 1."""
+
+    def rows(self, some: IntArray) -> Any:
+        """The same for some of the rows."""
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Mean loss over the partitions, in every row."""
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Mean spread over the partitions, in every row."""
+
+
+class FitsOfScore(Fits, Protocol):
+    """The law C, of which more is known."""
+
+    @property
+    def mean_law(self) -> FloatArray:
+        """Mean of the laws that did not see a row."""
+
+    def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Mean loss, had the outcome been this one."""
+
+    def second(
+        self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+    ) -> Second | None:
+        """Second-order rows, or None for a loss without a continuous weight."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +96,8 @@ class Sheet:
     factors : tuple of float
         What the spread of each level is multiplied with; empty for ones. A law fitted on all of its rows, with F
         delete-block refits for folds, has (F − 1)/F.
+    fits : tuple of Fits or None
+        Levels that were fitted in several partitions; `laws` and `folds` then show the first. Empty if there are none.
 
     Examples
     --------
@@ -73,6 +114,7 @@ class Sheet:
     population: bool = False
     classes: NDArray[Any] | None = None
     factors: tuple[float, ...] = ()
+    fits: tuple[Any, ...] = ()
 
     @classmethod
     def of(
@@ -148,6 +190,12 @@ class Sheet:
     def held(self) -> int:
         """Number of rows of data that have weight, dependent or not."""
         return int(self.n if self.weight is None else np.count_nonzero(self.weight > 0))
+
+    @property
+    def masses(self) -> tuple[FloatArray, FloatArray]:
+        """Σω and Σω² of the rows of each line."""
+        weight = np.ones(self.n) if self.weight is None else self.weight
+        return weight, weight**2
 
     def moved(self, distance: float) -> int:
         """
@@ -239,7 +287,7 @@ class Sheet:
         Moments
             Of the steps and all that follows them.
         """
-        return Moments.of(*kept, self.weight, self.groups, population=self.population)
+        return Moments.of(kept.losses, kept.extras, self.weight, self.groups, population=self.population)
 
     def clipped(self, distance: float | None) -> Sheet:
         """
@@ -259,7 +307,13 @@ class Sheet:
             return self
         laws = [clip_law(law, distance) for law in self.laws]
         folds = [None if f is None else np.stack([clip_law(law, distance) for law in f]) for f in self.folds]
-        return replace(self, laws=laws, folds=folds)
+        fits = tuple(None if one is None else one.clipped(distance) for one in self.fits)
+        return replace(self, laws=laws, folds=folds, fits=fits)
+
+    @property
+    def fit_of_score(self) -> FitsOfScore | None:
+        """How the law above the prediction was fitted, if in partitions or splits."""
+        return self.fits[1] if len(self.fits) > 1 else None
 
     def rows(self, some: IntArray) -> Sheet:
         """
@@ -282,6 +336,7 @@ class Sheet:
             folds=[None if f is None else f[:, some] for f in self.folds],
             weight=None if self.weight is None else self.weight[some],
             groups=None if self.groups is None else self.groups[some],
+            fits=tuple(None if one is None else one.rows(some) for one in self.fits),
         )
 
 
@@ -399,7 +454,12 @@ def evaluate(sheet: Sheet, loss: ProperLoss) -> Kept:
     >>> evaluate(sheet, get_loss("brier")).losses
     array([[0.25  , 0.0625]])
     """
-    return Kept(np.stack([loss.evaluate(law, sheet.y) for law in sheet.laws]), _spreads(loss, sheet))
+    fits = sheet.fits or (None,) * len(sheet.laws)
+    lines = [
+        loss.evaluate(law, sheet.y) if fit is None else fit.losses(loss, sheet.y)
+        for law, fit in zip(sheet.laws, fits, strict=True)
+    ]
+    return Kept(np.stack(lines), _spreads(loss, sheet))
 
 
 def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
@@ -433,15 +493,45 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     """
     asked = Question.of(loss, form, clip, n_classes(sheet.laws[0]))
     used = sheet.clipped(asked.clip)
-    losses, extras = used.evaluated(asked.loss, plan.levels)
+    losses, extras, _ = used.evaluated(asked.loss, plan.levels)
     notes = infinite_rows(losses, used, plan, asked)
     if asked.form == "plugin":
         signs = plan.signs or (1,) * len(plan.names)
         extras = np.concatenate([extras, _divergences(asked.loss, used.laws, signs)])
-    kept = Kept(frozen(losses), frozen(extras))
-    moments = used.moments(kept, asked.loss, plan.levels)
+    ends = None
+    if plan.roles[0] == "reliability" and not used.population and np.isfinite(losses).all():
+        ends, extras = _ends(used, asked.loss, losses, extras)
+    kept = Kept(frozen(losses), frozen(extras), None if ends is None else ends.what_if)
+    moments = used.moments(Kept(losses, extras), asked.loss, plan.levels)
     rows = None if used.summed else partial(Kept, *kept)
-    return conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), rows, notes)
+    found = conclude(used, plan, asked, moments, mean_loss(losses[0], used.weight), rows, notes)
+    return found if ends is None else replace(found, _ends=ends.ends)
+
+
+class _Found(NamedTuple):
+    ends: Ends
+    what_if: WhatIf
+
+
+def _ends(sheet: Sheet, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[_Found, FloatArray]:
+    """What the ends of intervals of the reliability need beside moments; and components with the second-order rows."""
+    fit = sheet.fit_of_score
+    second = None if fit is None else fit.second(loss, sheet.y, sheet.weight, sheet.groups)
+    if second is not None:
+        extras = np.concatenate([extras, second.rows[None]])
+    law = sheet.laws[1] if fit is None else fit.mean_law
+    k = n_classes(sheet.laws[0])
+    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+    gains = np.empty((k, sheet.n))
+    for outcome in range(k):
+        codes = np.full(sheet.n, outcome, dtype=np.intp)
+        with np.errstate(invalid="ignore"):
+            after = loss.evaluate(sheet.laws[1], codes) if fit is None else fit.what_if(loss, outcome)
+            gains[outcome] = loss.evaluate(sheet.laws[0], codes) - after
+    what_if = WhatIf(gains, share)
+    degenerate = None if second is None else second.degenerate
+    ends = Ends.of(losses[0] - losses[1], what_if, *sheet.masses, degenerate, clustered=sheet.groups is not None)
+    return _Found(ends, what_if), extras
 
 
 def floor_of(sheet: Sheet) -> float:
@@ -669,8 +759,11 @@ def mean_loss(losses: FloatArray, weight: FloatArray | None) -> float:
 def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
     """The spread v = Σ_k d(fold law k, mean of the fold laws); zero for the prediction and for laws that were given."""
     spreads = np.zeros((len(sheet.laws), sheet.n))
-    for t, folds in enumerate(sheet.folds):
-        if folds is not None and t > 0:
+    fits = sheet.fits or (None,) * len(sheet.laws)
+    for t, (folds, fit) in enumerate(zip(sheet.folds, fits, strict=True)):
+        if fit is not None:
+            spreads[t] = fit.spreads(loss)
+        elif folds is not None and t > 0:
             spreads[t] = spread(loss, folds, sheet.factors[t] if sheet.factors else 1.0)
     return spreads
 

@@ -11,11 +11,11 @@ from scoreprism._strict_json import Reader
 from scoreprism._validation import listed, refuse
 from scoreprism.exceptions import InputError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
-    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance"}
+    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance", "ends"}
 )
 
 

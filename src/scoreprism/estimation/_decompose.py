@@ -15,7 +15,9 @@ from scoreprism._validation import outside, parse_choice, parse_clip, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
 from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, with_floor
+from scoreprism.crossfit import FittedLaw
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
+from scoreprism.estimation._fits import LevelFits
 from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
@@ -49,6 +51,7 @@ def decompose(
     clip: float | None = ...,
     random_state: object = ...,
     n_jobs: int | None = ...,
+    repeats: int | None = ...,
 ) -> Decomposition: ...
 @overload
 def decompose(
@@ -72,6 +75,7 @@ def decompose(
     clip: float | None = ...,
     random_state: object = ...,
     n_jobs: int | None = ...,
+    repeats: int | None = ...,
 ) -> dict[str, Decomposition]: ...
 
 
@@ -94,8 +98,9 @@ def decompose(
     pos_label: object = None,
     classes: ArrayLike | None = None,
     clip: float | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
+    repeats: int | None = None,
 ) -> Decomposition | dict[str, Decomposition]:
     """
     Split the loss of predicted probabilities into what recalibration, a better model, or only better data can fix.
@@ -116,7 +121,9 @@ def decompose(
     loss : str, ProperLoss or sequence of these, default="log"
         The loss. Several losses share the fitted laws and give a mapping from loss to decomposition.
     calibrator : str, Calibrator or classifier, default="auto"
-        How C is fitted. "auto" takes the best of four maps by the out-of-fold loss.
+        How C is fitted. "auto" mixes Platt's map, a natural spline, an isotonic map, a kernel map and a tree of local
+        shifts by their likelihood out of fold; for more than two classes temperature, vector and matrix scaling, a
+        polynomial map, and local shifts of their mixture.
     reference : str, StackedReference or classifier, default="auto"
         How Q is fitted: the default stack, one of its members, or any classifier with ``fit`` and ``predict_proba``
         (it gets the features and the score as its last columns).
@@ -144,10 +151,13 @@ def decompose(
     clip : float, optional
         Keep all laws at least this far from 0; nothing is clipped unless asked for. A loss that is infinite is
         reported so, and its ``floored`` holds the terms with ``clip=1/(2n)``.
-    random_state : int, Generator or None, default=None
-        Seed of the folds.
+    random_state : int, Generator or None, default=0
+        Seed of the folds. With the default the result depends on the rows alone, not on their order.
     n_jobs : int, optional
         Processes that fit the reference; the result does not depend on it.
+    repeats : int, optional
+        In how many random partitions of the rows into folds the levels above C are fitted: 3 unless said otherwise, 1
+        for a classifier of another maker. (C itself is fitted in 20 partitions, in 4 for more than two classes.)
 
     Returns
     -------
@@ -172,7 +182,7 @@ def decompose(
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
     request = Request(
         y_true, y_proba, X, calibrator, reference, calibration, q, latent, levels, cv,
-        sample_weight, groups, pos_label, classes, random_state, n_jobs,
+        sample_weight, groups, pos_label, classes, random_state, n_jobs, repeats,
     )  # fmt: skip
     results = prepare(request, loss if several else [loss], form, clip).decomposed()  # type: ignore[arg-type, list-item]
     return results if several else next(iter(results.values()))
@@ -289,7 +299,7 @@ def decomposed_by(
         return replace(
             _guarded(decomposed(problem, choice.winner, lines, loss, form, distance, notes), problem),
             _alternatives=alternatives,
-            _resolution=_resolution(problem.sheet, choice.winner, loss, form, distance),
+            _resolution=_resolution(problem, choice.winner, loss, form, distance),
             _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, distance),
         )
 
@@ -319,7 +329,7 @@ def chain_of(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes:
     chain: list[Line] = [("C", winner.fitted.law, winner.fitted), *lines]
     levels = ("S", *(line[0] for line in chain))
     roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-    return _sheet(problem.sheet, chain), Plan(levels, chain_terms(levels), roles, (), notes)
+    return _sheet(problem, winner, chain), Plan(levels, chain_terms(levels), roles, (), notes)
 
 
 def fitted_chain(
@@ -345,15 +355,30 @@ def fitted_chain(
     return fit_laws(parse(Request(y_true, y_proba, X, **named)), {}).chain()
 
 
-def _sheet(sheet: Sheet, chain: Sequence[Line]) -> Sheet:
+def _sheet(problem: Problem, winner: Calibrated, chain: Sequence[Line]) -> Sheet:
     """The prediction and the fitted laws, in one layout."""
+    sheet = problem.sheet
     laws = unify([sheet.laws[0], *(law for _, law, _ in chain)])
     return replace(
         sheet,
         laws=laws,
+        fits=(None, winner.fits, *(_fits_above(problem, winner, fit) for _, _, fit in chain[1:])),
         folds=[None, *(None if fit is None else fold_laws(fit.folds, None, laws[0].ndim) for _, _, fit in chain)],
         factors=(1.0, *(1.0 if fitted is None else fitted.factor for _, _, fitted in chain)),
     )
+
+
+def _fits_above(problem: Problem, winner: Calibrated, fit: FittedLaw | None) -> LevelFits | None:
+    """How a level above C was fitted; None for a law that was given."""
+    if fit is None or winner.fits is None or problem.pooling is not None:
+        return None
+    parts = [fit, *fit.again]
+    if problem.partitions is None or problem.calibration is not None:
+        below = [winner.fitted.law] * len(parts)
+    else:
+        plans = [problem.partitions.plan(p) for p in range(len(parts))]
+        below = [plan.gather(models).law for plan, models in zip(plans, winner.below, strict=False)]
+    return LevelFits(winner.fits, below[: len(parts)], parts)
 
 
 def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
@@ -387,7 +412,7 @@ def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
 
 def _notes(problem: Problem, choice: Choice) -> list[str]:
     """Where the laws came from."""
-    where = "fitted on the calibration split" if problem.calibration is not None else _folded(problem)
+    where = "fitted on the calibration split" if problem.calibration is not None else _folded(problem, of_score=True)
     if len(problem.maps) == 1:
         notes = [f"C = P(Y | S) is {problem.maps[0].name}, {where}"]
     else:
@@ -416,9 +441,13 @@ def _surprises(problem: Problem, choice: Choice) -> list[str]:
     return [f"only about {expected:.1f} {what}: intervals and bounds are too optimistic"]
 
 
-def _folded(problem: Problem) -> str:
-    plan = problem.plan
-    return f"cross-fitted in {len(plan.trains)} folds" if plan.factor == 1.0 else "fitted on the splits of cv"
+def _folded(problem: Problem, *, of_score: bool = False) -> str:
+    plan, partitions = problem.plan, problem.partitions
+    if plan.factor != 1.0:
+        return "fitted on the splits of cv"
+    count = 1 if partitions is None else len(partitions.home) if of_score else problem.repeats
+    times = f", {count} times" if count > 1 else ""
+    return f"cross-fitted in {len(plan.trains)} folds{times}"
 
 
 def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
@@ -445,11 +474,11 @@ def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
     return replace(result, notes=(*result.notes, *new), _doubts=tuple(doubts))
 
 
-def _resolution(sheet: Sheet, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
+def _resolution(problem: Problem, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
     """Uncertainty − resolution + reliability by the same law C."""
     names = ("reliability", "resolution", "uncertainty")
     plan = Plan(("S", "C", "Q̄"), names, names, (1, -1, 1))
-    chain = _sheet(sheet, [("C", winner.fitted.law, winner.fitted)])
+    chain = _sheet(problem, winner, [("C", winner.fitted.law, winner.fitted)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
         return assemble(with_climatology(chain), plan, loss, form, clip)

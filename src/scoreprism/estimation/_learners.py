@@ -22,11 +22,14 @@ from scoreprism.calibrators import (
     PolynomialCalibrator,
     SelectedCalibrator,
     TemperatureCalibrator,
+    TreeCalibrator,
     VectorScalingCalibrator,
     get_calibrator,
 )
+from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._selected import feasible
+from scoreprism.crossfit import Partitions
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 from scoreprism.references._stack import foreign_law
@@ -48,6 +51,10 @@ class OwnMap:
         """The map fitted on some rows."""
         return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
 
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions) -> FloatArray:
+        """The laws of many training sets at the centers of their cells, (M, G)."""
+        return self.calibrator._fit_many(batch)
+
 
 @dataclass(frozen=True)
 class ForeignMap:
@@ -65,6 +72,18 @@ class ForeignMap:
         """The classifier fitted on some rows, as a map."""
         fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
         return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
+
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions) -> FloatArray:
+        """Fitted to rows, one training set after the other; evaluated at the centers."""
+        plans = [partitions.plan(p) for p in range(len(partitions.home))]
+        return np.stack([self.fitted(data.part(rows))(batch.center) for plan in plans for rows in plan.trains])
+
+
+@dataclass(frozen=True)
+class ShiftLearner:
+    """Local shifts of the mixture of the other candidates, class by class: several classes need jumps too."""
+
+    name: str = "shifts"
 
 
 def _columns(score: FloatArray) -> FloatArray:
@@ -126,6 +145,7 @@ DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
         NaturalSplineCalibrator(),
         IsotonicCalibrator(),
         KernelCalibrator(bandwidth="under"),
+        TreeCalibrator(),
     ),
     False: (
         TemperatureCalibrator(),
@@ -160,6 +180,8 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
         named.append(OwnMap(name, clone(one).set_params(kind="probability")))
+    if k > 2 and isinstance(calibrator, str) and calibrator == "auto":
+        return [*named, ShiftLearner()]  # type: ignore[list-item]
     return named
 
 
@@ -184,39 +206,3 @@ def parse_reference(reference: object) -> Any:
             return StackedReference()
         return StackedReference((parse_choice(reference, MEMBERS, "reference"),))
     return _classifier(reference, "reference", {"auto": None, **MEMBERS})
-
-
-#: Above this many rows our binary maps are fitted on cells of the score instead of rows.
-CELL_ROWS = 1 << 16
-_CELLS = 1 << 13
-
-
-@dataclass(frozen=True)
-class Cells:
-    """
-    Rows pooled into cells of the score, ties together: what a map of two classes is fitted on when rows are many.
-
-    A cell holds about n/8192 rows and stands at their mean score, so the fitted map moves by the square of a cell's
-    width; with fewer distinct scores than cells nothing is lost.
-    """
-
-    cell: IntArray
-    center: FloatArray
-
-    @staticmethod
-    def of(score: FloatArray) -> Cells:
-        ranked = np.sort(score)
-        first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
-        if first.size <= _CELLS:  # a cell is a score: its mean is that score, not a rounded sum beside it
-            return Cells(np.searchsorted(ranked[first], score), ranked[first])
-        edges = np.unique(ranked[:: max(1, score.size // _CELLS)])
-        cell = np.searchsorted(edges, score, side="right") - 1
-        count = np.bincount(cell, minlength=edges.size)
-        return Cells(cell, np.bincount(cell, score, edges.size) / count)
-
-    def pooled(self, data: Data, rows: IntArray) -> Data:
-        """Some rows as weighted cells, one for each outcome."""
-        weight = None if data.weight is None else data.weight[rows]
-        sums = np.bincount(2 * self.cell[rows] + data.codes[rows], weight, 2 * self.center.size).astype(np.float64)
-        held = np.flatnonzero(sums)
-        return Data(self.center[held // 2], held % 2, sums[held], 2, data.kind)

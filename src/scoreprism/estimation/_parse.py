@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scoreprism._validation import (
     GivenLaw,
     distinct,
     outside,
+    parse_count,
     parse_labels,
     parse_law,
     parse_random_state,
@@ -23,10 +25,10 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_crossfit, no_crossfit
+from scoreprism.crossfit import make_partitions, no_crossfit
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.estimation._chain import Block, Given, Problem
-from scoreprism.estimation._learners import parse_calibrator, parse_reference
+from scoreprism.estimation._learners import ForeignMap, parse_calibrator, parse_reference
 from scoreprism.estimation._tables import joined
 from scoreprism.exceptions import DoubleUseWarning, InputError, LabelError
 from scoreprism.frames import backend_of, column_names, require_aligned
@@ -57,8 +59,15 @@ class Request:
     groups: ArrayLike | None = None
     pos_label: object = None
     classes: ArrayLike | None = None
-    random_state: object = None
+    random_state: object = 0
     n_jobs: int | None = None
+    repeats: int | None = None
+
+
+#: Partitions of the rows into folds that C is fitted in: for two classes, for more, and with a foreign calibrator.
+PARTITIONS, PARTITIONS_OF_CLASSES, PARTITIONS_OF_FOREIGN = 20, 4, 4
+#: How many of them levels above C are fitted in; one with a foreign classifier.
+REPEATS = 3
 
 
 #: Fewer rows than this in a calibration split, or fewer expected surprises in all, get a note.
@@ -100,18 +109,29 @@ def parse(request: Request) -> Problem:
     said, doubted = _split_notes(calibration, data)
     notes, doubts = (*notes, *said), (*doubts, *doubted)
     alone = calibration is not None and not any(not isinstance(source, GivenLaw) for _, source in sources)
-    plan = no_crossfit(data) if alone else make_crossfit(request.cv, data, sheet.groups, seed)
+    maps = parse_calibrator(request.calibrator, k)
+    reference = parse_reference(request.reference)
+    repeats = _repeats(request, reference)
+    if alone:
+        plan, partitions = no_crossfit(data), None
+    else:
+        count = PARTITIONS if k == 2 else PARTITIONS_OF_CLASSES
+        if any(isinstance(one, ForeignMap) for one in maps):
+            count = PARTITIONS_OF_FOREIGN
+        features = [source for _, source in sources if not isinstance(source, GivenLaw)]
+        plan, partitions = make_partitions(
+            request.cv, data, sheet.groups, seed, max(count, repeats), partial(_columns, features, sheet.n)
+        )
     if not plan.whole:
         share = f"{int(plan.tested.sum())} of {sheet.n}"
         notes += (f"cv tests {share} rows: the terms speak of these, the others have weight 0",)
         weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
         sheet = replace(sheet, weight=np.where(plan.tested, weight, 0.0))
-    reference = parse_reference(request.reference)
     return Problem(
         sheet=replace(sheet, laws=sheet.laws[:1], folds=[None]),
         data=data,
         plan=plan,
-        maps=parse_calibrator(request.calibrator, k),
+        maps=maps,
         reference=reference,
         levels=_levels(sources, sheet, score, own=isinstance(reference, StackedReference)),
         calibration=calibration,
@@ -119,7 +139,21 @@ def parse(request: Request) -> Problem:
         n_jobs=request.n_jobs,
         notes=notes,
         doubts=doubts,
+        partitions=partitions,
+        repeats=1 if partitions is None else min(repeats, len(partitions.home)),
     )
+
+
+def _repeats(request: Request, reference: Any) -> int:
+    """In how many partitions levels above C are fitted."""
+    if request.repeats is not None:
+        return parse_count(request.repeats, "repeats", 1)
+    return REPEATS if isinstance(reference, StackedReference) else 1
+
+
+def _columns(features: Sequence[Any], n: int) -> list[NDArray[Any]]:
+    """Features of all levels, which tell rows of the same score and outcome apart."""
+    return [column for source in features for column in parse_features(source, n, "X")]
 
 
 def require_jobs(n_jobs: object) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism.estimation._chain import Problem, blended, calibrated_by, fit_levels
+from scoreprism.estimation._chain import Problem, fit_levels, recalibrate
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import FloatArray, IntArray
 
@@ -50,11 +50,11 @@ class Resampler:
         from scoreprism.estimation._decompose import decomposed
 
         again = resampled(self.problem, counts)
-        used = np.flatnonzero((self.shares >= _SMALL).any(axis=0)).tolist()
-        shares = self.shares[:, used] / self.shares[:, used].sum(axis=1, keepdims=True)
+        used = np.flatnonzero((self.shares >= _SMALL).reshape(-1, self.shares.shape[-1]).any(axis=0)).tolist()
+        shares = self.shares[..., used] / self.shares[..., used].sum(axis=-1, keepdims=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            laws = blended(again, [calibrated_by(again, again.maps[i]) for i in used], shares)
+            laws = recalibrate(again, shares, used)
             lines = fit_levels(again, laws, index)
             result = decomposed(again, laws, lines, self.loss, self.form, self.clip)
         return float(list(result.terms.values())[index])
@@ -85,4 +85,7 @@ def resampled(problem: Problem, counts: FloatArray) -> Problem:
         mixing=tuple((rows[weight[rows] > 0], models[weight[rows] > 0]) for rows, models in problem.plan.mixing),
     )
     data, sheet = replace(problem.data, weight=weight), replace(problem.sheet, weight=tested)
-    return replace(problem, data=data, sheet=sheet, plan=plan)
+    partitions = problem.partitions
+    if partitions is not None:
+        partitions = replace(partitions, held=partitions.held[weight[partitions.held] > 0])
+    return replace(problem, data=data, sheet=sheet, plan=plan, partitions=partitions)

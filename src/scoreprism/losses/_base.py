@@ -95,6 +95,28 @@ class ProperLoss(ABC):
         total = sum((share * self._entropy(self._layout(c + j * h)) for j, share in stencil.items()), np.zeros(c.shape))
         return total / (12.0 * h * h)
 
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray | None:
+        r"""
+        Residuals :math:`(-\tfrac12 \nabla^2 \mathcal E(p))^{1/2} (e_y - p)` of several classes, for parsed rows.
+
+        Inner products of these of different rows estimate divergences to second order.
+
+        Parameters
+        ----------
+        law : array of shape (n, K)
+            Laws p.
+        y : integer array of shape (n,)
+            Outcome codes.
+        floor : array of shape (n,)
+            Smallest probability that the curvature is taken at.
+
+        Returns
+        -------
+        array of shape (n, m) or None
+            None where this loss does not know its curvature.
+        """
+        return None
+
     def _layout(self, law: FloatArray) -> FloatArray:
         """The shape in which the kernels want a law."""
         return as_matrix(law)

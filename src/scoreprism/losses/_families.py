@@ -84,6 +84,9 @@ class Brier(ProperLoss):
     def _weight(self, c: FloatArray) -> FloatArray:
         return np.full(c.shape, 2.0)
 
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
+        return one_hot(y, law.shape[1]) - law
+
     def formula(self, k: int) -> str:
         return "(p − y)²" if k == 2 else "Σ_k (p_k − 1{y=k})²"
 
@@ -189,6 +192,9 @@ class LogLoss(ProperLoss):
     def _weight(self, c: FloatArray) -> FloatArray:
         return 1.0 / (c * (1.0 - c))
 
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
+        return (one_hot(y, law.shape[1]) - law) / np.sqrt(2.0 * np.maximum(law, floor[:, None]))
+
     def formula(self, k: int) -> str:
         return "−log p_y, in nats"
 
@@ -225,6 +231,11 @@ class Spherical(ProperLoss):
 
     def _weight(self, c: FloatArray) -> FloatArray:
         return (c * c + (1.0 - c) ** 2) ** -1.5
+
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
+        norm = np.sqrt(_dot(law, law))[:, None]
+        residual, unit = one_hot(y, law.shape[1]) - law, law / norm
+        return (residual - _dot(residual, unit)[:, None] * unit) / np.sqrt(2.0 * norm)
 
     def formula(self, k: int) -> str:
         return "1 − p_y/‖p‖₂"
@@ -348,6 +359,10 @@ class Tsallis(ProperLoss):
     def _weight(self, c: FloatArray) -> FloatArray:
         return self.alpha * (c ** (self.alpha - 2.0) + (1.0 - c) ** (self.alpha - 2.0))
 
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
+        inside = np.maximum(law, floor[:, None])
+        return (one_hot(y, law.shape[1]) - law) * np.sqrt(0.5 * self.alpha * inside ** (self.alpha - 2.0))
+
     def formula(self, k: int) -> str:
         return f"[1 − α p_y^(α−1) + (α−1) Σp^α]/(α−1), α = {self.alpha:g}"
 
@@ -411,6 +426,9 @@ class RankedProbability(ProperLoss):
 
     def _weight(self, c: FloatArray) -> FloatArray:
         return np.full(c.shape, 2.0)
+
+    def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
+        return self._cumulate(one_hot(y, law.shape[1]) - law)
 
     def formula(self, k: int) -> str:
         return "Σ_j (F_j(p) − 1{y ≤ j})²"

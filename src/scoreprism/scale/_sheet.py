@@ -90,7 +90,7 @@ class SummedSheet(Sheet):
         return f"{round(float(self.counts[lines].sum())):,} of {self.cases:,} rows"
 
     def evaluated(self, loss: ProperLoss, names: Sequence[str]) -> Kept:
-        losses, spreads = evaluate(self, loss)
+        losses, spreads, _ = evaluate(self, loss)
         known = self._known(loss)
         for t, name in enumerate(names):
             if name in known.mean:

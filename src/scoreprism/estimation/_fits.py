@@ -1,0 +1,397 @@
+"""Laws fitted in many partitions of the rows, and what rows say of them: losses, spreads, second-order terms.
+
+Rows of the same cell of the score and the same outcome are exchangeable: which of them was in which fold is an
+accident. So a binary law is kept as a table, partitions × folds × cells, and a row is given the mean over the rows of
+its cell and outcome; the result does not depend on the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.crossfit import FittedLaw
+from scoreprism.decomposition._rows import Fits, Second, spread
+from scoreprism.estimation._second import (
+    Windows,
+    inflation,
+    leaf_products,
+    leaves,
+    neighbour_products,
+    reach,
+    residuals,
+)
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import FloatArray, IntArray, as_vector, clip_law
+
+
+@dataclass(frozen=True)
+class Cells:
+    """
+    Rows pooled into cells of the score, ties together: what laws of two classes are fitted and evaluated on.
+
+    Attributes
+    ----------
+    cell : integer array of shape (n,)
+        The cell of each row.
+    center : array of shape (G,)
+        Mean score of each cell, increasing.
+    count : array of shape (G,)
+        Rows that have weight.
+    alone : boolean array of shape (G,)
+        Whether a cell holds one distinct score.
+    """
+
+    cell: IntArray
+    center: FloatArray
+    count: FloatArray
+    alone: NDArray[np.bool_]
+
+    @property
+    def single(self) -> bool:
+        """Whether every cell holds one distinct score."""
+        return bool(self.alone.all())
+
+    @staticmethod
+    def of(score: FloatArray, held: NDArray[np.bool_] | None = None) -> Cells:
+        """Distinct scores where they are few; else about 2048 cells of equal mass, cut further where they are wide."""
+        ranked = np.sort(score)
+        first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
+        tied = np.diff(first, append=ranked.size)
+        distinct = ranked[first]
+        if distinct.size <= _FEW or (distinct.size <= _TIED_FEW and 5 * distinct.size <= score.size):
+            edges = distinct
+        else:
+            heavy = distinct[tied > max(5, score.size // (4 * _CELLS))]
+            even = ranked[:: max(1, score.size // _CELLS)]
+            edges = np.unique(np.concatenate([even, heavy, np.nextafter(heavy, 2.0), _GRID, ranked[:1]]))
+            edges = edges[(edges >= ranked[0]) & (edges <= ranked[-1])]
+        cell = np.searchsorted(edges, score, side="right") - 1
+        used, cell = np.unique(cell, return_inverse=True)
+        low, high = ranked[np.searchsorted(ranked, edges[used])], np.empty(used.size)
+        last = np.searchsorted(ranked, np.append(edges[used][1:], np.inf))
+        high = ranked[last - 1]
+        alone = low == high
+        everyone = np.bincount(cell, minlength=used.size)
+        mean = np.bincount(cell, score, used.size) / everyone
+        center = np.where(alone, low, np.clip(mean, low, high))
+        count = everyone if held is None else np.bincount(cell, held, used.size)
+        return Cells(cell, center, count.astype(np.float64), alone)
+
+
+#: Distinct scores up to which each is a cell; more where rows are tied.
+_FEW, _TIED_FEW = 2048, 8192
+#: Cells of equal mass otherwise, and scores at which the tails are cut further: equal steps of √(2s).
+_CELLS = 2048
+_ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0
+_GRID = np.concatenate([_ROOT, 1.0 - _ROOT])
+
+
+@dataclass(frozen=True)
+class CellFits:
+    """
+    A law of a binary score, by partition, fold and cell.
+
+    Attributes
+    ----------
+    cells : Cells
+        Cells of the score.
+    y : integer array of shape (n,)
+        Outcomes.
+    law, damped : array of shape (P, K, G)
+        What the model without a fold says in a cell; and the same with shares of its maps drawn towards their mean,
+        whose scatter over the folds is the spread.
+    mass, squares : array of shape (P, K, 2, G)
+        Σω and Σω² of the rows of a fold with each outcome in a cell.
+    home : integer array of shape (P, n) or None
+        Fold of each row; needed for clusters only, and None where lines are sums.
+    clip : float or None
+        Distance from 0 and 1 that laws are kept at.
+    """
+
+    cells: Cells
+    y: IntArray
+    law: FloatArray
+    damped: FloatArray
+    mass: FloatArray
+    squares: FloatArray
+    home: IntArray | None = None
+    clip: float | None = None
+    _memo: dict[Any, Any] = field(default_factory=dict)  # what was computed before, by loss
+
+    def clipped(self, distance: float | None) -> CellFits:
+        """The same, kept away from 0 and 1."""
+        return self if distance is None else replace(self, clip=distance, _memo={})
+
+    def rows(self, some: IntArray) -> CellFits:
+        """The same for some of the rows."""
+        cells = replace(self.cells, cell=self.cells.cell[some])
+        home = None if self.home is None else self.home[:, some]
+        return replace(self, cells=cells, y=self.y[some], home=home, _memo={})
+
+    @property
+    def _place(self) -> IntArray:
+        return self.y * self.cells.center.size + self.cells.cell
+
+    @cached_property
+    def _laws(self) -> tuple[FloatArray, FloatArray]:
+        """Laws and those for the spread, clipped."""
+        if self.clip is None:
+            return self.law, self.damped
+        return np.clip(self.law, self.clip, 1.0 - self.clip), np.clip(self.damped, self.clip, 1.0 - self.clip)
+
+    def _mean(self, table: FloatArray) -> FloatArray:
+        """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
+        total = np.einsum("pkyg,pkg->yg", self.mass, table)
+        held = self.mass.sum(axis=(0, 1))
+        return np.divide(total, held, out=np.tile(table.mean(axis=(0, 1)), (2, 1)), where=held > 0.0)
+
+    def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Mean loss had the outcome been this one, by what it was, (2, G)."""
+        key = loss, outcome
+        if key not in self._memo:
+            law = self._laws[0]
+            codes = np.full(law.size, outcome, dtype=np.intp)
+            self._memo[key] = self._mean(loss.evaluate(law.ravel(), codes).reshape(law.shape))
+        found: FloatArray = self._memo[key]
+        return found
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the law in every row."""
+        table = np.stack([self._if(loss, 0)[0], self._if(loss, 1)[1]])
+        return table.ravel()[self._place]
+
+    def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Loss of the law in every row, had the outcome been this one."""
+        return self._if(loss, outcome).ravel()[self._place]
+
+    @cached_property
+    def mean_law(self) -> FloatArray:
+        """Mean of the laws that did not see a row."""
+        return self._mean(self._laws[0]).ravel()[self._place]
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the law over the folds in every row, meaned over partitions."""
+        return self.spread_by_cell(loss)[self.cells.cell]
+
+    def spread_by_cell(self, loss: ProperLoss) -> FloatArray:
+        """Spread in each cell."""
+        key = loss, "spread"
+        if key not in self._memo:
+            self._memo[key] = self._spread(loss)
+        found: FloatArray = self._memo[key]
+        return found
+
+    def _spread(self, loss: ProperLoss) -> FloatArray:
+        folds = self._laws[1]
+        centre = folds.mean(axis=1)
+        total = np.zeros(centre.size)
+        for k in range(folds.shape[1]):
+            total += loss.divergence(folds[:, k].ravel(), centre.ravel())
+        return total.reshape(centre.shape).mean(axis=0)
+
+    def second(
+        self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+    ) -> Second | None:
+        """Second-order rows, or None for a loss without a continuous weight."""
+        if not loss.strictly_proper:
+            return None
+        key = loss, "second"
+        if key not in self._memo:
+            self._memo[key] = self._second(loss, weight, groups)
+        found: Second = self._memo[key]
+        return found
+
+    def _second(self, loss: ProperLoss, weight: FloatArray | None, groups: IntArray | None) -> Second:
+        count = self.cells.count
+        windows = Windows.of(count, self.cells.alone, round(float(count.sum())))
+        law = np.repeat(self._laws[0], 2, axis=2)  # a line for each outcome of each cell
+        outcome = np.tile([0.0, 1.0], count.size)
+        q = residuals(loss, law, outcome, np.repeat(windows.rows, 2))
+        mass, squares = (_interleaved(table) for table in (self.mass, self.squares))
+        place = 2 * self.cells.cell + self.y
+        if groups is not None and self.home is not None:
+            return self._clustered(q, mass, squares, windows, weight, groups)
+        rows, degenerate = neighbour_products(q, mass, squares, windows.doubled())
+        return Second(rows[place], degenerate)
+
+    def _clustered(
+        self, q: FloatArray, mass: FloatArray, squares: FloatArray, windows: Windows, weight: FloatArray | None, groups: IntArray
+    ) -> Second:
+        """The same with rows of a cluster, which share a fold, taken out of each other's neighbours."""
+        assert self.home is not None  # noqa: S101 - asked for before
+        cell, n = self.cells.cell, self.cells.cell.size
+        w = np.ones(n) if weight is None else weight * (float(self.mass[0].sum()) / float(weight.sum()))
+        place, twice = 2 * cell + self.y, windows.doubled()
+        order = np.lexsort((cell, groups))
+        key = groups[order] * (self.cells.center.size + 1) + cell[order]
+        base = groups * (self.cells.center.size + 1)
+        low = np.searchsorted(key, base + windows.first[cell])
+        high = np.searchsorted(key, base + windows.stop[cell])
+
+        def within(values: FloatArray) -> FloatArray:
+            upto = np.concatenate([[0.0], np.cumsum(values[order])])
+            return upto[high] - upto[low]
+
+        held_own = within(w)
+        total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
+        for p, home in enumerate(self.home):
+            v, own = mass[p] * q[p], squares[p] * q[p] ** 2
+            near, held, spread_ = (twice.sums(one)[home, place] for one in (v, mass[p], own))
+            mine = q[p][home, place]
+            total += mine * (near - within(w * mine))
+            pairs += held - held_own
+            square += mine**2 * (spread_ - within((w * mine) ** 2))
+        known = pairs > 1e-9 * float(w.max())
+        rows = np.divide(total, pairs, out=np.zeros(n), where=known)
+        each = np.divide(w**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(n), where=known)
+        return Second(rows, float(inflation(*mass.shape[:2]) * each.sum() / w.sum() ** 2))
+
+
+def _interleaved(table: FloatArray) -> FloatArray:
+    """From (P, K, 2, G) to lines (P, K, 2G), the outcomes of a cell side by side."""
+    return np.ascontiguousarray(table.transpose(0, 1, 3, 2)).reshape(*table.shape[:2], -1)
+
+
+@dataclass(frozen=True)
+class RowFits:
+    """
+    Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds.
+
+    Attributes
+    ----------
+    score : array of shape (n,) or (n, C)
+        The score.
+    parts : sequence of FittedLaw
+        What each partition gave.
+    home : integer array of shape (P, n)
+        Fold of each row; rows of the same fold were left out of the same model.
+    """
+
+    score: FloatArray
+    parts: Sequence[FittedLaw]
+    home: IntArray
+
+    def clipped(self, distance: float | None) -> RowFits:
+        """The same, kept away from 0 and 1."""
+        if distance is None:
+            return self
+        return replace(self, parts=[part.clipped(distance) for part in self.parts])
+
+    def rows(self, some: IntArray) -> RowFits:
+        """The same for some of the rows."""
+        return RowFits(self.score[some], [part.rows(some) for part in self.parts], self.home[:, some])
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the law in every row."""
+        return np.mean([loss.evaluate(part.law, y) for part in self.parts], axis=0)
+
+    def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Loss of the law in every row, had the outcome been this one."""
+        return self.losses(loss, np.full(self.score.shape[0], outcome, dtype=np.intp))
+
+    @cached_property
+    def mean_law(self) -> FloatArray:
+        """Mean of the laws that did not see a row."""
+        return np.mean([part.law for part in self.parts], axis=0)
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the law over the folds in every row, meaned over partitions."""
+        return np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0)
+
+    def second(
+        self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+    ) -> Second | None:
+        """Second-order rows, or None for a loss whose curvature is not known."""
+        n = self.score.shape[0]
+        w = np.ones(n) if weight is None else weight
+        held = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
+        score = self.score[held]
+        if score.ndim == 2 and score.shape[1] == 2:
+            score = as_vector(score)
+        n_held = held.size
+        if score.ndim == 1:
+            leaf = _blocks(score, 2 * reach(n_held))
+        else:
+            leaf = leaves(np.sqrt(score), 2 * reach(n_held))
+        size = np.bincount(leaf)[leaf].astype(np.float64)
+        laws = [part.law[held] for part in self.parts]
+        found = [curved_residuals(loss, law, y[held], size) for law in laws]
+        if any(one is None for one in found):
+            return None
+        q = np.stack([one for one in found if one is not None])
+        clusters = None if groups is None else groups[held]
+        rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
+        out = np.zeros(n)
+        out[held] = rows
+        return Second(out, degenerate)
+
+
+def _blocks(score: FloatArray, size: int) -> IntArray:
+    """Blocks of about so many rows in order of the score; tied rows are a block of their own from five on."""
+    values, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
+    tied = count >= 5
+    block = np.zeros(values.size, dtype=np.intp)
+    upto = np.cumsum(np.where(tied, 0, count))
+    block[~tied] = (upto[~tied] - 1) // size
+    block[tied] = int(block.max()) + 1 + np.arange(int(tied.sum()))
+    return np.unique(block[inverse], return_inverse=True)[1]
+
+
+def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: FloatArray) -> FloatArray | None:
+    """(−½∇²ℰ)^½(e_y − law) by row; None where the curvature of a loss is not known or not continuous."""
+    if not loss.strictly_proper:
+        return None
+    if law.ndim == 1 or law.shape[1] == 2:
+        vector = as_vector(law)
+        return residuals(loss, vector, (y == 1).astype(np.float64), rows)[:, None]
+    return loss.curved(law, y, 0.5 / np.maximum(rows - 1.0, 2.0))
+
+
+@dataclass(frozen=True)
+class LevelFits:
+    """
+    A level above C, fitted in the first few of its partitions: its rows are those of C less what it gains on C there.
+
+    Attributes
+    ----------
+    base : Fits
+        The law C, in all partitions.
+    below : sequence of arrays
+        The law C in each partition of this level.
+    parts : sequence of FittedLaw
+        The law of this level in each.
+    """
+
+    base: Fits
+    below: Sequence[FloatArray]
+    parts: Sequence[FittedLaw]
+
+    def clipped(self, distance: float | None) -> LevelFits:
+        """The same, kept away from 0 and 1."""
+        if distance is None:
+            return self
+        below = [clip_law(law, distance) for law in self.below]
+        return LevelFits(self.base.clipped(distance), below, [part.clipped(distance) for part in self.parts])
+
+    def rows(self, some: IntArray) -> LevelFits:
+        """The same for some of the rows."""
+        below, parts = [law[some] for law in self.below], [part.rows(some) for part in self.parts]
+        return LevelFits(self.base.rows(some), below, parts)
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the level in every row."""
+        gains = [
+            loss.evaluate(part.law, y) - loss.evaluate(law, y)
+            for part, law in zip(self.parts, self.below, strict=True)
+        ]
+        return self.base.losses(loss, y) + np.mean(gains, axis=0)
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the level over the folds in every row."""
+        return np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0)

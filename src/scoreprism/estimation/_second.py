@@ -1,0 +1,166 @@
+"""The second-order term B: how far Ĉ is from C, bias included, from products of residuals of neighbours.
+
+A row and a neighbour that the same model did not see have independent residuals, so the product of the two estimates
+(C − Ĉ)² there, whatever the shape of C, as long as C hardly changes between neighbours (docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism.losses import ProperLoss
+from scoreprism.simplex import FloatArray, IntArray
+
+#: Rows of the same score from which on they are neighbours of each other and of nobody else.
+TIED = 5
+
+
+def reach(n: int) -> int:
+    """How many ranks away neighbours are, on either side."""
+    return int(np.ceil(max(0.75 * np.sqrt(n), n / 80.0)))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """For each of L lines in order of the score: the lines of its neighbours, and how many rows these are."""
+
+    first: IntArray
+    stop: IntArray
+    rows: FloatArray
+
+    @staticmethod
+    def of(count: FloatArray, alone: NDArray[np.bool_], n: int) -> Windows:
+        """Cells within `reach` ranks, or a cell by itself where its rows are tied."""
+        upto = np.cumsum(count)
+        middle = upto - 0.5 * count
+        m = reach(n) + 1e-6
+        first, stop = np.searchsorted(middle, middle - m), np.searchsorted(middle, middle + m, side="right")
+        tied = alone & (count >= TIED)
+        own = np.arange(count.size)
+        first, stop = np.where(tied, own, first), np.where(tied, own + 1, stop)
+        before = np.concatenate([[0.0], upto])
+        return Windows(first, stop, before[stop] - before[first])
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the neighbours of each line, along the last axis."""
+        upto = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
+        return upto[..., self.stop] - upto[..., self.first]
+
+    def doubled(self) -> Windows:
+        """The same where every line is two, one for each outcome."""
+        return Windows(np.repeat(2 * self.first, 2), np.repeat(2 * self.stop, 2), np.repeat(self.rows, 2))
+
+
+def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray, rows: FloatArray) -> FloatArray:
+    """√(w(c)/2)·(y − c): residuals whose squares are divergences, to second order; c kept 1/(2·neighbours) inside."""
+    floor = 0.5 / np.maximum(rows - 1.0, 2.0)
+    inside = np.clip(law, floor, 1.0 - floor)
+    weight = loss.weight(inside.ravel()).reshape(inside.shape)
+    return np.sqrt(0.5 * weight) * (outcome - law)
+
+
+def neighbour_products(q: FloatArray, mass: FloatArray, squares: FloatArray, windows: Windows) -> tuple[FloatArray, float]:
+    """
+    Mean product of the residual of a row and of its neighbours in its fold, for each of L lines.
+
+    Parameters
+    ----------
+    q : array of shape (P, K, L)
+        Residuals in a line, by partition and fold.
+    mass, squares : array of shape (P, K, L)
+        Σω and Σω² of the rows of a line in each fold.
+    windows : Windows
+        Neighbours.
+
+    Returns
+    -------
+    tuple of array of shape (L,) and float
+        Means, and the degenerate variance D.
+    """
+    v, own = mass * q, squares * q**2
+    near, held, spread = windows.sums(v), windows.sums(mass), windows.sums(own)
+    total = (v * near - own).sum(axis=(0, 1))
+    pairs = (mass * held - squares).sum(axis=(0, 1))
+    known = pairs > 1e-9 * mass.max()
+    rows = np.divide(total, pairs, out=np.zeros(total.shape), where=known)
+    fourth = np.divide(squares**2, np.maximum(mass, 1e-300))  # Σω⁴ of rows of about the same weight
+    square = (own * spread - fourth * q**4 * np.divide(squares, np.maximum(mass, 1e-300))).sum(axis=(0, 1))
+    line = mass[0].sum(axis=0)
+    each = np.divide(line**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.shape), where=known)
+    return rows, float(inflation(*mass.shape[:2]) * each.sum() / line.sum() ** 2)
+
+
+def inflation(partitions: int, folds: int) -> float:
+    """A pair counts twice, and the same pair meets in about one of `folds` partitions."""
+    return 2.0 * (1.0 + (partitions - 1) / folds)
+
+
+def leaves(points: FloatArray, size: int) -> IntArray:
+    """The leaf of each row of a tree that halves the widest direction until a leaf holds at most `size` rows."""
+    leaf = np.zeros(points.shape[0], dtype=np.intp)
+    todo, count = [np.arange(points.shape[0])], 0
+    while todo:
+        rows = todo.pop()
+        part = points[rows]
+        spread = part.max(axis=0) - part.min(axis=0)
+        if rows.size <= size or not spread.max() > 0.0:
+            leaf[rows] = count
+            count += 1
+            continue
+        column = part[:, int(spread.argmax())]
+        half = rows.size // 2
+        cut = np.partition(column, half)[half]
+        left = column < cut
+        if not left.any():
+            left = column <= cut
+        todo += [rows[left], rows[~left]]
+    return leaf
+
+
+def leaf_products(
+    q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None
+) -> tuple[FloatArray, float]:
+    """
+    Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row.
+
+    Parameters
+    ----------
+    q : array of shape (P, n, C)
+        Residuals, by partition.
+    home : integer array of shape (P, n)
+        Fold of each row.
+    weight : array of shape (n,)
+        Weights ω.
+    leaf : integer array of shape (n,)
+        Neighbours share a leaf.
+    groups : integer array of shape (n,) or None
+        Rows of the same cluster are no neighbours.
+
+    Returns
+    -------
+    tuple of array of shape (n,) and float
+        Means, and the degenerate variance D.
+    """
+    folds = int(home.max()) + 1
+    own = np.arange(leaf.size) if groups is None else np.unique(leaf * (int(groups.max()) + 1) + groups, return_inverse=True)[1]
+    total, pairs, square = np.zeros(leaf.size), np.zeros(leaf.size), np.zeros(leaf.size)
+    for residual, place in zip(q, home, strict=True):
+        cell = leaf * folds + place
+
+        def others(values: FloatArray, cell: IntArray = cell) -> FloatArray:
+            return np.bincount(cell, values)[cell] - (values if groups is None else np.bincount(own, values)[own])
+
+        pairs += others(weight)
+        columns = residual.T
+        for a, first in enumerate(columns):
+            total += first * others(weight * first)
+            for b, second in enumerate(columns[: a + 1]):
+                share = 1.0 if a == b else 2.0
+                square += share * first * second * others(weight**2 * first * second)
+    known = pairs > 1e-9
+    rows = np.divide(total, pairs, out=np.zeros(leaf.size), where=known)
+    each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(leaf.size), where=known)
+    return rows, float(inflation(len(q), folds) * each.sum() / weight.sum() ** 2)
