@@ -89,9 +89,7 @@ class FittedLaw:
         FittedLaw
             With these rows only.
         """
-        return FittedLaw(
-            self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again)
-        )
+        return FittedLaw(self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again))
 
 
 @dataclass(frozen=True)

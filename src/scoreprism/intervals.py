@@ -236,7 +236,7 @@ class Ends:
         effective = _ratio(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
         if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
             gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
-        mean = float(((gains * share).sum(axis=0) @ w)) / total
+        mean = float((gains * share).sum(axis=0) @ w) / total
         moments = [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
         variance, third, fourth = float(moments[0] @ w2), float(moments[1] @ w3), float(moments[2] @ w4)
         expected = _ratio(variance**2, fourth)
@@ -804,9 +804,7 @@ class TermInference:
         value, second = self._second()
         return max(end, value + far * max(second, error))
 
-    def paired(
-        self, first: TermInference, second: TermInference, z: float, *, any_shape: bool
-    ) -> tuple[float, float]:
+    def paired(self, first: TermInference, second: TermInference, z: float, *, any_shape: bool) -> tuple[float, float]:
         """
         Ends of the difference of a term of two predictions on the same rows, of which this has the moments.
 

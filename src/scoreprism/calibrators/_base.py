@@ -21,6 +21,7 @@ from scoreprism._validation import (
     refuse,
     require_rows,
 )
+from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._checks import (
     check_column_names,
     class_labels,
@@ -30,7 +31,6 @@ from scoreprism.calibrators._checks import (
     warn_of_reversed_scores,
     warn_of_small_weights,
 )
-from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
 from scoreprism.calibrators._formula import ExprTerm, SqlTerm, named
 from scoreprism.calibrators._provenance import Provenance, recorded

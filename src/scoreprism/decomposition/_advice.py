@@ -97,11 +97,12 @@ class Summary(TermTable):
     def _columns(self) -> dict[str, list[Any]]:
         terms, risk = self.terms, self.result.risk
         finite = math.isfinite(risk) and risk != 0.0
+        muted = self.result.muted
         return {
             "term": list(self.names),
-            "estimate": list(terms.values()),
+            "estimate": [math.nan if name in muted else value for name, value in terms.items()],
             f"known at {100 * self.level:g} %": [_known(self.result, name, self.level) for name in self.names],
-            "share": [value / risk if finite else math.nan for value in terms.values()],
+            "share": [value / risk if finite and name not in muted else math.nan for name, value in terms.items()],
             "what reduces it": [meaning(name) for name in self.names],
         }
 
@@ -177,7 +178,7 @@ def amount(value: float, risk: float) -> str:
     return f"{value:.3g} ({100 * value / risk:.2g} %)" if value < 0.995 * risk else f"{value:.3g} (100 %)"
 
 
-def advise(result: Decomposition, level: float) -> tuple[str, ...]:
+def advise(result: Decomposition, level: float, pvalue: float | None = None) -> tuple[str, ...]:
     """
     Advice in plain words, from bounds and never from point estimates.
 
@@ -187,6 +188,8 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
         What is known.
     level : float
         Confidence level of the bounds.
+    pvalue : float, optional
+        That of a test of calibration; by default that of the result, if it has one.
 
     Returns
     -------
@@ -197,10 +200,10 @@ def advise(result: Decomposition, level: float) -> tuple[str, ...]:
         return ()
     twin = result._stand_in
     if twin is not None:
-        return (*(() if math.isfinite(result.risk) else (INFINITE,)), *advise(twin, level))
+        return (*(() if math.isfinite(result.risk) else (INFINITE,)), *advise(twin, level, pvalue))
     if not math.isfinite(result.risk):
         return (INFINITE,)
-    return tuple(marked(line, result._mark) for line in _advised(result, level))
+    return tuple(marked(line, result._mark) for line in _advised(result, level, pvalue))
 
 
 #: What is said first of an infinite loss.
@@ -210,7 +213,7 @@ INFINITE = (
 )
 
 
-def _advised(result: Decomposition, level: float) -> tuple[str, ...]:
+def _advised(result: Decomposition, level: float, pvalue: float | None) -> tuple[str, ...]:
     """Advice on a finite loss."""
     if not result.risk > 0.0 or math.isnan(result.std_error[result.names[0]]):
         return ()
@@ -225,29 +228,46 @@ def _advised(result: Decomposition, level: float) -> tuple[str, ...]:
             lines.append(f"Nothing is said of {name}: {why}")
             continue
         shown.append(result.lower_bound(name, level).value)
-        lines.append(_on_term(result, i, name, shown[-1], level))
+        say = _on_reliability(result, shown[-1], level, pvalue) if i == 0 else _on_information(result, name, shown[-1])
+        lines.append(say)
     lines.append(_on_the_rest(result, names, level, doubted))
     if shown and len(names) > 2 and not any(value > 0.0 for value in shown):
         lines.insert(0, f"Nothing can be concluded at this n ({result.n_units} rows): no term is shown to be above 0.")
     return tuple(line for line in lines if line)
 
 
-def _on_term(result: Decomposition, index: int, name: str, least: float, level: float) -> str:
-    return _on_reliability(result, least, level) if index == 0 else _on_information(result, name, least)
-
-
-def _on_reliability(result: Decomposition, least: float, level: float) -> str:
-    name = result.names[0]
+def _on_reliability(result: Decomposition, least: float, level: float, pvalue: float | None) -> str:
     calibrated = "" if result.loss.strictly_proper else " This loss does not see all miscalibration."
     if least > 0.0:
         return f"Recalibrate: that gains at least {amount(least, result.risk)} of the loss.{calibrated}"
-    most = result.interval(name, level).high
+    p = result.calibration_pvalue if pvalue is None else pvalue
+    most = _most(result, level)
+    if p is not None and p <= 1.0 - level + 1e-12:
+        return (
+            f"The scores are not calibrated (p = {p:.2g}), but that recalibration lowers the loss is not shown: it gains "
+            f"between 0 and {amount(most[-1][1], result.risk)}.{calibrated}"
+        )
     needed = _rows_needed(result, 0, level)
     more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""
-    return (
-        f"No miscalibration is shown: recalibration gains at most {amount(most, result.risk)}, perhaps nothing"
-        f"{more}.{calibrated}"
-    )
+    said = ", ".join(f"at most {amount(end, result.risk)}{where}" for where, end in most)
+    return f"No miscalibration is shown: recalibration gains {said}{more}.{calibrated}"
+
+
+#: Ends of the reliability nearer to each other than this share are told as one.
+_ALIKE = 0.1
+
+
+def _most(result: Decomposition, level: float) -> list[tuple[str, float]]:
+    """What recalibration gains at most, and under which condition; the last holds under the weakest one."""
+    name = result.names[0]
+    smooth = result.interval(name, level, "smooth").high
+    condition = " if the calibration curve is smooth"
+    if not result._inference(name).any_shape:
+        return [(condition, smooth)] if result._ends is not None else [("", result.interval(name, level).high)]
+    widest = result.interval(name, level, "any-shape").high
+    if smooth >= (1.0 - _ALIKE) * widest:
+        return [("", widest)]
+    return [(condition, smooth), (" whatever its shape", widest)]
 
 
 def _on_information(result: Decomposition, name: str, least: float) -> str:

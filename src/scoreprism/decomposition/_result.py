@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -130,6 +130,8 @@ class Decomposition(Drawable, TermTable):
         Where the loss is infinite and no `clip` was given, the same terms with all laws kept 1/(2n) from 0 and 1, n the
         number of rows that have weight: what ``clip=1/(2n)`` gives. Its tables and advice say so. None for a loss that
         is finite, unless it was compared with one that is not; and for a population, which has no n.
+    muted : tuple of str
+        Terms whose estimate is mostly noise of a level that was fitted: only their bounds say something.
 
     Examples
     --------
@@ -164,7 +166,9 @@ class Decomposition(Drawable, TermTable):
     _resampler: Resamples | None = None
     _doubts: tuple[tuple[int, str], ...] = ()
     floored: Decomposition | None = None
+    muted: tuple[str, ...] = ()
     _ends: Ends | None = None
+    _calibration: Callable[[], float | None] | None = None
     _moved: int | None = None  # rows that a floor moved which nobody asked for; None where `clip` was asked for
 
     # ── terms ───────────────────────────────────────────────────────────────────────────────────────
@@ -407,6 +411,11 @@ class Decomposition(Drawable, TermTable):
         """
         return self._inference(term).upper_bound(parse_confidence(level))
 
+    @cached_property
+    def calibration_pvalue(self) -> float | None:
+        """P-value of a test that the score is calibrated, which advice goes by; None where rows are clustered."""
+        return None if self._calibration is None else self._calibration()
+
     def summary(self, level: float = 0.95) -> Summary:
         """
         The table people read: estimates, intervals or bounds, shares, what reduces each term; and advice.
@@ -596,9 +605,18 @@ class Decomposition(Drawable, TermTable):
             "mean": self._moments.mean.tolist(),
             "covariance": self._moments.covariance.tolist(),
             "ends": None if self._ends is None else vars(self._ends).copy(),
+            "muted": list(self.muted),
+            "calibration_pvalue": self._needed_pvalue(),
             **({} if self.floored is None else {FLOORED: self.floored.to_dict()}),
             **({} if self._moved is None else {MOVED: self._moved}),
         }
+
+    def _needed_pvalue(self) -> float | None:
+        """The p-value, where advice needs it: it is not free."""
+        if self._calibration is None or self._roles[0] != "reliability" or not self._finite:
+            return None
+        shown = self.lower_bound(self.names[0]).value > 0.0
+        return None if shown else self.calibration_pvalue
 
     def to_json(self, indent: int | None = None) -> str:
         """
@@ -656,6 +674,8 @@ def _described(loss: ProperLoss) -> dict[str, Any]:
 #: Types of the fields of a summary; a number that is not finite is a float by now.
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("names", "levels", "roles", "signs", "notes", "mean", "covariance", "alternatives"), (list,)),
+    "muted": (list,),
+    "calibration_pvalue": (float, int, type(None)),
     **dict.fromkeys(("n", "n_classes"), (int,)),
     "form": (str,),
     "loss": (dict,),
@@ -675,7 +695,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
     parts += ends is not None and ends.degenerate is not None
     fit = moments.mean.shape == (parts,) and moments.covariance.shape == (parts, parts)
     fit &= len(data["names"]) == len(data["roles"]) == len(data["signs"]) and set(data["roles"]) <= set(ROLES)
-    fit &= all(isinstance(text, str) for key in ("names", "levels", "notes") for text in data[key])
+    fit &= all(isinstance(text, str) for key in ("names", "levels", "notes", "muted") for text in data[key])
     fit &= set(data["signs"]) <= {1, -1} and data["n"] > 0 and data["n_classes"] > 1
     if not fit:
         raise ValueError(f"{len(data['names'])} names, {len(data['levels'])} levels, {moments.mean.size} means")
@@ -698,6 +718,8 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         _population=bool(data["population"]),
         _alternatives=tuple(_alternative(other) for other in data["alternatives"]),
         _ends=ends,
+        muted=tuple(data["muted"]),
+        _calibration=None if data["calibration_pvalue"] is None else partial(float, data["calibration_pvalue"]),
         floored=_read_floored(cls, data[FLOORED]) if FLOORED in data else None,
         _moved=int(data[MOVED]) if MOVED in data else None,
     )
@@ -821,7 +843,9 @@ class PairedDifference(TermTable):
         if chosen == "any-shape" and not any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
         low, high = self._ends_of(name, z, any_shape=any_shape and chosen != "smooth")
-        return Interval(low, high, confidence, "any shape, paired" if any_shape and chosen != "smooth" else "smooth, paired")
+        return Interval(
+            low, high, confidence, "any shape, paired" if any_shape and chosen != "smooth" else "smooth, paired"
+        )
 
     def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
         """Ends that allow for the noise of the laws of both, or for their bias too."""

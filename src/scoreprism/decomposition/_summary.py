@@ -15,7 +15,7 @@ SCHEMA_VERSION = 3
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
-    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance", "ends"}
+    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance", "ends", "muted", "calibration_pvalue"}
 )
 
 
@@ -29,7 +29,7 @@ FLOORED, MOVED = "floored", "moved"
 _READER = Reader("the JSON of a decomposition", "Pass the text that Decomposition.to_json() wrote.")
 
 #: Fields that hold text, which is never a number.
-_TEXTS = ("loss", "name", "notes", "names", "levels")
+_TEXTS = ("loss", "name", "notes", "names", "levels", "muted")
 
 
 def read_summary(text: str | bytes) -> dict[str, Any]:

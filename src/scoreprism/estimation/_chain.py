@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._workers import run_all
-from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._batch import Batch
+from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._logistic import expected
 from scoreprism.calibrators._tree import local_shifts
 from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, Partitions, split_blocks
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Fits, Sheet, floor_of, has_infinite
-from scoreprism.estimation._fits import CellFits, Cells, RowFits
+from scoreprism.estimation._fits import CellFits, Cells, RowFits, between
 from scoreprism.estimation._learners import MapLearner, ShiftLearner, fit_foreign
 from scoreprism.estimation._tables import Table
 from scoreprism.intervals import Alternative
@@ -26,7 +26,7 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, mixing_weights
 from scoreprism.references._stack import foreign_law, hit_rows
-from scoreprism.simplex import FloatArray, IntArray, as_matrix, clip_law
+from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Lines that are sums: cells they are evaluated in, training sets to fit to, and what folds hold of each line."""
+    """
+    Cells that laws are fitted in, and what each fold of each partition holds there of each outcome.
+
+    Lines that are sums are evaluated at scores of their own inside the cells, `points`.
+    """
 
     cells: Cells
-    train: FloatArray  # (P, K, 2, G) what a fold holds at the centers, where laws are fitted
-    mass: FloatArray  # (P, K, 2, G) what it holds at the scores of the lines, where laws are evaluated
+    train: FloatArray  # (P, K, 2, G) at the centers of `cells`
+    points: Cells
+    mass: FloatArray  # (P, K, 2, G') at the points
     squares: FloatArray
 
 
@@ -87,7 +92,7 @@ class Problem:
     def cells(self) -> Cells:
         """Cells of a score of two classes."""
         if self.pooling is not None:
-            return self.pooling.cells
+            return self.pooling.points
         held = None if self.data.weight is None else self.data.weight > 0
         return Cells.of(self.data.score, held)
 
@@ -128,7 +133,7 @@ def judged(sheet: Sheet, name: str, fits: Fits, loss: ProperLoss, clip: float | 
 OVERFIT = 0.05
 #: How far the weights of the folds count as noise: the jackknife overstates the variance of a choice by about two.
 _DAMPED = 0.5**0.5
-#: Partitions in which it is seen whether a map has learned noise.
+#: Partitions in which candidates are looked at one by one.
 _LOOKED_AT = 4
 
 
@@ -249,6 +254,8 @@ def _candidates(problem: Problem) -> Candidates:
     """The candidate maps, fitted: in partitions, in splits of one's own, or on a calibration split."""
     if problem.calibration is not None:
         return _SplitCandidates(problem, [_fitted_on_split(problem, learner) for learner in _parametric(problem)])
+    if problem.pooling is not None:
+        return _CellCandidates.of(problem, None)
     if problem.partitions is None:
         return _FoldCandidates(problem, [_fitted_in_folds(problem, learner) for learner in _parametric(problem)])
     if problem.data.k == 2:
@@ -275,9 +282,12 @@ class _CellCandidates:
     squares: FloatArray
 
     @staticmethod
-    def of(problem: Problem, partitions: Partitions) -> _CellCandidates:
-        pooling = problem.pooling or _pooled(problem, partitions)
-        count, folds, _, cells = pooling.mass.shape
+    def of(problem: Problem, partitions: Partitions | None) -> _CellCandidates:
+        pooling = problem.pooling
+        if pooling is None:
+            assert partitions is not None  # noqa: S101 - rows have partitions
+            pooling = _pooled(problem, partitions)
+        count, folds, _, cells = pooling.train.shape
         whole = pooling.train[0].sum(axis=0)
         rest = np.ascontiguousarray((whole - pooling.train).reshape(count * folds, 2, cells).transpose(1, 0, 2))
         np.maximum(rest, 0.0, out=rest)
@@ -285,7 +295,10 @@ class _CellCandidates:
         laws = [learner.fit_many(batch, problem.data, partitions) for learner in problem.maps]
         names = [learner.name for learner in problem.maps]
         shape = (count, folds, cells)
-        return _CellCandidates(problem, names, [law.reshape(shape) for law in laws], pooling.mass, pooling.squares)
+        laws = [law.reshape(shape) for law in laws]
+        if pooling.points is not pooling.cells:
+            laws = [between(pooling.cells.center, law, pooling.points.center) for law in laws]
+        return _CellCandidates(problem, names, laws, pooling.mass, pooling.squares)
 
     def _fits(self, law: FloatArray, damped: FloatArray) -> CellFits:
         problem = self.problem
@@ -293,9 +306,12 @@ class _CellCandidates:
         return CellFits(problem.cells, problem.data.codes, law, damped, self.mass, self.squares, home)
 
     def alone(self) -> Iterator[tuple[str, Fits]]:
+        some = slice(_LOOKED_AT)
         for name, law in zip(self.names, self.laws, strict=True):
-            yield name, self._fits(law, law)
+            fits = self._fits(law[some], law[some])
+            yield name, replace(fits, mass=self.mass[some], squares=self.squares[some])
 
+    @cached_property
     def _likelihoods(self) -> FloatArray:
         """Log-likelihood of the rows of each fold, (P, K, candidates)."""
         found = []
@@ -306,15 +322,14 @@ class _CellCandidates:
 
     def noise(self) -> list[tuple[float, float]]:
         held = self.mass[0].sum(axis=(0, 1))
-        found, some = [], slice(_LOOKED_AT)
-        for law, likelihood in zip(self.laws, np.moveaxis(self._likelihoods(), 2, 0), strict=True):
-            fits = CellFits(self.problem.cells, self.problem.data.codes, law[some], law[some], self.mass, self.squares)
+        found = []
+        for (_, fits), likelihood in zip(self.alone(), np.moveaxis(self._likelihoods, 2, 0), strict=True):
             spread = float(fits.clipped(1e-12).spread_by_cell(get_loss("log")) @ held / held.sum())
-            found.append((-float(likelihood.sum()) / (len(law) * float(held.sum())), spread))
+            found.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
         return found
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        found = self._likelihoods()
+        found = self._likelihoods
         return _likelihood_shares(found.sum(axis=1, keepdims=True) - found, sober)
 
     def mixed(self, shares: FloatArray) -> Calibrated:
@@ -322,7 +337,11 @@ class _CellCandidates:
         fits = self._fits(law, damped)
         cell, problem = self.problem.cells.cell, self.problem
         below = tuple(one[:, cell] for one in law[: problem.repeats])
-        fitted = replace(problem.plan.gather(below[0]), folds=damped[0][:, cell])
+        folds = damped[0][:, cell]
+        if problem.pooling is None:
+            fitted = replace(problem.plan.gather(below[0]), folds=folds)
+        else:
+            fitted = FittedLaw(fits.mean_law, folds)
         return Calibrated(", ".join(self.names), below[0], fitted, fits=fits, below=below)
 
 
@@ -334,11 +353,13 @@ def _pooled(problem: Problem, partitions: Partitions) -> Pooling:
     weight = data.weight
 
     def sums(values: FloatArray | None) -> FloatArray:
-        found = [np.bincount(home * (2 * size) + place, values, folds * 2 * size) for home in partitions.home.astype(np.intp)]
-        return np.stack(found).reshape(-1, folds, 2, size).astype(np.float64)
+        found = np.empty((len(partitions.home), folds * 2 * size))
+        for line, home in zip(found, partitions.home, strict=True):
+            line[:] = np.bincount(home.astype(np.intp) * (2 * size) + place, values, folds * 2 * size)
+        return found.reshape(-1, folds, 2, size)
 
     mass = sums(weight)
-    return Pooling(cells, mass, mass, mass if weight is None else sums(weight**2))
+    return Pooling(cells, mass, cells, mass, mass if weight is None else sums(weight**2))
 
 
 def _blend(laws: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
@@ -398,9 +419,7 @@ class _RowCandidates:
         return found
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        found = [
-            _fold_shares(self.problem, self.partitions.plan(p), laws, sober) for p, laws in enumerate(self.laws)
-        ]
+        found = [_fold_shares(self.problem, self.partitions.plan(p), laws, sober) for p, laws in enumerate(self.laws)]
         return np.stack(found)
 
     def mixed(self, shares: FloatArray) -> Calibrated:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from scoreprism._validation import outside, parse_choice, parse_clip, refuse
+from scoreprism.crossfit import FittedLaw
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import with_climatology
 from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, with_floor
-from scoreprism.crossfit import FittedLaw
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
+from scoreprism.estimation._check import CalibrationCheck
 from scoreprism.estimation._fits import LevelFits
 from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler
@@ -293,11 +294,15 @@ def decomposed_by(
     """Decompose each loss by laws that are fitted."""
     notes = (*problem.notes, *_notes(problem, choice), *_surprises(problem, choice))
     lasting = problem.calibration is not None or problem.sheet.summed  # nothing that resampled rows would change
+    calibrated = None if problem.sheet.groups is not None else CalibrationCheck(problem.sheet)
 
     def at(name: str, distance: float | None, alternatives: tuple[Alternative, ...]) -> Decomposition:
         loss = losses[name]
+        found = _guarded(decomposed(problem, choice.winner, lines, loss, form, distance, notes), problem)
         return replace(
-            _guarded(decomposed(problem, choice.winner, lines, loss, form, distance, notes), problem),
+            found,
+            notes=(*found.notes, *_few(found)),
+            _calibration=calibrated,
             _alternatives=alternatives,
             _resolution=_resolution(problem, choice.winner, loss, form, distance),
             _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, distance),
@@ -329,7 +334,7 @@ def chain_of(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes:
     chain: list[Line] = [("C", winner.fitted.law, winner.fitted), *lines]
     levels = ("S", *(line[0] for line in chain))
     roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-    return _sheet(problem, winner, chain), Plan(levels, chain_terms(levels), roles, (), notes)
+    return fitted_sheet(problem, winner, chain), Plan(levels, chain_terms(levels), roles, (), notes)
 
 
 def fitted_chain(
@@ -355,7 +360,7 @@ def fitted_chain(
     return fit_laws(parse(Request(y_true, y_proba, X, **named)), {}).chain()
 
 
-def _sheet(problem: Problem, winner: Calibrated, chain: Sequence[Line]) -> Sheet:
+def fitted_sheet(problem: Problem, winner: Calibrated, chain: Sequence[Line]) -> Sheet:
     """The prediction and the fitted laws, in one layout."""
     sheet = problem.sheet
     laws = unify([sheet.laws[0], *(law for _, law, _ in chain)])
@@ -450,35 +455,69 @@ def _folded(problem: Problem, *, of_score: bool = False) -> str:
     return f"cross-fitted in {len(plan.trains)} folds{times}"
 
 
+#: An estimate of what a level adds is muted where the spread of the level is more than this share of it.
+_MOSTLY_NOISE = 0.25
+
+
 def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
-    """Say which laws have learned noise, or predict worse than the level before; advice does not build on them."""
+    """
+    Say which laws have learned noise, or predict worse than the level before.
+
+    Advice does not build on a law C that overfits, nor on a level that is worse than the one below. Where a level above
+    C is noisy, its bounds hold, which allow for that; only the estimate is muted.
+    """
     own = isinstance(problem.reference, StackedReference)
     doubts = [(0, note) for note in problem.doubts]
     fitted = [1, *(2 + i for i, level in enumerate(problem.levels) if isinstance(level, Block))]
+    muted: list[str] = []
+    notes: list[str] = []
     for t in fitted:
         name = result.level_names[t]
         spread = result._moments.value({result._levels + t: 1.0})
         loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
-        if spread > OVERFIT * loss > 0.0:
+        overfits = spread > OVERFIT * loss > 0.0
+        if overfits:
             remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
             note = (
                 f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
-                f"(up to {100 * OVERFIT:.0f} % is normal). Terms that involve it are unreliable; {remedy}."
+                f"(up to {100 * OVERFIT:.0f} % is normal). "
             )
+            note += "Terms that involve it are unreliable" if t == 1 else "Its bounds hold, its estimates are unreliable"
+            note = f"{note}; {remedy}."
             warnings.warn(note, OverfitWarning, stacklevel=outside())
-            doubts.append((t, note))
-        elif t > 1 and result._inference(result.names[t - 1]).reach(0.95) < 0.0:
-            note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"
-            doubts.append((t, note if own else f"{note}: did a pipeline drop the score, its last column?"))
-    new = tuple(note for _, note in doubts if note not in result.notes)
-    return replace(result, notes=(*result.notes, *new), _doubts=tuple(doubts))
+            notes.append(note)
+            if t == 1:
+                doubts.append((t, note))
+        if t > 1:
+            term = result.names[t - 1]
+            if spread > _MOSTLY_NOISE * result.terms[term]:
+                muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
+                if not overfits:
+                    notes.append(f"how large {term} is cannot be told from so few rows, only what it is at least")
+            if result._inference(term).reach(0.95) < 0.0:
+                note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"
+                doubts.append((t, note if own else f"{note}: did a pipeline drop the score, its last column?"))
+    new = [note for note in (*notes, *(note for _, note in doubts)) if note not in result.notes]
+    return replace(result, notes=(*result.notes, *dict.fromkeys(new)), _doubts=tuple(doubts), muted=tuple(muted))
+
+
+#: Fewer rows than this carry the variance: intervals and bounds deserve a warning.
+_FEW_EFFECTIVE = 10.0
+
+
+def _few(result: Decomposition) -> tuple[str, ...]:
+    """A note where few rows carry the variance of the reliability."""
+    ends = result._ends
+    if ends is None or not 0.0 < ends.effective_rows < _FEW_EFFECTIVE:
+        return ()
+    return (f"few rows carry the variance (about {ends.effective_rows:.2g}): intervals and bounds are less sure than said",)
 
 
 def _resolution(problem: Problem, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
     """Uncertainty − resolution + reliability by the same law C."""
     names = ("reliability", "resolution", "uncertainty")
     plan = Plan(("S", "C", "Q̄"), names, names, (1, -1, 1))
-    chain = _sheet(problem, winner, [("C", winner.fitted.law, winner.fitted)])
+    chain = fitted_sheet(problem, winner, [("C", winner.fitted.law, winner.fitted)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
         return assemble(with_climatology(chain), plan, loss, form, clip)

@@ -51,7 +51,7 @@ class OwnMap:
         """The map fitted on some rows."""
         return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
 
-    def fit_many(self, batch: Batch, data: Data, partitions: Partitions) -> FloatArray:
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G)."""
         return self.calibrator._fit_many(batch)
 
@@ -73,8 +73,9 @@ class ForeignMap:
         fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
         return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
 
-    def fit_many(self, batch: Batch, data: Data, partitions: Partitions) -> FloatArray:
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
+        assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
         plans = [partitions.plan(p) for p in range(len(partitions.home))]
         return np.stack([self.fitted(data.part(rows))(batch.center) for plan in plans for rows in plan.trains])
 

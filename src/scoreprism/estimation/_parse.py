@@ -111,7 +111,7 @@ def parse(request: Request) -> Problem:
     alone = calibration is not None and not any(not isinstance(source, GivenLaw) for _, source in sources)
     maps = parse_calibrator(request.calibrator, k)
     reference = parse_reference(request.reference)
-    repeats = _repeats(request, reference)
+    repeats = _repeats(request, reference) if any(not isinstance(source, GivenLaw) for _, source in sources) else 1
     if alone:
         plan, partitions = no_crossfit(data), None
     else:

@@ -7,6 +7,7 @@ A row and a neighbour that the same model did not see have independent residuals
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +50,6 @@ class Windows:
         upto = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
         return upto[..., self.stop] - upto[..., self.first]
 
-    def doubled(self) -> Windows:
-        """The same where every line is two, one for each outcome."""
-        return Windows(np.repeat(2 * self.first, 2), np.repeat(2 * self.stop, 2), np.repeat(self.rows, 2))
-
 
 def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray, rows: FloatArray) -> FloatArray:
     """√(w(c)/2)·(y − c): residuals whose squares are divergences, to second order; c kept 1/(2·neighbours) inside."""
@@ -62,35 +59,50 @@ def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray, rows: Floa
     return np.sqrt(0.5 * weight) * (outcome - law)
 
 
-def neighbour_products(q: FloatArray, mass: FloatArray, squares: FloatArray, windows: Windows) -> tuple[FloatArray, float]:
-    """
-    Mean product of the residual of a row and of its neighbours in its fold, for each of L lines.
+class Pairs(NamedTuple):
+    """What rows of a fold and their neighbours hold, whatever the loss: sums over partitions and folds."""
 
-    Parameters
-    ----------
-    q : array of shape (P, K, L)
-        Residuals in a line, by partition and fold.
-    mass, squares : array of shape (P, K, L)
-        Σω and Σω² of the rows of a line in each fold.
-    windows : Windows
-        Neighbours.
+    windows: Windows
+    mass: FloatArray  # (P, K, 2, G)
+    squares: FloatArray
+    count: FloatArray  # (2, G): Σ ω_i ω_j over pairs of a row and a neighbour
 
-    Returns
-    -------
-    tuple of array of shape (L,) and float
-        Means, and the degenerate variance D.
-    """
-    v, own = mass * q, squares * q**2
-    near, held, spread = windows.sums(v), windows.sums(mass), windows.sums(own)
-    total = (v * near - own).sum(axis=(0, 1))
-    pairs = (mass * held - squares).sum(axis=(0, 1))
-    known = pairs > 1e-9 * mass.max()
-    rows = np.divide(total, pairs, out=np.zeros(total.shape), where=known)
-    fourth = np.divide(squares**2, np.maximum(mass, 1e-300))  # Σω⁴ of rows of about the same weight
-    square = (own * spread - fourth * q**4 * np.divide(squares, np.maximum(mass, 1e-300))).sum(axis=(0, 1))
-    line = mass[0].sum(axis=0)
-    each = np.divide(line**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.shape), where=known)
-    return rows, float(inflation(*mass.shape[:2]) * each.sum() / line.sum() ** 2)
+    @staticmethod
+    def of(mass: FloatArray, squares: FloatArray, windows: Windows) -> Pairs:
+        held = windows.sums(mass[:, :, 0] + mass[:, :, 1])
+        count = np.einsum("pkyg,pkg->yg", mass, held) - squares.sum(axis=(0, 1))
+        return Pairs(windows, mass, squares, count)
+
+    def products(self, q: FloatArray) -> tuple[FloatArray, float]:
+        """
+        Mean product of the residual of a row and of its neighbours in its fold, by outcome and cell.
+
+        Parameters
+        ----------
+        q : array of shape (P, K, 2, G)
+            Residuals of each outcome, by partition, fold and cell.
+
+        Returns
+        -------
+        tuple of array of shape (2, G) and float
+            Means, and the degenerate variance D.
+        """
+        v = self.mass * q
+        near = self.windows.sums(v[:, :, 0] + v[:, :, 1])
+        own = v * q if self.squares is self.mass else self.squares * q**2
+        spread = self.windows.sums(own[:, :, 0] + own[:, :, 1])
+        total = np.einsum("pkyg,pkg->yg", v, near) - own.sum(axis=(0, 1))
+        known = self.count > 1e-9 * float(self.mass.max())
+        rows = np.divide(total, self.count, out=np.zeros(total.shape), where=known)
+        if self.squares is self.mass:
+            fourth = np.einsum("pkyg,pkyg->yg", own, q**2)
+        else:  # Σω⁴ of rows of about the same weight
+            ratio = np.divide(self.squares, self.mass, out=np.zeros(self.mass.shape), where=self.mass > 0.0)
+            fourth = np.einsum("pkyg,pkyg->yg", own * ratio**2, q**2)
+        square = np.einsum("pkyg,pkg->yg", own, spread) - fourth
+        line = self.mass[0].sum(axis=0)
+        each = np.divide(line**2 * np.maximum(square, 0.0), self.count**2, out=np.zeros(total.shape), where=known)
+        return rows, float(inflation(*self.mass.shape[:2]) * each.sum() / float(line.sum()) ** 2)
 
 
 def inflation(partitions: int, folds: int) -> float:
@@ -145,7 +157,11 @@ def leaf_products(
         Means, and the degenerate variance D.
     """
     folds = int(home.max()) + 1
-    own = np.arange(leaf.size) if groups is None else np.unique(leaf * (int(groups.max()) + 1) + groups, return_inverse=True)[1]
+    own = (
+        np.arange(leaf.size)
+        if groups is None
+        else np.unique(leaf * (int(groups.max()) + 1) + groups, return_inverse=True)[1]
+    )
     total, pairs, square = np.zeros(leaf.size), np.zeros(leaf.size), np.zeros(leaf.size)
     for residual, place in zip(q, home, strict=True):
         cell = leaf * folds + place

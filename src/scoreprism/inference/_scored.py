@@ -66,6 +66,8 @@ class Scored:
 
     def tied(self) -> Scored:
         """A line for each distinct pair of score and weight, where they are few; else the rows as they are."""
+        if self.count is not None:
+            return self
         moved = self.law[1:] != self.law[:-1]
         new = (moved if moved.ndim == 1 else moved.any(axis=1)) | (self.weight[1:] != self.weight[:-1])
         start = np.flatnonzero(np.concatenate([[True], new]))

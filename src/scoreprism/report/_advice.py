@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._advice import INFINITE, amount
+from scoreprism.decomposition._advice import INFINITE, advise, amount
 from scoreprism.decomposition._table import marked
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judged import Judged, Matter
@@ -56,16 +56,11 @@ def only_group_tested(case: Matter, model: Judged) -> bool:
 def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
     """What to do, and what is not known; of an infinite loss that first, and the rest at the floor."""
     result = model.basis(case.loss)
-    lines = [line.replace(f"{result._telling} to", f"{case.telling} to") for line in result.summary(case.level).advice]
+    said = advise(result, case.level, model.calibration.pvalue)
+    lines = [line.replace(f"{result._telling} to", f"{case.telling} to") for line in said]
     gains = shown_gains(case, model)
     if only_tested(case, model):
-        most = amount(result.interval("reliability", case.level).high, result.risk)
-        test = pvalue(model.calibration.pvalue)
-        first = (
-            f"Recalibrate, and judge it on fresh rows: it is miscalibrated ({test}), what that gains is "
-            f"not settled (at most {most})."
-        )
-        lines = [first, *(line for line in lines if not line.startswith(_SILENT))]
+        lines = [line for line in lines if not line.startswith("Nothing can be concluded")]
     if only_group_tested(case, model) and model.grouping is not None:
         known = (
             f"The features know more than the score ({pvalue(model.grouping.pvalue)}): what a better "
@@ -86,9 +81,8 @@ def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
     return actions, [line for line in lines if line not in actions]
 
 
-#: Beginnings of advice that asks for something, and of advice that a test may overrule.
-_ASKS = ("Recalibrate", "Do not act", "The loss is infinite", "The features know more")
-_SILENT = ("Nothing can be concluded", "No miscalibration is shown")
+#: Beginnings of advice that asks for something.
+_ASKS = ("Recalibrate", "Do not act", "The loss is infinite", "The features know more", "The scores are not calibrated")
 
 
 def next_step(case: Matter, model: Judged) -> str:

@@ -70,7 +70,9 @@ def _shares(case: Matter, model: Judged) -> str:
     result = model.basis(case.loss)
     if not math.isfinite(result.risk) or result.risk <= 0.0:
         return f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}: it has no shares."
-    parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in result.terms.items()]
+    told = {term: value for term, value in result.terms.items() if term not in result.muted}
+    parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in told.items()]
+    parts += [f"{' and '.join(result.muted)} too uncertain to say"] if result.muted else []
     said = f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: {enumerated(parts)}."
     return marked(said, result._mark)
 
@@ -151,10 +153,12 @@ def known_cell(result: Decomposition, term: str, level: float) -> Any:
     Returns
     -------
     Range or float
-        The estimate alone where it is infinite.
+        The estimate alone where it is infinite; what is known alone where the estimate is muted.
     """
     value = result.terms[term]
-    return ends(*known_of(result, term, level), value) if math.isfinite(value) else value
+    if not math.isfinite(value):
+        return value
+    return ends(*known_of(result, term, level), None if term in result.muted else value)
 
 
 def _glossary(case: Matter) -> Table:

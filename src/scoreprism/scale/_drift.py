@@ -14,7 +14,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import holm
-from scoreprism.intervals import ROLES, Interval, quantile, tail
+from scoreprism.intervals import ROLES, Interval, TermInference, quantile, tail
 from scoreprism.scale._groups import key_order
 from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
 
@@ -118,7 +118,7 @@ class Drift(Drawable, JsonTable):
         after, before = self._both(term, period)
         confidence = parse_confidence(level)
         low, high = _ends(after, before, quantile(confidence, two_sided=True))
-        return Interval(low, high, confidence, "clt" if term == LOSS else "from both brackets (MOVER)")
+        return Interval(low, high, confidence, "clt" if term == LOSS else "from both intervals (MOVER)")
 
     def pvalues(self, term: str = "reliability", *, adjusted: bool = True) -> dict[Any, float]:
         """
@@ -258,41 +258,41 @@ def _said(drift: Drift, name: str, period: Any, pvalue: float) -> str:
 
 @dataclass(frozen=True)
 class Reach:
-    """An estimate and what its bracket is made of: ``[LD − 2·up − z·se, LD + 2·down + z·se]``, cut at `least`."""
+    """An estimate, and how far its interval goes; of the loss itself, `inference` is None."""
 
     value: float
-    difference: float
     error: float
-    up: float = 0.0
-    down: float = 0.0
-    least: float = -math.inf
+    inference: TermInference | None = None
 
     def below(self, z: float) -> float:
-        """How far the bracket goes below the estimate; NaN stays NaN."""
-        end = self.difference - 2.0 * self.up - z * self.error
-        return float(np.maximum(self.value - np.maximum(end, self.least), 0.0))
+        """How far the interval goes below the estimate; NaN stays NaN."""
+        if self.inference is None:
+            return z * self.error
+        return float(np.maximum(self.value - self._cut(self.inference.low(z, True)), 0.0))
 
     def above(self, z: float) -> float:
         """How far it goes above."""
-        end = self.difference + 2.0 * self.down + z * self.error
-        return float(np.maximum(np.maximum(end, self.least) - self.value, 0.0))
+        if self.inference is None:
+            return z * self.error
+        return float(np.maximum(self._cut(self.inference.high(z, True)) - self.value, 0.0))
+
+    def _cut(self, end: float) -> float:
+        assert self.inference is not None  # noqa: S101 - asked for before
+        return float(np.maximum(end, 0.0)) if ROLES[self.inference.role].nonnegative else end
 
 
 def _reach(found: Decomposition, name: str) -> Reach:
     if name == LOSS:
         every = dict.fromkeys(range(len(found.level_names)), 1.0)
-        return Reach(found.risk, found.risk, found._moments.std_error(every))
-    inference = found._inference(name)
-    (difference, error), (up, down) = inference._difference(), inference._spreads()
-    least = 0.0 if ROLES[inference.role].nonnegative else -math.inf
-    return Reach(found.terms[name], difference, error, up, down, least)
+        return Reach(found.risk, found._moments.std_error(every))
+    return Reach(found.terms[name], found.std_error[name], found._inference(name))
 
 
 def _ends(after: Reach, before: Reach, z: float) -> tuple[float, float]:
     """
     Ends of the interval of a difference of two independent estimates (MOVER; Zou and Donner 2008).
 
-    The brackets of reliabilities are cut at 0, as ever. Where both periods are calibrated this covers .98; uncut ends
+    The ends of reliabilities are cut at 0, as ever. Where both periods are calibrated this covers .98; uncut ends
     would always cover, with intervals 40 % wider (docs/scale.md).
     """
     with np.errstate(invalid="ignore"):

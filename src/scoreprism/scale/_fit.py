@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from scoreprism._validation import parse_choice, parse_random_state, refuse
 from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import from_folds
+from scoreprism.crossfit import no_crossfit
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.estimation._chain import Given, Problem
+from scoreprism.estimation._chain import Given, Pooling, Problem
 from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
-from scoreprism.estimation._learners import Cells, ForeignMap, parse_calibrator
+from scoreprism.estimation._fits import Cells
+from scoreprism.estimation._learners import ForeignMap, parse_calibrator
+from scoreprism.estimation._parse import PARTITIONS
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
@@ -112,11 +114,11 @@ def _parse(
 
 def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposition]:
     """Each loss of the rows of one partial, without segments."""
-    folded, lines, laws = fitted_laws(partial, options)
+    lines, laws = fitted_laws(partial, options)
     results = laws.decomposed(options.losses, options.form, partial.settings.clip)
 
     def with_sums(name: str, found: Decomposition) -> ScaledDecomposition:
-        error = _quantisation(folded, lines, laws, options.losses[name], found.clip)
+        error = _quantisation(partial, lines, laws, options.losses[name], found.clip)
         return scaled(found, partial, error, options)
 
     scaled_results = {}
@@ -134,51 +136,80 @@ def _noted(twin: Decomposition, partial: Partial) -> Decomposition:
     return replace(twin, notes=(*twin.notes, note)) if above else twin
 
 
-def fitted_laws(partial: Partial, options: Options) -> tuple[Partial, Lines, Laws]:
-    """The laws of the rows of one partial, with the folds and lines they were fitted to."""
-    folded = _folded(partial, options)
-    lines = lines_of(folded)
-    problem = _problem(partial, folded, lines, options)
-    return folded, lines, fit_laws(problem, options.losses, partial.settings.clip, options.floors)
+def fitted_laws(partial: Partial, options: Options) -> tuple[Lines, Laws]:
+    """The laws of the rows of one partial, with the lines they were fitted to."""
+    lines = lines_of(partial)
+    problem = _problem(partial, lines, _shares(partial, options), options)
+    return lines, fit_laws(problem, options.losses, partial.settings.clip, options.floors)
 
 
-def _folded(partial: Partial, options: Options) -> Partial:
-    """The partial with folds: those of its column, or drawn."""
-    if partial.settings.fold is not None:
-        if not 2 <= len(partial.folds) <= MOST_FOLDS:
-            rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
-            refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
-        return partial
-    return _drawn(partial, options.cv, options.seed)
+def _shares(partial: Partial, options: Options) -> FloatArray:
+    """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
+    table = partial.table
+    codes = table["y"].astype(np.intp)
+    if np.unique(codes).size < 2:
+        refuse("the target must hold both outcomes", f"only {codes[0]}", "Pass more rows.")
+    if partial.settings.fold is None:
+        return _drawn(partial, options.cv, options.seed)
+    if not 2 <= len(partial.folds) <= MOST_FOLDS:
+        rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
+        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
+    fold = table["fold"].astype(np.intp)
+    shares = np.zeros((1, len(partial.folds), fold.size))
+    shares[0, fold, np.arange(fold.size)] = 1.0
+    alone = _alone(shares[0], codes)
+    if alone is not None:
+        refuse(
+            "both outcomes must be outside of every fold",
+            f"only one outside of fold number {alone}",
+            f"Use other folds than those of {partial.settings.fold!r}.",
+        )
+    return shares
 
 
-def _drawn(partial: Partial, cv: int, seed: int) -> Partial:
+def _alone(share: FloatArray, codes: IntArray) -> int | None:
+    """A fold outside of which there is one outcome only."""
+    outside = [np.unique(codes[one < 1.0]).size < 2 for one in share]
+    return outside.index(True) if any(outside) else None
+
+
+#: Draws of folds before giving up on both outcomes outside of every fold.
+_DRAWS = 100
+
+
+def _drawn(partial: Partial, cv: int, seed: int) -> FloatArray:
     """
-    Folds dealt to the rows of each group, as if every row drew its fold.
+    Folds dealt to the rows of each group, as if every row drew its fold, once for each partition.
 
     Rows of a group have the same outcome and (nearly) the same score, so which of them is in which fold does not
     matter, only how many: a multinomial draw. With weights, a group counts as many rows as its weights are worth.
     """
     table = partial.table
+    codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
     worth = table["n"] if not partial.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
-    counts = rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv))
-    lines, fold = np.nonzero(counts)
-    share = counts[lines, fold] / worth[lines]
-    keys = {"key", "y", "segment", "lo", "hi"}
-    dealt = {name: column[lines] if name in keys else column[lines] * share for name, column in table.items()}
-    dealt["fold"] = fold.astype(np.float64)
-    return replace(partial, folds=tuple(range(cv)), table=dealt)
+    found = []
+    for _ in range(PARTITIONS):
+        for _ in range(_DRAWS):
+            share = (rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv)) / worth[:, None]).T
+            if _alone(share, codes) is None:
+                break
+        else:
+            refuse(
+                "both outcomes must be outside of every fold",
+                f"{_DRAWS} draws of {cv} folds without such a split",
+                "Pass more rows.",
+            )
+        found.append(share)
+    return np.stack(found)
 
 
-def _problem(partial: Partial, folded: Partial, lines: Lines, options: Options) -> Problem:
+def _problem(partial: Partial, lines: Lines, shares: FloatArray, options: Options) -> Problem:
     """The lines as `decompose` sees rows."""
-    settings, table, group = folded.settings, folded.table, lines.group
-    codes, fold = table["y"].astype(np.intp)[group], table["fold"].astype(np.intp)[group]
-    _require_classes(codes, fold, settings.fold)
+    settings, table, group = partial.settings, partial.table, lines.group
+    codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
     worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
-    center, cell = _centers(folded)
     data = Data(lines.score, codes, weight * worth, 2, "probability")
     sheet = SummedSheet(
         codes,
@@ -189,15 +220,14 @@ def _problem(partial: Partial, folded: Partial, lines: Lines, options: Options) 
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
         rows_in_all=partial.n,
-        sums=_loss_sums(folded, lines, options.losses),
-        sums_at=bound(_loss_sums, folded, lines, options.losses) if settings.clip is None else None,
+        sums=_loss_sums(partial, lines, options.losses),
+        sums_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
     )
-    held = np.flatnonzero(weight > 0.0)
     levels = [Given(name, np.full(codes.size, 0.5)) for name in settings.levels[1:]]  # known by their sums
     return Problem(
         sheet=sheet,
         data=data,
-        plan=from_folds(fold, held),
+        plan=replace(no_crossfit(data), trains=(np.empty(0, dtype=np.intp),) * shares.shape[1]),
         maps=parse_calibrator(options.calibrator, 2),
         reference=None,
         levels=levels,
@@ -205,28 +235,47 @@ def _problem(partial: Partial, folded: Partial, lines: Lines, options: Options) 
         seed=options.seed,
         n_jobs=None,
         notes=_notes(partial, options),
-        pooling=Cells(cell[group], center),
+        pooling=_pooling(partial, lines, shares, worth),
     )
 
 
-def _require_classes(codes: IntArray, fold: IntArray, column: str | None) -> None:
-    present = np.unique(codes)
-    if present.size < 2:
-        refuse("the target must hold both outcomes", f"only {present[0]}", "Pass more rows.")
-    for f in range(int(fold.max()) + 1):
-        if np.unique(codes[fold != f]).size < 2:
-            refuse(
-                "both outcomes must be outside of every fold",
-                f"only one outside of fold number {f}",
-                "Pass more rows." if column is None else f"Use other folds than those of {column!r}.",
-            )
+def _pooling(partial: Partial, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
+    """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
+    table, group = partial.table, lines.group
+    codes = table["y"].astype(np.intp)
+    center, cell = _centers(partial)
+
+    def sums(place: IntArray, size: int, y: IntArray, values: FloatArray) -> FloatArray:
+        """Sums by partition, fold, outcome and place of values (P, K, …)."""
+        flat = y * size + place
+        count, folds, _ = values.shape
+        found = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
+        return np.stack(found).reshape(count, folds, 2, size)
+
+    rows = np.bincount(cell, table["n"], center.size)
+    alone = np.full(center.size, partial.exact)
+    cells = Cells(cell, center, rows, alone)
+    train = sums(cell, center.size, codes, shares * (table["w"] * worth))
+    at, place = np.unique(lines.score, return_inverse=True)
+    points = Cells(
+        place, at, np.bincount(place, table["n"][group] * lines.share, at.size), np.full(at.size, partial.exact)
+    )
+    if partial.exact:
+        points = replace(cells, cell=cell[group])
+    size = points.center.size
+    part = shares[:, :, group] * lines.share
+    mass = sums(points.cell, size, codes[group], part * (table["w"][group] * worth))
+    squares = sums(points.cell, size, codes[group], part * (table["w2"][group] * worth**2))
+    return Pooling(
+        cells, train, cells if partial.exact else points, mass, squares if partial.settings.weighted else mass
+    )
 
 
-def _centers(folded: Partial) -> tuple[FloatArray, IntArray]:
+def _centers(partial: Partial) -> tuple[FloatArray, IntArray]:
     """Mean score of each cell, over outcomes and folds; and the cell of each group."""
-    table = folded.table
+    table = partial.table
     keys, cell = np.unique(table["key"], return_inverse=True)
-    if folded.exact:
+    if partial.exact:
         return keys, cell
     sums = np.bincount(cell, table["s"], keys.size), np.bincount(cell, table["w"], keys.size)
     low, high = np.full(keys.size, np.inf), np.zeros(keys.size)
@@ -235,20 +284,20 @@ def _centers(folded: Partial) -> tuple[FloatArray, IntArray]:
     return np.clip(sums[0] / sums[1], low, high), cell
 
 
-def _loss_sums(folded: Partial, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
+def _loss_sums(partial: Partial, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
     """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
-    settings, table = folded.settings, folded.table
+    settings, table = partial.settings, partial.table
     known = {str(loss): i for i, loss in enumerate(settings.losses)}
     found = {}
     for name, loss in losses.items():
         i = known.get(name)
         if i is not None and f"a{i}0" in table:
-            found[name] = _sums_of(folded, lines, loss, i, floor)
+            found[name] = _sums_of(partial, lines, loss, i, floor)
     return found
 
 
-def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
-    levels, table, group = folded.settings.levels, folded.table, lines.group
+def _sums_of(partial: Partial, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+    levels, table, group = partial.settings.levels, partial.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
     mean2 = {level: table[f"b{i}{t}"] / w2 for t, level in enumerate(levels)}
@@ -260,11 +309,11 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int, floor: flo
     if unbounded(loss):
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
-    clip = folded.settings.clip if floor is None else floor
+    clip = partial.settings.clip if floor is None else floor
     law = lines.score if clip is None else clip_law(lines.score, clip)
     alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
     if floor is not None:
-        _move(folded, lines, alone, floor, mean, mean2, within)
+        _move(partial, lines, alone, floor, mean, mean2, within)
     spread = {level: values[group] for level, values in mean.items()}
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
     apart = _apart(alone, lines, w2, within["S", "S"])
@@ -279,7 +328,7 @@ def _sums_of(folded: Partial, lines: Lines, loss: ProperLoss, i: int, floor: flo
 
 
 def _move(
-    folded: Partial,
+    partial: Partial,
     lines: Lines,
     alone: FloatArray,
     floor: float,
@@ -293,8 +342,8 @@ def _move(
     A group that lies beyond the floor has one loss, so nothing is lost. At most one cell at either end lies astride it,
     and is taken at the scores of its lines.
     """
-    w2 = folded.table["w2"]
-    moved = beyond(folded, floor)
+    w2 = partial.table["w2"]
+    moved = beyond(partial, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
     mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
     apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
@@ -322,7 +371,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss, clip: float | None) -> float:
+def _quantisation(partial: Partial, lines: Lines, laws: Laws, loss: ProperLoss, clip: float | None) -> float:
     """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
     weight = laws.problem.sheet.weight
     assert weight is not None  # noqa: S101 - lines always have one
@@ -337,16 +386,16 @@ def _quantisation(folded: Partial, lines: Lines, laws: Laws, loss: ProperLoss, c
         return float(np.abs(parts).sum() / weight.sum())
 
     error = half(laws.choice.winner.fitted.law, wide)
-    if clip is None or folded.settings.clip is not None:
+    if clip is None or partial.settings.clip is not None:
         return error
-    return error + half(lines.score, wide & beyond(folded, clip)[lines.group])
+    return error + half(lines.score, wide & beyond(partial, clip)[lines.group])
 
 
 def _notes(partial: Partial, options: Options) -> tuple[str, ...]:
     what = "distinct scores" if partial.exact else f"cells of {partial.settings.cells} from 0 to 1"
     notes = [f"from sums over {partial.n_keys} {what}"]
     if partial.settings.fold is None:
-        notes.append(f"{options.cv} folds drawn within cells: rows are taken to be independent")
+        notes.append(f"{options.cv} folds drawn within cells, {PARTITIONS} times: rows are taken to be independent")
     if partial.absent:
         notes.append(f"{partial.absent:,} rows of weight 0 are absent")
     return tuple(notes)

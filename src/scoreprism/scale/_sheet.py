@@ -76,6 +76,11 @@ class SummedSheet(Sheet):
         return self.rows_in_all
 
     @property
+    def masses(self) -> tuple[FloatArray, FloatArray]:
+        assert self.weight is not None  # noqa: S101 - lines always have one
+        return self.weight, self.squares
+
+    @property
     def units(self) -> int:
         return round(float(self.counts.sum()))
 

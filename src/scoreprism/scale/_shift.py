@@ -14,10 +14,10 @@ import numpy as np
 from scoreprism._validation import parse_confidence
 from scoreprism.decomposition._rows import Plan, assemble
 from scoreprism.decomposition._table import TermTable
-from scoreprism.estimation._decompose import Laws, _sheet
+from scoreprism.estimation._decompose import Laws, fitted_sheet
+from scoreprism.estimation._fits import CellFits
 from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._maps import calibrated_at
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._sheet import beyond
 from scoreprism.simplex import FloatArray, IntArray, clip_law
@@ -282,7 +282,7 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
 
         if label not in fitted:
             part = periods[label].partial
-            fitted[label] = part, fitted_laws(part, replace(options, losses={str(loss): loss}))[2]
+            fitted[label] = part, fitted_laws(part, replace(options, losses={str(loss): loss}))[1]
         return fitted[label][1]
 
     clip = periods[pairs[0][0]].clip
@@ -294,12 +294,15 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
 def _stale(now: Laws, base: Laws, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:
     """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
     problem = now.problem
-    law = calibrated_at(base, problem.data.score).models.mean(axis=0)
-    own = now.choice.winner.fitted
-    chain = replace(_sheet(replace(problem.sheet, laws=[law]), [("C", own.law, own)]), sums={})  # type: ignore[call-arg]
+    fits = base.choice.winner.fits
+    assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
+    law = fits.at(problem.data.score)
+    winner = now.choice.winner
+    here = replace(problem, sheet=replace(problem.sheet, laws=[law]))
+    chain = replace(fitted_sheet(here, winner, [("C", winner.fitted.law, winner.fitted)]), sums={})  # type: ignore[call-arg]
     names = ("reliability", "refinement")
     loses = assemble(chain, Plan(("B", "C"), names, ("reliability", "remaining"), ()), loss, "debiased", clip)
-    pair = _sheet(problem.sheet, [("B", law, None)])
+    pair = replace(problem.sheet, laws=[problem.sheet.laws[0], law], folds=[None, None])
     gains = assemble(pair, Plan(("S", "B"), names, ("information", "remaining"), ()), loss, "difference", clip)
     bracket = loses.interval("reliability", level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
