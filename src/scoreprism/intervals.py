@@ -745,7 +745,12 @@ class TermInference:
         """
         z = quantile(level, two_sided=True)
         name = "any shape" if any_shape else "smooth"
-        return Interval(self._cut(self.low(z, any_shape)), self._cut(self.high(z, any_shape)), level, self._label(name))
+        return Interval(
+            self._cut(self.low(z, any_shape=any_shape)),
+            self._cut(self.high(z, any_shape=any_shape)),
+            level,
+            self._label(name),
+        )
 
     def _errors(self, z: float) -> tuple[float, float]:
         """The standard error and the upper quantile: by the law C where this is the reliability."""
@@ -754,7 +759,7 @@ class TermInference:
             return error, z
         return self.ends.error(error), self.ends.reach(z)
 
-    def low(self, z: float, any_shape: bool, spreads: float = 2.0) -> float:
+    def low(self, z: float, *, any_shape: bool, spreads: float = 2.0) -> float:
         """
         Lower end before it is cut at 0.
 
@@ -780,7 +785,7 @@ class TermInference:
         value, second = self._second()
         return min(end, value - z * max(second, error))
 
-    def high(self, z: float, any_shape: bool) -> float:
+    def high(self, z: float, *, any_shape: bool) -> float:
         """
         Upper end before it is cut at 0.
 
@@ -871,7 +876,7 @@ class TermInference:
             Cut at 0 for a reliability.
         """
         self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
-        return Bound(self._cut(self.low(quantile(level, two_sided=False), True, spreads=1.0)), level)
+        return Bound(self._cut(self.low(quantile(level, two_sided=False), any_shape=True, spreads=1.0)), level)
 
     def upper_bound(self, level: float) -> Bound:
         """
@@ -888,7 +893,7 @@ class TermInference:
             Cut at 0 for a reliability.
         """
         self._require(bool(ROLES[self.role].no_upper), "upper bound", ROLES[self.role].no_upper)
-        return Bound(self._cut(self.high(quantile(level, two_sided=False), True)), level)
+        return Bound(self._cut(self.high(quantile(level, two_sided=False), any_shape=True)), level)
 
     def _require(self, missing: bool, what: str, why: str) -> None:
         """Refuse what cannot be had, with the reason and the way out."""

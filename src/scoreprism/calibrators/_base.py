@@ -383,7 +383,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        """The laws of many training sets at the centers of their cells, (M, G); one by one unless a map knows better."""
+        """The laws of many training sets at the centers of their cells, (M, G); one by one by default."""
         from sklearn.base import clone
 
         shared = self._shared(batch.everything)

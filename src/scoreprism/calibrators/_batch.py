@@ -44,17 +44,17 @@ class Batch:
     @cached_property
     def weight(self) -> FloatArray:
         """Weight in each cell, (M, G)."""
-        return self.mass[0] + self.mass[1]
+        return np.asarray(self.mass[0] + self.mass[1])
 
     @property
     def events(self) -> FloatArray:
         """Weight of the events in each cell, (M, G)."""
-        return self.mass[1]
+        return np.asarray(self.mass[1])
 
     @cached_property
     def total(self) -> FloatArray:
         """Weight of each training set."""
-        return self.weight.sum(axis=1)
+        return np.asarray(self.weight.sum(axis=1))
 
     @cached_property
     def everything(self) -> Data:

@@ -270,14 +270,11 @@ class KernelCalibrator(Calibrator):
     def _fit_many(self, batch: Batch) -> FloatArray:
         kernel = KERNELS[parse_choice(self.kernel, KERNELS, "kernel")]
         whole = batch.everything
-        if (
-            self.bandwidth != "under"
-            or self.clip != "auto"
-            or rule_of_thumb(whole.score, whole.weight, kernel) <= 1e-12
-        ):
+        rule = rule_of_thumb(whole.score, whole.weight, kernel)
+        if self.bandwidth != "under" or self.clip != "auto" or rule <= 1e-12:
             return super()._fit_many(batch)
         share = float(batch.total.mean()) / whole.total  # a training set has fewer rows, and so a wider window
-        bandwidth = 0.5 * rule_of_thumb(whole.score, whole.weight, kernel) * share**-0.2
+        bandwidth = 0.5 * rule * share**-0.2
         return _coarse_curves(batch, bandwidth, kernel)
 
 

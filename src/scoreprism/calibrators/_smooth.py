@@ -120,7 +120,7 @@ def _apart(knots: FloatArray) -> FloatArray:
 def _bent(knots: FloatArray) -> FloatArray:
     """What makes of values at the knots their deviations from a straight line."""
     line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
-    return np.eye(knots.size) - line @ np.linalg.pinv(line)
+    return np.asarray(np.eye(knots.size) - line @ np.linalg.pinv(line))
 
 
 def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:

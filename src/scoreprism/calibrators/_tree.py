@@ -105,7 +105,7 @@ def local_shifts(
             continue
         shift = part[:, None] * nodes.shift(variance)
         if nodes is scores:
-            alone += shift  # type: ignore[operator]
+            alone += shift
         else:
             out += np.repeat(shift, out.shape[1] // shift.shape[1], axis=1)
     moved = out[:, node] if alone is None else out[:, node] + alone
@@ -123,7 +123,7 @@ def _sums(values: FloatArray, node: IntArray, count: int) -> FloatArray:
     """Sums over the cells of each leaf; leaves may be empty."""
     upto = np.concatenate([np.zeros((values.shape[0], 1)), np.cumsum(values, axis=1)], axis=1)
     edge = np.searchsorted(node, np.arange(count + 1))
-    return upto[:, edge[1:]] - upto[:, edge[:-1]]
+    return np.asarray(upto[:, edge[1:]] - upto[:, edge[:-1]])
 
 
 def _tree_average(ladder: list[_Nodes]) -> tuple[FloatArray, FloatArray]:

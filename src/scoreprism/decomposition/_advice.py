@@ -244,8 +244,8 @@ def _on_reliability(result: Decomposition, least: float, level: float, pvalue: f
     most = _most(result, level)
     if p is not None and p <= 1.0 - level + 1e-12:
         return (
-            f"The scores are not calibrated (p = {p:.2g}), but that recalibration lowers the loss is not shown: it gains "
-            f"between 0 and {amount(most[-1][1], result.risk)}.{calibrated}"
+            f"The scores are not calibrated (p = {p:.2g}), but that recalibration lowers the loss is not shown: it "
+            f"gains between 0 and {amount(most[-1][1], result.risk)}.{calibrated}"
         )
     needed = _rows_needed(result, 0, level)
     more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""

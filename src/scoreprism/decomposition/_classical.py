@@ -68,14 +68,14 @@ class _CorpRows:
     def kept(self) -> Kept:
         fitted = isotonic_fit(as_vector(self.sheet.laws[0]), self.sheet.y.astype(float), self.sheet.weight)
         used = with_climatology(self.sheet, fitted).clipped(self.asked.clip)
-        losses, spreads = evaluate(used, self.asked.loss)
+        losses, spreads, _ = evaluate(used, self.asked.loss)
         return Kept(frozen(losses), frozen(spreads))
 
     def evaluate(self) -> Kept:
         return self.kept
 
     def covariance(self) -> FloatArray:
-        return Moments.of(*self.kept, self.sheet.weight, None).covariance
+        return Moments.of(self.kept.losses, self.kept.extras, self.sheet.weight, None).covariance
 
 
 def in_sample(sheet: Sheet, asked: Question) -> Decomposition:

@@ -842,10 +842,9 @@ class PairedDifference(TermTable):
         any_shape = inference.any_shape and self._ends is not None and self._ends.degenerate is not None
         if chosen == "any-shape" and not any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
-        low, high = self._ends_of(name, z, any_shape=any_shape and chosen != "smooth")
-        return Interval(
-            low, high, confidence, "any shape, paired" if any_shape and chosen != "smooth" else "smooth, paired"
-        )
+        any_shape = any_shape and chosen != "smooth"
+        low, high = self._ends_of(name, z, any_shape=any_shape)
+        return Interval(low, high, confidence, f"{'any shape' if any_shape else 'smooth'}, paired")
 
     def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
         """Ends that allow for the noise of the laws of both, or for their bias too."""

@@ -15,7 +15,18 @@ SCHEMA_VERSION = 3
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
-    | {"n_classes", "clip", "notes", "population", "alternatives", "mean", "covariance", "ends", "muted", "calibration_pvalue"}
+    | {
+        "n_classes",
+        "clip",
+        "notes",
+        "population",
+        "alternatives",
+        "mean",
+        "covariance",
+        "ends",
+        "muted",
+        "calibration_pvalue",
+    }
 )
 
 

@@ -188,7 +188,7 @@ def aggregation_decomposition(
     pos_label: object = None,
     classes: ArrayLike | None = None,
     clip: float | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> AggregationDecomposition:
     r"""
@@ -243,7 +243,7 @@ def aggregation_decomposition(
         Labels in column order.
     clip : float, optional
         Keep all laws at least this far from 0.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     n_jobs : int, optional
         Processes that fit the reference.

@@ -49,7 +49,7 @@ def select_stage(
     groups: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> StageSelection:
     """
@@ -85,7 +85,7 @@ def select_stage(
         The label that 1-D probabilities speak of.
     classes : array-like of shape (K,), optional
         Labels in column order.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     n_jobs : int, optional
         Processes; the result does not depend on it.

@@ -54,7 +54,7 @@ def stagewise_decomposition(
     pos_label: object = None,
     classes: ArrayLike | None = None,
     clip: float | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> StagewiseDecomposition:
     """
@@ -102,7 +102,7 @@ def stagewise_decomposition(
         Labels in column order.
     clip : float, optional
         Keep all laws at least this far from 0; nothing is clipped unless asked for.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds.
     n_jobs : int, optional
         Processes; the result does not depend on it.

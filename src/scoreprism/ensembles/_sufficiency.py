@@ -41,7 +41,7 @@ def sufficiency_test(
     groups: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> TestResult:
     r"""
@@ -79,7 +79,7 @@ def sufficiency_test(
         The label that 1-D probabilities speak of.
     classes : array-like of shape (K,), optional
         Labels in column order.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the other methods, and of the folds of a combiner that must be fitted.
     n_jobs : int, optional
         Processes of ``"bootstrap"``.

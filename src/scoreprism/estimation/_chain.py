@@ -211,6 +211,13 @@ def recalibrate(problem: Problem, shares: FloatArray, used: Sequence[int]) -> Ca
     return _candidates(replace(problem, maps=[problem.maps[i] for i in used])).mixed(shares)
 
 
+def fit_alone(problem: Problem, learner: MapLearner, partitions: int = _LOOKED_AT) -> Calibrated:
+    """The law of one map, fitted in a few partitions."""
+    few = None if problem.partitions is None else problem.partitions.first(partitions)
+    alone = _candidates(replace(problem, maps=[learner], partitions=few, repeats=1))
+    return alone.mixed(alone.shares(np.array([True])))
+
+
 def _sober(problem: Problem, candidates: Candidates) -> NDArray[np.bool_]:
     """Candidates that have not learned noise; the first where all have."""
     if len(problem.maps) == 1:
@@ -223,6 +230,8 @@ def _sober(problem: Problem, candidates: Candidates) -> NDArray[np.bool_]:
 
 def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:
     """Weights in proportion to the likelihood, from log-likelihoods of the candidates along the last axis."""
+    if totals.shape[-1] == 1:
+        return np.ones(totals.shape)
     totals = np.where(sober, totals, -np.inf)
     share = np.exp(totals - totals.max(axis=-1, keepdims=True))
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
@@ -491,7 +500,7 @@ def _shifted(problem: Problem, plan: CrossFit, base: FloatArray) -> FloatArray:
             return np.stack([np.bincount(cell, line, size) for line in values])
 
         gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
-        whole = np.bincount(cells.cell, weight, size)
+        whole = np.bincount(cells.cell, weight, size).astype(np.float64)
         shift = local_shifts(gradient, information, whole, total, single=cells.single)
         out[:, :, j] = expected(np.log(law) - np.log1p(-law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)

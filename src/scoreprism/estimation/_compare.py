@@ -149,7 +149,7 @@ def compare(
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
-    random_state: object = None,
+    random_state: object = 0,
     **options: Any,
 ) -> Comparison:
     """
@@ -165,7 +165,7 @@ def compare(
         Features.
     loss : str or ProperLoss, default="log"
         The loss.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds, which all models share; a number gives the folds that `decompose` has by it.
     **options : object
         Further arguments of `decompose`.

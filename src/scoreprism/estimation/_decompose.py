@@ -482,7 +482,9 @@ def _guarded(result: Decomposition, problem: Problem) -> Decomposition:
                 f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
                 f"(up to {100 * OVERFIT:.0f} % is normal). "
             )
-            note += "Terms that involve it are unreliable" if t == 1 else "Its bounds hold, its estimates are unreliable"
+            note += (
+                "Terms that involve it are unreliable" if t == 1 else "Its bounds hold, its estimates are unreliable"
+            )
             note = f"{note}; {remedy}."
             warnings.warn(note, OverfitWarning, stacklevel=outside())
             notes.append(note)
@@ -510,7 +512,9 @@ def _few(result: Decomposition) -> tuple[str, ...]:
     ends = result._ends
     if ends is None or not 0.0 < ends.effective_rows < _FEW_EFFECTIVE:
         return ()
-    return (f"few rows carry the variance (about {ends.effective_rows:.2g}): intervals and bounds are less sure than said",)
+    return (
+        f"few rows carry the variance (about {ends.effective_rows:.2g}): intervals and bounds are less sure than said",
+    )
 
 
 def _resolution(problem: Problem, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:

@@ -97,7 +97,7 @@ _GRID = np.concatenate([_ROOT, 1.0 - _ROOT])
 
 
 def between(center: FloatArray, law: FloatArray, score: FloatArray) -> FloatArray:
-    """Laws (…, G) at increasing centers, brought to scores by straight lines in log-odds; beyond the ends, straight on."""
+    """Laws (…, G) at increasing centers, at other scores: straight lines in log-odds, beyond the ends straight on."""
     if center.size == 1:
         return np.repeat(law, score.size, axis=-1)
     x, at = _log_odds(center), _log_odds(score)
@@ -169,7 +169,8 @@ class CellFits:
         """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
         total = np.einsum("pkyg,pkg->yg", self.mass, table)
         held = self.mass.sum(axis=(0, 1))
-        return np.divide(total, held, out=np.tile(table.mean(axis=(0, 1)), (2, 1)), where=held > 0.0)
+        found: FloatArray = np.tile(table.mean(axis=(0, 1)), (2, 1))
+        return np.divide(total, held, out=found, where=held > 0.0)
 
     def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
@@ -188,7 +189,7 @@ class CellFits:
 
     def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Loss of the law in every row, had the outcome been this one."""
-        return self._if(loss, outcome).ravel()[self._place]
+        return np.asarray(self._if(loss, outcome).ravel()[self._place])
 
     def at(self, score: FloatArray) -> FloatArray:
         """The mean of all models at other scores: straight lines between cells, in log-odds."""
@@ -217,7 +218,7 @@ class CellFits:
         total = np.zeros(centre.size)
         for k in range(folds.shape[1]):
             total += loss.divergence(folds[:, k].ravel(), centre.ravel())
-        return total.reshape(centre.shape).mean(axis=0)
+        return np.asarray(total.reshape(centre.shape).mean(axis=0))
 
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
@@ -264,7 +265,7 @@ class CellFits:
         def within(values: FloatArray) -> FloatArray:
             """Sums over the rows of the cluster of a row that are its neighbours."""
             upto = np.concatenate([[0.0], np.cumsum(values[order])])
-            return upto[high] - upto[low]
+            return np.asarray(upto[high] - upto[low])
 
         held_own = within(w)
         total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -312,7 +313,7 @@ class RowFits:
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """Loss of the law in every row."""
-        return np.mean([loss.evaluate(part.law, y) for part in self.parts], axis=0)
+        return np.asarray(np.mean([loss.evaluate(part.law, y) for part in self.parts], axis=0))
 
     def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Loss of the law in every row, had the outcome been this one."""
@@ -321,11 +322,11 @@ class RowFits:
     @cached_property
     def mean_law(self) -> FloatArray:
         """Mean of the laws that did not see a row."""
-        return np.mean([part.law for part in self.parts], axis=0)
+        return np.asarray(np.mean([part.law for part in self.parts], axis=0))
 
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Spread of the law over the folds in every row, meaned over partitions."""
-        return np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0)
+        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
 
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
@@ -337,11 +338,8 @@ class RowFits:
         score = self.score[held]
         if score.ndim == 2 and score.shape[1] == 2:
             score = as_vector(score)
-        n_held = held.size
-        if score.ndim == 1:
-            leaf = _blocks(score, 2 * reach(n_held))
-        else:
-            leaf = leaves(np.sqrt(score), 2 * reach(n_held))
+        near = 2 * reach(held.size)
+        leaf = _blocks(score, near) if score.ndim == 1 else leaves(np.sqrt(score), near)
         size = np.bincount(leaf)[leaf].astype(np.float64)
         laws = [part.law[held] for part in self.parts]
         found = [curved_residuals(loss, law, y[held], size) for law in laws]
@@ -412,8 +410,8 @@ class LevelFits:
         gains = [
             loss.evaluate(part.law, y) - loss.evaluate(law, y) for part, law in zip(self.parts, self.below, strict=True)
         ]
-        return self.base.losses(loss, y) + np.mean(gains, axis=0)
+        return np.asarray(self.base.losses(loss, y) + np.mean(gains, axis=0))
 
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Spread of the level over the folds in every row."""
-        return np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0)
+        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))

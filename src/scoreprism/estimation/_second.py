@@ -48,10 +48,10 @@ class Windows:
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the neighbours of each line, along the last axis."""
         upto = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
-        return upto[..., self.stop] - upto[..., self.first]
+        return np.asarray(upto[..., self.stop] - upto[..., self.first])
 
 
-def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray, rows: FloatArray) -> FloatArray:
+def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray | float, rows: FloatArray) -> FloatArray:
     """√(w(c)/2)·(y − c): residuals whose squares are divergences, to second order; c kept 1/(2·neighbours) inside."""
     floor = 0.5 / np.maximum(rows - 1.0, 2.0)
     inside = np.clip(law, floor, 1.0 - floor)
@@ -65,13 +65,13 @@ class Pairs(NamedTuple):
     windows: Windows
     mass: FloatArray  # (P, K, 2, G)
     squares: FloatArray
-    count: FloatArray  # (2, G): Σ ω_i ω_j over pairs of a row and a neighbour
+    weight: FloatArray  # (2, G): Σ ω_i ω_j over pairs of a row and a neighbour
 
     @staticmethod
     def of(mass: FloatArray, squares: FloatArray, windows: Windows) -> Pairs:
         held = windows.sums(mass[:, :, 0] + mass[:, :, 1])
-        count = np.einsum("pkyg,pkg->yg", mass, held) - squares.sum(axis=(0, 1))
-        return Pairs(windows, mass, squares, count)
+        weight = np.einsum("pkyg,pkg->yg", mass, held) - squares.sum(axis=(0, 1))
+        return Pairs(windows, mass, squares, weight)
 
     def products(self, q: FloatArray) -> tuple[FloatArray, float]:
         """
@@ -92,8 +92,8 @@ class Pairs(NamedTuple):
         own = v * q if self.squares is self.mass else self.squares * q**2
         spread = self.windows.sums(own[:, :, 0] + own[:, :, 1])
         total = np.einsum("pkyg,pkg->yg", v, near) - own.sum(axis=(0, 1))
-        known = self.count > 1e-9 * float(self.mass.max())
-        rows = np.divide(total, self.count, out=np.zeros(total.shape), where=known)
+        known = self.weight > 1e-9 * float(self.mass.max())
+        rows = np.divide(total, self.weight, out=np.zeros(total.shape), where=known)
         if self.squares is self.mass:
             fourth = np.einsum("pkyg,pkyg->yg", own, q**2)
         else:  # Σω⁴ of rows of about the same weight
@@ -101,7 +101,7 @@ class Pairs(NamedTuple):
             fourth = np.einsum("pkyg,pkyg->yg", own * ratio**2, q**2)
         square = np.einsum("pkyg,pkg->yg", own, spread) - fourth
         line = self.mass[0].sum(axis=0)
-        each = np.divide(line**2 * np.maximum(square, 0.0), self.count**2, out=np.zeros(total.shape), where=known)
+        each = np.divide(line**2 * np.maximum(square, 0.0), self.weight**2, out=np.zeros(total.shape), where=known)
         return rows, float(inflation(*self.mass.shape[:2]) * each.sum() / float(line.sum()) ** 2)
 
 
@@ -167,7 +167,8 @@ def leaf_products(
         cell = leaf * folds + place
 
         def others(values: FloatArray, cell: IntArray = cell) -> FloatArray:
-            return np.bincount(cell, values)[cell] - (values if groups is None else np.bincount(own, values)[own])
+            mine = values if groups is None else np.bincount(own, values)[own]
+            return np.asarray(np.bincount(cell, values)[cell] - mine)
 
         pairs += others(weight)
         columns = residual.T

@@ -37,7 +37,7 @@ def grouping_test(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> TestResult:
     """
@@ -66,7 +66,7 @@ def grouping_test(
         The label that 1-D probabilities speak of.
     classes : array-like of shape (K,), optional
         Labels in column order.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the halves and of the draws.
     n_jobs : int, optional
         Processes of ``"bootstrap"``.

@@ -13,7 +13,7 @@ from scoreprism._validation import refuse
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.crossfit import FittedLaw, no_crossfit
 from scoreprism.decomposition._rows import Sheet, mean_loss, spread
-from scoreprism.estimation._chain import Problem, calibrate, calibrated_by
+from scoreprism.estimation._chain import Problem, calibrate, fit_alone
 from scoreprism.estimation._learners import MapLearner, parse_calibrator
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss, get_loss
@@ -162,7 +162,7 @@ class Judge:
     def _fitted(self, problem: Problem) -> FittedLaw:
         """The law C of `decompose`; a single map needs no likelihoods to be mixed by."""
         one = len(self.maps) == 1
-        return (calibrated_by(problem, self.maps[0]) if one else calibrate(problem, {}).winner).fitted
+        return (fit_alone(problem, self.maps[0]) if one else calibrate(problem, {}).winner).fitted
 
     def _terms(self, loss: ProperLoss, test: Scored, fitted: FittedLaw) -> dict[str, float]:
         """Losses before and after, and the reliability between them: plug-in and debiased."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scoreprism._validation import refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.estimation._chain import Problem, calibrated_by, judged
+from scoreprism.estimation._chain import Problem, fit_alone, judged
 from scoreprism.estimation._learners import OwnMap
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.intervals import quantile
@@ -115,12 +115,13 @@ def judge_maps(
             failed[name] = "it is a map of two classes"
             continue
         try:
-            candidate = calibrated_by(problem, OwnMap(calibrator.name, calibrator))
+            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator)).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue
         for loss_name, loss in losses.items():
-            found = judged(problem.sheet, candidate, loss, None)
+            assert fits is not None  # noqa: S101 - whatever is fitted has them
+            found = judged(problem.sheet, name, fits, loss, None)
             reach = z * found.std_error
             ends = (found.difference - reach, found.difference + reach)
             gains.append(Gain(name, loss_name, found.loss + found.difference, found.loss, found.difference, *ends))

@@ -268,13 +268,13 @@ class Reach:
         """How far the interval goes below the estimate; NaN stays NaN."""
         if self.inference is None:
             return z * self.error
-        return float(np.maximum(self.value - self._cut(self.inference.low(z, True)), 0.0))
+        return float(np.maximum(self.value - self._cut(self.inference.low(z, any_shape=True)), 0.0))
 
     def above(self, z: float) -> float:
         """How far it goes above."""
         if self.inference is None:
             return z * self.error
-        return float(np.maximum(self._cut(self.inference.high(z, True)) - self.value, 0.0))
+        return float(np.maximum(self._cut(self.inference.high(z, any_shape=True)) - self.value, 0.0))
 
     def _cut(self, end: float) -> float:
         assert self.inference is not None  # noqa: S101 - asked for before

@@ -250,18 +250,16 @@ def _pooling(partial: Partial, lines: Lines, shares: FloatArray, worth: float) -
         flat = y * size + place
         count, folds, _ = values.shape
         found = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
-        return np.stack(found).reshape(count, folds, 2, size)
+        return np.stack(found).reshape(count, folds, 2, size).astype(np.float64)
 
-    rows = np.bincount(cell, table["n"], center.size)
-    alone = np.full(center.size, partial.exact)
-    cells = Cells(cell, center, rows, alone)
+    def made(place: IntArray, at: FloatArray, rows: FloatArray) -> Cells:
+        count = np.bincount(place, rows, at.size).astype(np.float64)
+        return Cells(place, at, count, np.full(at.size, partial.exact))
+
+    cells = made(cell, center, table["n"])
     train = sums(cell, center.size, codes, shares * (table["w"] * worth))
     at, place = np.unique(lines.score, return_inverse=True)
-    points = Cells(
-        place, at, np.bincount(place, table["n"][group] * lines.share, at.size), np.full(at.size, partial.exact)
-    )
-    if partial.exact:
-        points = replace(cells, cell=cell[group])
+    points = cells if partial.exact else made(place, at, table["n"][group] * lines.share)
     size = points.center.size
     part = shares[:, :, group] * lines.share
     mass = sums(points.cell, size, codes[group], part * (table["w"][group] * worth))
