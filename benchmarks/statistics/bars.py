@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from benchmarks.statistics import simulate
+from benchmarks.statistics import rough, simulate
 from benchmarks.statistics.cells import Cell
 from benchmarks.statistics.scenarios import LOSSES, SCENARIOS, SCORES
 from benchmarks.statistics.tables import (
@@ -47,7 +47,7 @@ def cells() -> list[Cell]:
     for name in ("b", "q2"):
         found += [Cell(f"oracle/{name}/{n}", simulate.oracle, 1000, 10, {"scenario": name, "n": n}) for n in SIZES]
     found.append(Cell("null/3/500", simulate.multiclass_null, 1000, 10, {"n": 500}))
-    found += [*_test_cells(), *_feature_cells()]
+    found += [*_test_cells(), *_feature_cells(), *rough.cells()]
     return found
 
 
@@ -322,5 +322,5 @@ def further(book: Book) -> Section:
 
 SECTIONS: tuple[Callable[[Book], Section], ...] = (
     exactness, reliability, bounds, against_plugin, calibration_tests, grouping, grouping_tests, irreducible, guard,
-    null_of_three, further,
+    null_of_three, *rough.SECTIONS, further,
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,43 +28,72 @@ _FARTHEST = 6.0
 _NOTHING = 1e-4
 
 
+#: Steps of the log-odds beyond which the likelihood of a node is no longer taken for a parabola.
+_FAR = 0.7
+
+
 @dataclass(frozen=True)
 class _Nodes:
     """Nodes of one depth (or the distinct scores): gradient and information of a common shift of their log-odds."""
 
     gradient: FloatArray  # (M, nodes)
     information: FloatArray
+    rate: FloatArray  # (nodes,): mean of the law to be shifted
 
-    def evidence(self, variance: float) -> FloatArray:
-        """Log of how much likelier outcomes are with a shift of this prior variance than with none (Laplace)."""
-        precision = self.information + 1.0 / variance
-        return 0.5 * self.gradient**2 / precision - 0.5 * np.log1p(variance * self.information)
+    def fit(self, variance: float) -> tuple[FloatArray, FloatArray]:
+        """Mean shift, and log of how much likelier outcomes are with a shift of this prior variance than with none."""
+        shift = self.gradient / (self.information + 1.0 / variance)
+        evidence = 0.5 * self.gradient * shift - 0.5 * np.log1p(variance * self.information)
+        far = np.nonzero(np.abs(shift) > _FAR)
+        if far[0].size:
+            u, i, c = self.gradient[far], self.information[far], self.rate[far[1]]
+            shift[far], evidence[far] = _far_mode(u, i, c, shift[far], variance)
+        return shift, evidence
 
-    def shift(self, variance: float) -> FloatArray:
-        """The mean shift, given the outcomes."""
-        return self.gradient / (self.information + 1.0 / variance)
-
-    def averaged(self) -> tuple[FloatArray, FloatArray]:
-        """Evidence and mean shift over all variances, with no shift at all as likely as any."""
+    def averaged(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Evidence and mean shift over all variances, no shift as likely as any; and the evidence of all nodes."""
         share = 0.5 / len(_VARIANCES)
-        found = [self.evidence(variance) for variance in _VARIANCES]
-        top = np.maximum(np.max(found, axis=0), 0.0)
+        found = [self.fit(variance) for variance in _VARIANCES]
+        top = np.maximum(np.max([evidence for _, evidence in found], axis=0), 0.0)
         mass = 0.5 * np.exp(-top)
         moved = np.zeros(top.shape)
-        for variance, one in zip(_VARIANCES, found, strict=True):
-            part = share * np.exp(one - top)
+        for shift, evidence in found:
+            part = share * np.exp(evidence - top)
             mass += part
-            moved += part * self.shift(variance)
-        return top + np.log(mass), moved / mass
+            moved += part * shift
+        return top + np.log(mass), moved / mass, [evidence.sum(axis=1) for _, evidence in found]
 
-    def pairs(self) -> _Nodes:
-        """The nodes one depth higher."""
+    def pairs(self, whole: FloatArray) -> _Nodes:
+        """The nodes one depth higher; `whole` is the mass of these."""
         shape = (self.gradient.shape[0], -1, 2)
-        return _Nodes(self.gradient.reshape(shape).sum(axis=2), self.information.reshape(shape).sum(axis=2))
+        mass = np.maximum(whole.reshape(-1, 2), 1e-300)
+        rate = (self.rate.reshape(-1, 2) * mass).sum(axis=1) / mass.sum(axis=1)
+        return _Nodes(self.gradient.reshape(shape).sum(axis=2), self.information.reshape(shape).sum(axis=2), rate)
+
+
+def _far_mode(
+    u: FloatArray, i: FloatArray, c: FloatArray, shift: FloatArray, variance: float
+) -> tuple[FloatArray, FloatArray]:
+    """
+    Mode and evidence of a large shift, by the likelihood of n = I/(c(1 − c)) rows at the rate c with the same gradient.
+
+    A parabola would overshoot: where c is 0.01 and the outcomes say 0.1, it shifts the log-odds by 9, not by 2.4.
+    """
+    n = i / (c * (1.0 - c))
+    reached = np.clip(c + np.divide(u, n, out=np.full(u.shape, np.inf) * np.sign(u), where=n > 0.0), 1e-6, 1.0 - 1e-6)
+    start = np.log(reached) - np.log1p(-reached) - (np.log(c) - np.log1p(-c))
+    mode = np.sign(u) * np.minimum(np.abs(shift), np.abs(start))
+    for _ in range(3):
+        law = expected(np.log(c) - np.log1p(-c) + mode)
+        slope = u + n * (c - law) - mode / variance
+        mode = mode + slope / (n * law * (1.0 - law) + 1.0 / variance)
+    law = expected(np.log(c) - np.log1p(-c) + mode)
+    value = (u + n * c) * mode + n * (np.log1p(-law) - np.log1p(-c)) - 0.5 * mode**2 / variance
+    return mode, value - 0.5 * np.log1p(variance * n * law * (1.0 - law))
 
 
 def local_shifts(
-    gradient: FloatArray, information: FloatArray, whole: FloatArray, total: float, *, single: bool
+    gradient: FloatArray, information: FloatArray, rate: FloatArray, whole: FloatArray, total: float, *, single: bool
 ) -> FloatArray:
     """
     Shifts of the log-odds of M laws in G cells, averaged over trees, levels and single scores (docs/statistics.md).
@@ -73,6 +102,8 @@ def local_shifts(
     ----------
     gradient, information : array of shape (M, G)
         Σw(y − c) and Σw·c(1 − c) of the training rows of each law in each cell.
+    rate : array of shape (G,)
+        Mean of the laws in each cell.
     whole : array of shape (G,)
         Weight of all rows in each cell, which cuts the cells into nodes of equal mass.
     total : float
@@ -88,28 +119,41 @@ def local_shifts(
     models, cells = gradient.shape
     depth = int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
     node = _leaf_of(whole, depth)
-    ladder = [_Nodes(_sums(gradient, node, 1 << depth), _sums(information, node, 1 << depth))]
+    mass = np.bincount(node, whole, 1 << depth).astype(np.float64)
+    held = np.bincount(node, whole * rate, 1 << depth)
+    mean = np.divide(held, mass, out=np.full(mass.size, 0.5), where=mass > 0.0)
+    ladder = [_Nodes(_sums(gradient, node, 1 << depth), _sums(information, node, 1 << depth), mean)]
     for _ in range(depth):
-        ladder.append(ladder[-1].pairs())
+        ladder.append(ladder[-1].pairs(mass))
+        mass = mass.reshape(-1, 2).sum(axis=1)
     ladder.reverse()  # from the root to the leaves
-    evidence, out = _tree_average(ladder)
-    scores = _Nodes(gradient, information) if single and cells <= total / _TIED else None
-    levels = list(_levels(ladder, scores))
-    logs = np.stack([log + np.log(prior) for _, _, log, prior in levels] + [evidence + np.log(0.5)])
+    leaf, shifts, sums = zip(*(nodes.averaged() for nodes in ladder), strict=True)
+    evidence, out = _tree_average(leaf, shifts)
+    levels = list(zip(ladder, sums, strict=True))[2:]
+    scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
+    half = 0.5 if scores is None else 0.25
+    models_ = [
+        (nodes, v, found[t], half / (len(levels) * len(_VARIANCES)))
+        for nodes, found in levels
+        for t, v in enumerate(_VARIANCES)
+    ]
+    if scores is not None:
+        found = scores.averaged()[2]
+        models_ += [(scores, v, found[t], half / len(_VARIANCES)) for t, v in enumerate(_VARIANCES)]
+    logs = np.stack([log + np.log(prior) for _, _, log, prior in models_] + [evidence + np.log(0.5)])
     share = np.exp(logs - logs.max(axis=0))
     share /= share.sum(axis=0)
     out *= share[-1][:, None]
-    alone = np.zeros((models, cells)) if scores is not None else None
-    for (nodes, variance, _, _), part in zip(levels, share[:-1], strict=True):
+    alone = np.zeros((models, cells))
+    for (nodes, variance, _, _), part in zip(models_, share[:-1], strict=True):
         if part.max() < _NOTHING:
             continue
-        shift = part[:, None] * nodes.shift(variance)
+        shift = part[:, None] * nodes.fit(variance)[0]
         if nodes is scores:
             alone += shift
         else:
             out += np.repeat(shift, out.shape[1] // shift.shape[1], axis=1)
-    moved = out[:, node] if alone is None else out[:, node] + alone
-    return np.clip(moved, -_FARTHEST, _FARTHEST)
+    return np.clip(out[:, node] + alone, -_FARTHEST, _FARTHEST)
 
 
 def _leaf_of(whole: FloatArray, depth: int) -> IntArray:
@@ -126,9 +170,8 @@ def _sums(values: FloatArray, node: IntArray, count: int) -> FloatArray:
     return np.asarray(upto[:, edge[1:]] - upto[:, edge[:-1]])
 
 
-def _tree_average(ladder: list[_Nodes]) -> tuple[FloatArray, FloatArray]:
+def _tree_average(leaf: Sequence[FloatArray], mean: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Evidence of all prunings of the tree together (context-tree weighting), and the mean shift in each leaf."""
-    leaf, mean = zip(*(nodes.averaged() for nodes in ladder), strict=True)
     below, stop = leaf[-1], [np.ones(leaf[-1].shape)]
     for one in reversed(leaf[:-1]):
         split = below.reshape(one.shape[0], -1, 2).sum(axis=2)
@@ -142,19 +185,6 @@ def _tree_average(ladder: list[_Nodes]) -> tuple[FloatArray, FloatArray]:
         out = out + alive * ended * shift
         alive = alive * (1.0 - ended)
     return below[:, 0], out
-
-
-def _levels(ladder: list[_Nodes], scores: _Nodes | None) -> Iterator[tuple[_Nodes, float, FloatArray, float]]:
-    """Models in which all nodes of one depth, or all scores, are shifted: nodes, variance, evidence, prior share."""
-    depths = ladder[2:]
-    half = 0.5 if scores is None else 0.25
-    for nodes in depths:
-        for variance in _VARIANCES:
-            prior = half / (len(depths) * len(_VARIANCES))
-            yield nodes, variance, nodes.evidence(variance).sum(axis=1), prior
-    if scores is not None:
-        for variance in _VARIANCES:
-            yield scores, variance, scores.evidence(variance).sum(axis=1), half / len(_VARIANCES)
 
 
 class TreeCalibrator(Calibrator):
@@ -199,7 +229,7 @@ class TreeCalibrator(Calibrator):
         law = base(pooled.score)
         gradient = (pooled.events - pooled.weight * law)[None]
         information = (pooled.weight * law * (1.0 - law))[None]
-        shift = local_shifts(gradient, information, pooled.weight, data.total, single=True)[0]
+        shift = local_shifts(gradient, information, law, pooled.weight, data.total, single=True)[0]
         logit = data.logit(pooled.score)
         new = np.flatnonzero(np.diff(shift) != 0.0) + 1
         starts = np.concatenate([logit[:1], 0.5 * (logit[new - 1] + logit[new])])
@@ -212,7 +242,8 @@ class TreeCalibrator(Calibrator):
         law = np.clip(NaturalSplineCalibrator()._fit_many(batch), 1e-9, 1.0 - 1e-9)
         gradient, information = batch.events - batch.weight * law, batch.weight * law * (1.0 - law)
         total = float(batch.total.mean())
-        shift = local_shifts(gradient, information, batch.whole.sum(axis=0), total, single=batch.single)
+        whole = batch.whole.sum(axis=0)
+        shift = local_shifts(gradient, information, law.mean(axis=0), whole, total, single=batch.single)
         return batch.kept_inside(expected(np.log(law) - np.log1p(-law) + shift))
 
     @property

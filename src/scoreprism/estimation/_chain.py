@@ -501,7 +501,9 @@ def _shifted(problem: Problem, plan: CrossFit, base: FloatArray) -> FloatArray:
 
         gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
         whole = np.bincount(cells.cell, weight, size).astype(np.float64)
-        shift = local_shifts(gradient, information, whole, total, single=cells.single)
+        held = np.maximum(whole, 1e-300)
+        rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / held
+        shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
         out[:, :, j] = expected(np.log(law) - np.log1p(-law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
     return np.stack([floored(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])

@@ -19,12 +19,15 @@ from scoreprism.calibrators._logistic import expected
 from scoreprism.crossfit import FittedLaw
 from scoreprism.decomposition._rows import Fits, Second, spread
 from scoreprism.estimation._second import (
+    NEAREST,
     Pairs,
     Windows,
     inflation,
     leaf_products,
     leaves,
+    nearest_products,
     reach,
+    reach_of_classes,
     residuals,
 )
 from scoreprism.losses import ProperLoss
@@ -170,7 +173,7 @@ class CellFits:
         total = np.einsum("pkyg,pkg->yg", self.mass, table)
         held = self.mass.sum(axis=(0, 1))
         found: FloatArray = np.tile(table.mean(axis=(0, 1)), (2, 1))
-        return np.divide(total, held, out=found, where=held > 0.0)
+        return np.asarray(np.divide(total, held, out=found, where=held > 0.0))
 
     def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
@@ -338,16 +341,24 @@ class RowFits:
         score = self.score[held]
         if score.ndim == 2 and score.shape[1] == 2:
             score = as_vector(score)
-        near = 2 * reach(held.size)
-        leaf = _blocks(score, near) if score.ndim == 1 else leaves(np.sqrt(score), near)
-        size = np.bincount(leaf)[leaf].astype(np.float64)
+        near = 2 * (reach(held.size) if score.ndim == 1 else reach_of_classes(held.size))
+        many = held.size > NEAREST
+        if score.ndim == 1:
+            leaf = _blocks(score, near)
+        else:
+            points = np.sqrt(score)
+            leaf = leaves(points, near) if many else np.zeros(held.size, dtype=np.intp)
+        size = np.full(held.size, near + 1.0) if score.ndim == 2 else np.bincount(leaf)[leaf].astype(np.float64)
         laws = [part.law[held] for part in self.parts]
         found = [curved_residuals(loss, law, y[held], size) for law in laws]
         if any(one is None for one in found):
             return None
         q = np.stack([one for one in found if one is not None])
         clusters = None if groups is None else groups[held]
-        rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
+        if score.ndim == 1 or many:
+            rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
+        else:
+            rows, degenerate = nearest_products(q, self.home[:, held], w[held], points, near, clusters)
         out = np.zeros(n)
         out[held] = rows
         return Second(out, degenerate)

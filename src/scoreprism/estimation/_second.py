@@ -24,6 +24,11 @@ def reach(n: int) -> int:
     return int(np.ceil(max(0.75 * np.sqrt(n), n / 80.0)))
 
 
+def reach_of_classes(n: int) -> int:
+    """Half the number of neighbours of a row of several classes: in several directions rows are soon far away."""
+    return int(np.ceil(0.75 * np.sqrt(n)))
+
+
 @dataclass(frozen=True)
 class Windows:
     """For each of L lines in order of the score: the lines of its neighbours, and how many rows these are."""
@@ -132,6 +137,68 @@ def leaves(points: FloatArray, size: int) -> IntArray:
     return leaf
 
 
+#: Rows up to which neighbours are the nearest ones; beyond, those of the same leaf, which is faster.
+NEAREST = 20_000
+#: Pairs of a row and a neighbour that are looked at together.
+_BLOCK = 1 << 20
+
+
+def nearest_products(
+    q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
+) -> tuple[FloatArray, float]:
+    """
+    Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row.
+
+    Parameters
+    ----------
+    q : array of shape (P, n, C)
+        Residuals, by partition.
+    home : integer array of shape (P, n)
+        Fold of each row.
+    weight : array of shape (n,)
+        Weights ω.
+    points : array of shape (n, C)
+        Where rows stand.
+    count : int
+        Number of neighbours.
+    groups : integer array of shape (n,) or None
+        Rows of the same cluster are no neighbours.
+
+    Returns
+    -------
+    tuple of array of shape (n,) and float
+        Means, and the degenerate variance D.
+    """
+    from scipy.spatial import cKDTree
+
+    n = points.shape[0]
+    size = min(count + 1, n)
+    tree = cKDTree(points)
+    total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
+    step = max(1, _BLOCK // size)
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        near = tree.query(points[rows], size)[1].reshape(rows.size, -1)
+        other = near != rows[:, None] if groups is None else groups[near] != groups[rows][:, None]
+        for residual, place in zip(q, home, strict=True):
+            held = np.where(other & (place[near] == place[rows][:, None]), weight[near], 0.0)
+            product = np.einsum("ic,ijc->ij", residual[rows], residual[near])
+            total[rows] += (held * product).sum(axis=1)
+            pairs[rows] += held.sum(axis=1)
+            square[rows] += ((held * product) ** 2).sum(axis=1)
+    return _means(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
+
+
+def _means(
+    total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float
+) -> tuple[FloatArray, float]:
+    """Rows b, and D."""
+    known = pairs > 1e-9 * float(weight.max())
+    rows = np.divide(total, pairs, out=np.zeros(total.size), where=known)
+    each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.size), where=known)
+    return rows, float(factor * each.sum() / weight.sum() ** 2)
+
+
 def leaf_products(
     q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None
 ) -> tuple[FloatArray, float]:
@@ -177,7 +244,4 @@ def leaf_products(
             for b, second in enumerate(columns[: a + 1]):
                 share = 1.0 if a == b else 2.0
                 square += share * first * second * others(weight**2 * first * second)
-    known = pairs > 1e-9
-    rows = np.divide(total, pairs, out=np.zeros(leaf.size), where=known)
-    each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(leaf.size), where=known)
-    return rows, float(inflation(len(q), folds) * each.sum() / weight.sum() ** 2)
+    return _means(total, pairs, square, weight, inflation(len(q), folds))
