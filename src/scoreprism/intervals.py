@@ -825,7 +825,8 @@ class TermInference:
         Returns
         -------
         tuple of float
-            What noise pulls up in one pulls down in the other: spreads of both are on both sides.
+            Both laws are fitted in the same folds, so that most of their noise cancels; what their spreads differ by is
+            allowed for on either side.
         """
         difference = self._difference()[0]
         error, far = self._errors(z)
@@ -834,8 +835,9 @@ class TermInference:
             error = self.ends.error(self._difference()[1])
             far, near = self.ends.reach(z), replace(self.ends, skewness=-self.ends.skewness).reach(z)
         (up, down), (other_up, other_down) = first._spreads(), second._spreads()
-        low = difference - 2.0 * (up + other_down) - near * error
-        high = difference + 2.0 * (down + other_up) + far * error
+        difference += (down - other_down) - (up - other_up)
+        left = abs(down - other_down) + abs(up - other_up)  # what is common to both laws has cancelled
+        low, high = difference - left - near * error, difference + left + far * error
         if not any_shape:
             return low, high
         value, wide = self._second()
