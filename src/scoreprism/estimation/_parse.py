@@ -185,7 +185,8 @@ def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
     if weight is None:
         return None
     scaled = weight / weight.max()
-    return np.asarray(scaled * (scaled.sum() / (scaled @ scaled)))
+    ranked = np.sort(scaled)  # sums that round differently for rows in another order would move splits of trees
+    return np.asarray(scaled * (ranked.sum() / (ranked @ ranked)))
 
 
 def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...], tuple[str, ...]]:

@@ -75,7 +75,7 @@ class Numeric:
 
     @staticmethod
     def fitted(values: FloatArray) -> Numeric:
-        known = values[np.isfinite(values)]
+        known = np.sort(values[np.isfinite(values)])  # whatever the order of rows, the same are looked at
         step = max(1, known.size // _QUANTILE_ROWS)
         some = known[::step]
         if some.size == 0:

@@ -1,0 +1,233 @@
+"""What is said of a decomposition: each sentence reached by an example, muted estimates, notes on few rows."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from scoreprism import Chain, Decomposition, Level, decompose
+from scoreprism.decomposition._advice import advise, amount
+from scoreprism.exceptions import OverfitWarning
+from scoreprism.inference import calibration_test
+
+AMOUNT = r"[0-9.e-]+ \([0-9.]+ %\)"
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def calibrated(n, seed=0):
+    rng = np.random.default_rng(seed)
+    s = sigmoid(1.5 * rng.normal(size=n))
+    return (rng.random(n) < s).astype(int), s, rng
+
+
+def bold(n, seed=0):
+    """The law "slope" of STATISTICS 8.9: C = σ(.7 logit S − .2)."""
+    rng = np.random.default_rng(seed)
+    s = sigmoid(1.5 * rng.normal(size=n))
+    law = sigmoid(0.7 * np.log(s / (1 - s)) - 0.2)
+    return (rng.random(n) < law).astype(int), s, rng
+
+
+# ── reliability ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_gain_that_is_shown():
+    y, s, _ = bold(3000)
+    d = decompose(y, s, loss="brier")
+    bound = d.lower_bound("reliability").value
+    assert bound > 0
+    assert d.summary().advice[0] == f"Recalibrate: that gains at least {amount(bound, d.risk)} of the loss."
+
+
+def test_miscalibration_that_is_shown_and_a_gain_that_is_not():
+    """Never "no miscalibration is shown" where the test rejects (STATISTICS 8.8)."""
+    y, s, _ = bold(500)
+    d = decompose(y, s, loss="brier")
+    assert d.lower_bound("reliability").value == 0.0
+    assert d.calibration_pvalue < 0.05
+    most = amount(d.interval("reliability").high, d.risk)
+    assert d.summary().advice[0] == (
+        f"The scores are not calibrated (p = {d.calibration_pvalue:.2g}), but that recalibration lowers the loss is not "
+        f"shown: it gains between 0 and {most}."
+    )
+    again = Decomposition.from_json(d.to_json())
+    assert again.summary().advice == d.summary().advice
+
+
+def test_nothing_that_is_shown_has_two_ends():
+    y, s, _ = calibrated(2000)
+    d = decompose(y, s, loss="brier")
+    assert d.calibration_pvalue > 0.05
+    smooth, whatever = d.interval("reliability", method="smooth").high, d.interval("reliability").high
+    assert smooth < 0.9 * whatever
+    assert d.summary().advice[0] == (
+        f"No miscalibration is shown: recalibration gains at most {amount(smooth, d.risk)} if the calibration curve is "
+        f"smooth, at most {amount(whatever, d.risk)} whatever its shape."
+    )
+
+
+def test_ends_that_are_alike_are_said_as_one():
+    """Within a tenth of each other."""
+    rng = np.random.default_rng(0)  # one score in all: nothing that a shape could hide
+    d = decompose((rng.random(400) < 0.3).astype(int), np.full(400, 0.3), loss="brier")
+    smooth, whatever = d.interval("reliability", method="smooth").high, d.interval("reliability").high
+    assert smooth >= 0.9 * whatever
+    (line,) = (line for line in d.summary().advice if "miscalibration" in line)
+    assert line.startswith(f"No miscalibration is shown: recalibration gains at most {amount(whatever, d.risk)}")
+    assert "smooth" not in line
+    assert "shape" not in line
+
+
+def test_a_loss_without_a_curvature_says_what_its_end_assumes():
+    y, s, _ = calibrated(500)
+    line = decompose(y, s, loss="elementary").summary().advice[0]
+    assert re.fullmatch(
+        f"No miscalibration is shown: recalibration gains at most {AMOUNT} if the calibration curve is smooth"
+        r"(; were the estimate true, about [0-9,]+ rows would show it)?\. This loss does not see all miscalibration\.",
+        line,
+    )
+
+
+def test_clusters_have_no_test_to_go_by():
+    y, s, _ = bold(500)
+    d = decompose(y, s, loss="brier", groups=np.arange(500) // 2)
+    assert d.calibration_pvalue is None
+    assert d.summary().advice[0].startswith("No miscalibration is shown: recalibration gains at most ")
+
+
+def test_the_level_of_the_sentence_is_that_of_the_test():
+    """At p = .02 the scores are called miscalibrated at 95 %, and at 99 % they are not."""
+    y, s, _ = bold(500)
+    d = decompose(y, s, loss="brier")
+    assert advise(d, 0.95, 0.02)[0].startswith("The scores are not calibrated (p = 0.02)")
+    assert advise(d, 0.99, 0.02)[0].startswith("No miscalibration is shown")
+
+
+def test_laws_that_were_given_are_said_to_be_smooth_or_nothing():
+    """A chain without fitted laws has no test and no end for any shape."""
+    rng = np.random.default_rng(1)
+    s = rng.random(400)
+    y = (rng.random(400) < s).astype(int)
+    d = Chain(y, [Level("S", s), Level("C", 0.01 + 0.98 * s)]).decompose("brier")
+    assert d.calibration_pvalue is None
+    assert "whatever its shape" not in d.summary().advice[0]
+
+
+# ── the test behind the sentence ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("make", "n"), [(calibrated, 500), (bold, 400), (calibrated, 6000)])
+def test_the_p_value_is_that_of_the_calibration_test(make, n):
+    """399 draws instead of 999, and beyond 4096 rows cells of the score: p to its Monte-Carlo error of three sd."""
+    y, s, _ = make(n, 3)
+    p = calibration_test(y, s, random_state=0).pvalue
+    found = decompose(y, s, loss="brier").calibration_pvalue
+    assert found == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) * (1 / 399 + 1 / 999)) + 0.01)
+
+
+def test_the_p_value_does_not_depend_on_the_order_of_rows_nor_on_the_loss():
+    y, s, rng = calibrated(500)
+    order = rng.permutation(500)
+    both = decompose(y, s, loss=["brier", "log"])
+    assert both["brier"].calibration_pvalue == both["log"].calibration_pvalue
+    assert decompose(y[order], s[order], loss="log").calibration_pvalue == both["log"].calibration_pvalue
+
+
+def test_the_test_of_several_classes():
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet(np.ones(3), 400)
+    y = (rng.random(400)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    assert decompose(y, law).calibration_pvalue > 0.05
+    sharp = law**3 / (law**3).sum(axis=1, keepdims=True)
+    assert decompose(y, sharp).calibration_pvalue < 0.05
+
+
+# ── estimates that are mostly noise ─────────────────────────────────────────────────────────────────
+
+
+def test_an_estimate_that_is_mostly_noise_is_muted_and_its_bound_is_not():
+    """V_Q above a quarter of the estimate (STATISTICS 8.5): the estimates of both terms of Q are not shown."""
+    y, s, rng = calibrated(500, 1)
+    d = decompose(y, s, rng.normal(size=(500, 20)), loss="brier", repeats=1)
+    assert d.level_spreads[:, 2].mean() > 0.25 * d.terms["grouping"]
+    assert d.muted == ("grouping", "irreducible")
+    assert "how large grouping is cannot be told from so few rows, only what it is at least" in d.notes
+    table = d.summary().to_dict()["terms"]
+    assert np.isnan([table[term][key] for term in d.muted for key in ("estimate", "share")]).all()
+    assert table["reliability"]["estimate"] == d.terms["reliability"]
+    assert table["grouping"]["known at 95 %"].startswith("≥ ")
+    assert d.lower_bound("grouping").value <= 0.0  # said, though muted
+    assert Decomposition.from_json(d.to_json()).muted == d.muted
+
+
+def test_grouping_that_is_large_is_not_muted():
+    """A third of the loss, n = 500: version 1 silenced its bound in all of 160 samples."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = (rng.random(500) < sigmoid(3 * X.sum(axis=1))).astype(int)
+    d = decompose(y, sigmoid(1.4 * X[:, 0]), X, loss="brier")
+    assert d.muted == ()
+    bound = d.lower_bound("grouping").value
+    assert bound > 0.05
+    assert f"A better model of these features gains at least {amount(bound, d.risk)} of the loss." in d.summary().advice
+
+
+def test_a_reference_that_overfits_keeps_its_bound():
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = (rng.random(500) < sigmoid(3 * X.sum(axis=1))).astype(int)
+    text = r"the law Q overfits: its spread over the folds is [0-9.]+ % of its loss \(up to 5 % is normal\)\. Its bounds hold, its estimates are unreliable; use a smaller model for reference=, or the default\."
+    with pytest.warns(OverfitWarning, match=text):
+        d = decompose(y, sigmoid(1.4 * X[:, 0]), X, loss="brier", reference=ExtraTreesClassifier(30, random_state=0))
+    assert d.muted == ("grouping", "irreducible")
+    assert any(line.startswith("A better model of these features gains at least ") for line in d.summary().advice)
+
+
+# ── few rows that carry the variance ────────────────────────────────────────────────────────────────
+
+
+def test_few_rows_that_carry_the_variance_are_pointed_out():
+    """Sharp scores, log loss (STATISTICS 8.9, sharp-tail): a few surprises in the tails are all of the variance."""
+    rng = np.random.default_rng(0)
+    s = np.clip(sigmoid(8 * rng.normal(size=2000)), 1e-12, 1 - 1e-12)
+    y = (rng.random(2000) < 0.003 + 0.994 * s).astype(int)
+    d = decompose(y, s, loss="log")
+    assert 0 < d._ends.effective_rows < 10
+    note = f"few rows carry the variance (about {d._ends.effective_rows:.2g}): intervals and bounds are less sure than said"
+    assert note in d.notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y, s, _ = bold(500)
+        assert not any("carry the variance" in line for line in decompose(y, s, loss="log").notes)
+
+
+# ── false sentences ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.statistical
+def test_sentences_are_rarely_false():
+    """Stairs and a calibrated score, Brier, n = 600, 40 samples each: at a rate of 5 % more than eight of 80 are false once in 50 runs."""
+    false = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        s = 0.05 + 0.9 * rng.random(600)
+        stairs = np.where(s < 0.4, 0.2, np.where(s < 0.6, 0.7, 0.35))
+        for law, truth in ((stairs, None), (s, 0.0)):
+            grid = np.linspace(0.05, 0.95, 20_001)
+            steps = np.where(grid < 0.4, 0.2, np.where(grid < 0.6, 0.7, 0.35))
+            gain = float(np.mean((grid - steps) ** 2)) if truth is None else truth
+            d = decompose((rng.random(600) < law).astype(int), s, loss="brier")
+            line = d.summary().advice[0]
+            if line.startswith("Recalibrate"):
+                false += d.lower_bound("reliability").value > gain
+            else:
+                false += d.interval("reliability").high < gain
+    assert false <= 8
