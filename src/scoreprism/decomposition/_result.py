@@ -504,7 +504,8 @@ class Decomposition(Drawable, TermTable):
             rows = steps(differences[0])[0]
             least = _least_degenerate(self._ends, other._ends)
             together = what_if.minus(other_what_if)
-            ends = Ends.of(rows, together, weight, weight**2, least, clustered=self._groups is not None)
+            powers = (weight, weight**2, weight**3, weight**4)
+            ends = Ends.of(rows, together, powers, least, clustered=self._groups is not None)
         twins = self.floored, other.floored
         floored = twins[0].minus(twins[1]) if twins[0] is not None and twins[1] is not None else None
         return PairedDifference(self.names, self._backend, self, other, moments, floored, ends)
