@@ -243,9 +243,11 @@ def _on_reliability(result: Decomposition, least: float, level: float, pvalue: f
     p = result.calibration_pvalue if pvalue is None else pvalue
     most = _most(result, level)
     if p is not None and p <= 1.0 - level + 1e-12:
+        where, end = most[-1]
+        unless = "" if where == _ANY_SHAPE else where
         return (
             f"The scores are not calibrated (p = {p:.2g}), but that recalibration lowers the loss is not shown: it "
-            f"gains between 0 and {amount(most[-1][1], result.risk)}.{calibrated}"
+            f"gains between 0 and {amount(end, result.risk)}{unless}.{calibrated}"
         )
     needed = _rows_needed(result, 0, level)
     more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""
@@ -255,19 +257,21 @@ def _on_reliability(result: Decomposition, least: float, level: float, pvalue: f
 
 #: Ends of the reliability nearer to each other than this share are told as one.
 _ALIKE = 0.1
+#: What an upper end of the reliability assumes.
+_SMOOTH, _ANY_SHAPE = " if the calibration curve is smooth", " whatever its shape"
 
 
 def _most(result: Decomposition, level: float) -> list[tuple[str, float]]:
     """What recalibration gains at most, and under which condition; the last holds under the weakest one."""
     name = result.names[0]
     smooth = result.interval(name, level, "smooth").high
-    condition = " if the calibration curve is smooth"
     if not result._inference(name).any_shape:
-        return [(condition, smooth)] if result._ends is not None else [("", result.interval(name, level).high)]
+        fitted = result._ends is not None or bool(result._alternatives)  # a law that was given is taken as it is
+        return [(_SMOOTH if fitted else "", smooth if result._ends else result.interval(name, level).high)]
     widest = result.interval(name, level, "any-shape").high
     if smooth >= (1.0 - _ALIKE) * widest:
         return [("", widest)]
-    return [(condition, smooth), (" whatever its shape", widest)]
+    return [(_SMOOTH, smooth), (_ANY_SHAPE, widest)]
 
 
 def _on_information(result: Decomposition, name: str, least: float) -> str:

@@ -167,10 +167,12 @@ class CellFits:
 
     def _mean(self, table: FloatArray) -> FloatArray:
         """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
-        total = np.einsum("pkyg,pkg->yg", self.mass, table)
+        base = table[0, 0]  # models that agree to the last bit have this mean, to the last bit
+        apart = table - base
+        total = np.einsum("pkyg,pkg->yg", self.mass, apart)
         held = self.mass.sum(axis=(0, 1))
-        found: FloatArray = np.tile(table.mean(axis=(0, 1)), (2, 1))
-        return np.asarray(np.divide(total, held, out=found, where=held > 0.0))
+        found: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
+        return np.asarray(base + np.divide(total, held, out=found, where=held > 0.0))
 
     def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
