@@ -496,7 +496,8 @@ class Decomposition(Drawable, TermTable):
                     "Decompose both on one data set.",
                 )
         with np.errstate(invalid="ignore"):
-            differences = losses - other_losses, extras - other_extras
+            both = min(extras.shape[0], other_extras.shape[0])  # an infinite loss has no second-order rows, the last
+            differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
         ends = None
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
