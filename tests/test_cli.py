@@ -512,6 +512,26 @@ def test_gates_on_bounds(file, data):
     assert "by " in too_unreliable("m", d, mid * 0.999, "estimate", 0.95)
 
 
+def test_the_upper_gate_holds_for_any_shape():
+    """Scores that stand for leaves of a tree: what smooth maps leave open must fail the gate, and does."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.1, 0.9, 3000).round(2)
+    y = (rng.random(3000) < s + 0.04 * np.where(np.round(100 * s) % 2 == 0, 1.0, -1.0)).astype(int)
+    d = scoreprism.decompose(y, s, loss="brier")
+    smooth, widest = (d.interval("reliability", 0.9, method=how).high for how in ("smooth", "any-shape"))
+    assert smooth < 0.9 * widest
+    limit = 0.5 * (smooth + widest)
+    assert "above --max-reliability" in too_unreliable("m", d, limit, "upper", 0.95)
+    assert too_unreliable("m", d, widest * 1.001, "upper", 0.95) is None  # one-sided at 95 % is two-sided at 90 %
+    cost = scoreprism.decompose(y, s, loss=scoreprism.get_loss("cost-weighted", fp=1.0, fn=3.0))
+    assert too_unreliable("m", cost, 10.0, "upper", 0.95) == (
+        "the upper 95 % bound of the reliability of m (cost-weighted(fp=1, fn=3) loss) is known for smooth calibration "
+        "curves only, and a gate needs one for any shape: gate on another loss, for example brier or log, or on "
+        "--gate-on lower"
+    )
+    assert too_unreliable("m", cost, 10.0, "lower", 0.95) is None
+
+
 def test_gate_on_the_test_counts_models(file):
     failed = call("test", file, *TWO, "--fail-if-miscalibrated", "--resamples", "499", code=1)
     assert "the calibration of bold is refuted: p = 0.004 (Holm over 2 models)" in failed.stderr

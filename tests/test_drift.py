@@ -14,7 +14,7 @@ import pytest
 
 from scoreprism import scale
 from scoreprism.exceptions import InputError
-from scoreprism.intervals import tail
+from scoreprism.intervals import Moments, TermInference, tail
 from scoreprism.losses import get_loss
 from scoreprism.scale._drift import Reach, _ends, _pvalue
 from scoreprism.scale._shift import _edges, _mix
@@ -118,18 +118,33 @@ def test_what_changed_is_found_and_what_did_not_is_not(drift):
 
 
 def test_distance_to_a_cut_end_is_never_negative():
-    low = Reach(-0.001, -0.002, 0.0001, 0.0, 0.0005, 0.0)  # an estimate below 0: both ends of its bracket are 0 or more
+    # LD −0.002 ± 0.0001, spread 0.001: an estimate of −0.001, whose interval is cut at 0 at both ends
+    moments = Moments(np.array([-0.002, 0.2, 0.0, 0.001]), np.diag([1e-8, 1e-8, 0.0, 0.0]))
+    low = Reach(-0.001, 1e-4, TermInference("reliability", "reliability", 0, 1, 2, moments))
     assert low.below(1.96) == 0.0
-    assert low.above(0.0) > 0.0
-    ends = _ends(low, Reach(0.001, 0.001, 0.0), 1.96)
+    assert low.above(0.0) == pytest.approx(0.001)
+    ends = _ends(low, Reach(0.001, 0.0), 1.96)
     assert ends[0] == pytest.approx(-0.002)
 
 
 def test_p_value_far_out_and_without_an_error():
-    assert _pvalue(Reach(1.0, 1.0, 0.001), Reach(0.0, 0.0, 0.001)) < 1e-300
-    assert math.isnan(_pvalue(Reach(1.0, 1.0, math.nan), Reach(0.0, 0.0, 0.1)))
-    assert math.isnan(_pvalue(Reach(math.inf, math.inf, math.nan), Reach(math.inf, math.inf, math.nan)))
-    assert _pvalue(Reach(1.0, 1.0, 0.0), Reach(1.0, 1.0, 0.0)) == 1.0
+    assert _pvalue(Reach(1.0, 0.001), Reach(0.0, 0.001)) < 1e-300
+    assert math.isnan(_pvalue(Reach(1.0, math.nan), Reach(0.0, 0.1)))
+    assert math.isnan(_pvalue(Reach(math.inf, math.nan), Reach(math.inf, math.nan)))
+    assert _pvalue(Reach(1.0, 0.0), Reach(1.0, 0.0)) == 1.0
+
+
+def test_a_change_is_put_together_from_the_intervals_of_both_periods(drift):
+    """Zou and Donner's rule by hand, on ends that hold for any shape; where an end is cut the distance is to the cut."""
+    after, before = drift.periods[2], drift.periods[1]
+    one, two = (found.interval("reliability") for found in (after, before))
+    assert one.method == two.method == "any shape"
+    change = after.terms["reliability"] - before.terms["reliability"]
+    below = math.hypot(after.terms["reliability"] - one.low, two.high - before.terms["reliability"])
+    above = math.hypot(one.high - after.terms["reliability"], max(before.terms["reliability"] - two.low, 0.0))
+    found = drift.interval("reliability", 2)
+    assert (found.low, found.high) == pytest.approx((change - below, change + above), abs=1e-12)
+    assert found.method == "from both intervals (MOVER)"
 
 
 # ── periods ─────────────────────────────────────────────────────────────────────────────────────────────

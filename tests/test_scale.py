@@ -12,9 +12,12 @@ import pytest
 
 import scoreprism
 from scoreprism import scale
+from scoreprism.calibrators._data import Data
+from scoreprism.crossfit import make_partitions
+from scoreprism.estimation._parse import PARTITIONS, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
-from scoreprism.scale._fit import _drawn
+from scoreprism.scale._fit import _drawn, _pooling
 from scoreprism.scale._grid import cell_of, edges
 from scoreprism.scale._roles import period_label
 from scoreprism.scale._sheet import lines_of
@@ -156,30 +159,80 @@ def test_drawn_folds_are_the_same_for_every_order_of_rows():
     other = scale.decompose(data, target="y", score="s", loss="log", random_state=1)
     assert_same(first, again)
     assert first.terms["reliability"] != other.terms["reliability"]
-    near = plain(data, loss="log")
-    error = near.std_error["reliability"]
-    assert abs(first.terms["reliability"] - near.terms["reliability"]) < 0.5 * error  # another draw of folds
-    assert "5 folds drawn within cells: rows are taken to be independent" in first.notes
+    assert "5 folds drawn within cells, 20 times: rows are taken to be independent" in first.notes
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
+    """The partitions that `decompose` draws, as shares of the groups of sums: the same terms, ends and bounds."""
+    data = rows(3000)
+    y, s = data["y"].to_numpy(), data["s"].to_numpy()
+    weight = data["w"].to_numpy() if weighted else None
+    seed = int(np.random.default_rng(0).integers(2**62))
+    fitted = Data(s, y.astype(np.intp), fitting_weights(weight), 2, "probability")
+    _, partitions = make_partitions(5, fitted, None, seed, PARTITIONS)
+
+    def shared(partial, cv, seed):
+        table = partial.table
+        place = {key: i for i, key in enumerate(zip(table["key"], table["y"], strict=True))}
+        held = np.flatnonzero(np.ones(s.size) if weight is None else weight)
+        group = np.array([place[key] for key in zip(s[held], y[held], strict=True)])
+        ours = None if weight is None else weight[held]
+        found = [[np.bincount(group, (home[held] == k) * (1.0 if ours is None else ours), table["n"].size)
+                  for k in range(cv)] for home in partitions.home]  # fmt: skip
+        return np.array(found) / table["w"]
+
+    monkeypatch.setattr("scoreprism.scale._fit._drawn", shared)
+    ours = scale.decompose(data, target="y", score="s", sample_weight="w" if weighted else None)
+    theirs = scoreprism.decompose(y, s, loss=["log", "brier"], sample_weight=weight)
+    for name, found in ours.items():
+        assert found.terms["reliability"] == pytest.approx(theirs[name].terms["reliability"], abs=1e-12)
+        if weighted:  # what a fold holds of Σw² is taken to be as much as of Σw
+            continue
+        assert_same(found, theirs[name], 1e-11)
+
+
+def test_drawn_folds_scatter_as_those_of_rows_do():
+    """Ten seeds each: the same mean within what both scatter by, and the scatter itself of the same size."""
+    data = rows(3000)
+    y, s = data["y"].to_numpy(), data["s"].to_numpy()
+    partial = scale.summarize(data, target="y", score="s")
+    ours = [partial.decompose(loss="log", random_state=seed) for seed in range(10)]
+    theirs = [scoreprism.decompose(y, s, loss="log", random_state=seed) for seed in range(10)]
+    for ask in (lambda d: d.terms["reliability"], lambda d: d.interval("reliability").high):
+        first, second = np.array([ask(d) for d in ours]), np.array([ask(d) for d in theirs])
+        error = math.hypot(first.std(ddof=1), second.std(ddof=1)) / math.sqrt(10)
+        assert abs(first.mean() - second.mean()) < 4.0 * error
+        assert 0.25 < first.std() / second.std() < 4.0
+    assert np.std([d.terms["reliability"] for d in ours]) < 0.15 * ours[0].std_error["reliability"]  # 8.9, bar 1
 
 
 @pytest.mark.parametrize("digits", [2, None])
-def test_drawn_folds_share_out_the_sums_and_keep_the_scores(digits):
+def test_drawn_folds_share_out_the_sums_in_every_partition(digits):
     partial = scale.summarize(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
-    dealt = _drawn(partial, 5, 0).table
-    place = {key: i for i, key in enumerate(zip(partial.table["key"], partial.table["y"], strict=True))}
-    group = np.array([place[key] for key in zip(dealt["key"], dealt["y"], strict=True)])
-    for name, column in partial.table.items():
-        if name in ("lo", "hi"):
-            np.testing.assert_array_equal(dealt[name], column[group])
-        elif name not in ("key", "y", "segment", "fold"):
-            np.testing.assert_allclose(np.bincount(group, dealt[name]), column, rtol=1e-12, err_msg=name)
+    shares, table = _drawn(partial, 5, 0), partial.table
+    assert shares.shape == (PARTITIONS, 5, table["n"].size)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+    pooling = _pooling(partial, lines_of(partial), shares, 1.0)
+    for held, power in ((pooling.mass, "w"), (pooling.squares, "w2")):
+        for y in (0, 1):
+            total = np.full(PARTITIONS, table[power][table["y"] == y].sum())
+            np.testing.assert_allclose(held[:, :, y].sum(axis=(1, 2)), total, rtol=1e-12)
+    moments = (pooling.mass.sum(axis=(1, 2)) * pooling.points.center).sum(axis=1)  # Σw·s, whatever the cells
+    expected = (table["w"] * table["key"] if partial.exact else table["s"]).sum()
+    np.testing.assert_allclose(moments, np.full(PARTITIONS, expected), rtol=1e-10)
 
 
 def test_a_row_that_outweighs_its_group_is_in_one_fold():
     light = pl.DataFrame({"y": [0, 1] * 400, "s": [0.3, 0.6] * 400, "w": [1e-6] * 800})
+    light = pl.concat([light, light.with_columns(s=pl.col("s") + 0.1)])  # scores that no heavy row has
     heavy = pl.DataFrame({"y": [0, 1], "s": [0.3, 0.6], "w": [1.0, 1.0]})
     partial = scale.summarize(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
-    assert _drawn(partial, 5, 0).table["n"].tolist() == [401.0, 401.0]  # worth one row each
+    shares = _drawn(partial, 5, 0)
+    heavy = partial.table["w"] > 0.5
+    assert heavy.sum() == 2
+    assert np.isin(shares[:, :, heavy], (0.0, 1.0)).all()  # worth one row each
+    assert not np.isin(shares[:, :, ~heavy], (0.0, 1.0)).all()
 
 
 def test_weights_of_zero_are_absent():
@@ -318,7 +371,7 @@ def test_only_like_partials_are_added():
     [
         (lambda d: "no json", r"a partial must be JSON; got 'no json' \(Expecting value"),
         (lambda d: "[]", "a partial must be JSON that Partial.to_json wrote"),
-        (lambda d: json.dumps({**d, "partial_version": 99}), "partial_version must be 1; got 99"),
+        (lambda d: json.dumps({**d, "partial_version": 99}), "partial_version must be 2; got 99"),
         (lambda d: json.dumps({**d, "table": {}}), "the parts of a partial must fit together; got KeyError"),
         (lambda d: json.dumps({**d, "table": {**d["table"], "n": [1]}}), "the parts of a partial must fit together"),
         (lambda d: json.dumps({**d, "table": {**d["table"], "n": [-1] * len(d["table"]["n"])}}), "must fit together"),
@@ -425,7 +478,8 @@ def test_cells_are_near_the_rows(calibrator):
         assert 0.0 < found.quantisation_error < 0.1 * min(theirs[name].std_error.values())
 
 
-def test_finer_cells_are_nearer():
+def test_finer_cells_are_nearer(monkeypatch):
+    monkeypatch.setattr("scoreprism.estimation._fits._FEW", 10**6)  # rows, each a cell of its own
     data = rows(20_000, digits=None, seed=4)
     theirs = plain(data, loss="log", calibrator="platt").terms["reliability"]
     errors, bounds = [], []
@@ -439,7 +493,8 @@ def test_finer_cells_are_nearer():
     assert errors[-1] < 1e-3 * errors[0]
 
 
-def test_other_losses_are_evaluated_on_cells():
+def test_other_losses_are_evaluated_on_cells(monkeypatch):
+    monkeypatch.setattr("scoreprism.estimation._fits._FEW", 10**6)  # rows, each a cell of its own
     data = rows(20_000, digits=None, seed=5)
     ours = scale.decompose(
         data, target="y", score="s", cv_column="fold", loss=["tsallis", "spherical"], calibrator="platt"

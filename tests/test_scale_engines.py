@@ -171,7 +171,8 @@ def own_sums(rows: pl.DataFrame, *, exact: bool, laws=("s",), weight=None, keys=
 
 
 def _own_line(held: list, laws: tuple, exact: bool) -> dict[str, float]:
-    line = {"n": len(held), "w": math.fsum(w for w, _ in held), "w2": math.fsum(w * w for w, _ in held)}
+    line = {"n": len(held), "w": math.fsum(w for w, _ in held)}
+    line |= {f"w{power}": math.fsum(w**power for w, _ in held) for power in (2, 3, 4)}
     if not exact:
         line |= {"s": math.fsum(w * r["s"] for w, r in held), "s2": math.fsum(w * r["s"] ** 2 for w, r in held)}
         line |= {"lo": min(r["s"] for _, r in held), "hi": max(r["s"] for _, r in held)}

@@ -95,8 +95,8 @@ def test_only_an_interruption_is_one():
         raise RuntimeError("INTERRUPT Error: Interrupted!")
 
 
-def test_weights_that_cannot_be_squared_are_refused():
-    with pytest.raises(InputError, match="sample_weight 'w' must be 0, or large enough to be squared"):
+def test_weights_without_a_fourth_power_are_refused():
+    with pytest.raises(InputError, match="sample_weight 'w' must be 0, or large enough for a fourth power"):
         summed(ROWS.with_columns(w=pl.lit(1e-300)), sample_weight="w")
 
 

@@ -77,7 +77,7 @@ REFUSED = {
     ),
     "weight": (
         changed(w=number_with(-0.5)), {"sample_weight": "w"},
-        ("sample_weight 'w' must be from 0 to 1e+150, which can be squared and summed; got -0.5 in 1 of 6 rows. "
+        ("sample_weight 'w' must be from 0 to 1e+70, whose fourth power can be summed; got -0.5 in 1 of 6 rows. "
         "Drop these rows, or multiply all weights by the same number."),
     ),
     "fold": (

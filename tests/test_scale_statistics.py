@@ -18,7 +18,6 @@ from scoreprism import scale
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
-from scoreprism.scale._maps import calibrated_at
 from scoreprism.scale._shift import _edges
 
 LOSSES = simulate.LOSSES
@@ -59,10 +58,16 @@ def test_maps_at_other_scores_are_the_fitted_ones():
     draw = LAWS["b"].sample(3000, generator())
     partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
     losses = parse_losses(list(LOSSES))
-    _, _, laws = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
-    again = calibrated_at(laws, laws.problem.data.score, laws.problem.plan.home)
-    assert np.allclose(again.fitted.law, laws.choice.winner.fitted.law, atol=1e-5)  # maps of weight 1e-6 are left out
-    assert np.allclose(again.fitted.folds, laws.choice.winner.fitted.folds, atol=1e-5)
+    _, laws = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
+    fits, fitted = laws.choice.winner.fits, laws.choice.winner.fitted
+    score = laws.problem.data.score
+    np.testing.assert_allclose(simulate.laws_at(laws, score, np.zeros(score.size, int))[1], fitted.folds, rtol=1e-12)
+    np.testing.assert_allclose(fits.at(score), fits.law.mean(axis=(0, 1))[fits.cells.cell], rtol=1e-12)
+    middle = 0.5 * (fits.cells.center[1:] + fits.cells.center[:-1])
+    ends = fits.law.mean(axis=(0, 1))
+    inside = (fits.at(middle) - np.minimum(ends[1:], ends[:-1])) / np.abs(np.diff(ends))
+    assert (inside >= -1e-9).all()
+    assert (inside <= 1.0 + 1e-9).all()
 
 
 # ── folds ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,17 +79,21 @@ def test_drawn_folds_keep_every_sum(weighted):
     rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2), "w": rng.random(5000) + 0.1})
     weight = "w" if weighted else None
     partial = scale.summarize(rows, target="y", score="s", sample_weight=weight)
-    folded = _drawn(partial, 5, 0)
-    for name in ("n", "w", "w2"):
-        whole, parts = partial.table, folded.table
-        lines = {(k, y): v for k, y, v in zip(whole["key"], whole["y"], whole[name], strict=True)}
-        for (key, y), value in lines.items():
-            inside = (parts["key"] == key) & (parts["y"] == y)
-            assert parts[name][inside].sum() == pytest.approx(value, rel=1e-12)
-    sizes = np.bincount(folded.table["fold"].astype(int), folded.table["n"])
+    shares = _drawn(partial, 5, 0)
+    assert shares.shape == (20, 5, partial.table["n"].size)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)  # so every sum is kept
+    sizes = shares @ partial.table["n"]
     # a fold is binomial(n, 1/5), with a standard deviation of √(5000 · 0.16) ≈ 28; more where weights differ
     assert np.abs(sizes - 1000).max() < 150
-    assert sizes.std() > 0.0
+    spread = sizes.std(ddof=1)  # of 20 partitions of 5: relative error of about 1/√160
+    assert spread == pytest.approx(28.0 * np.sqrt(5000.0 / _worth(partial)), rel=0.3)
+    assert len({line.tobytes() for line in shares}) == 20  # no partition twice
+
+
+def _worth(partial):
+    """How many rows the weights are worth, groups rounded as the draw does."""
+    table = partial.table
+    return np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0).sum()
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +190,7 @@ def test_standard_errors_of_a_calibrated_score_are_those_of_rows(loss, weighted)
     frame = pl.DataFrame({"y": y, "s": s, "q": q, "fold": fold, "w": w})
     options = {"target": "y", "score": "s", "q": "q", "cv_column": "fold", "cells": 64}
     d = scale.decompose(frame, loss=loss, sample_weight="w" if weighted else None, **options)
-    c = calibrated_at(fitted_laws(d.partial, d._options)[2], s, fold).fitted.law
+    c = simulate.laws_at(fitted_laws(d.partial, d._options)[1], s, fold)[0]
     hits = [np.where(y == 1, p, 1 - p) for p in (s, c, q)]
     losses = [-np.log(hit) if loss == "log" else (1 - hit) ** 2 for hit in hits]
     steps = np.stack([losses[0] - losses[1], losses[1] - losses[2], losses[2]])

@@ -16,9 +16,7 @@ from benchmarks.scale_statistics.tables import markdown
 from benchmarks.statistics.cells import Checkpoint, run
 
 #: What the numbers depend on beside the estimators.
-SOURCES = tuple(
-    f"scale/{name}" for name in ("_fit", "_grid", "_losses", "_maps", "_partial", "_pass", "_sheet", "_shift")
-)
+SOURCES = tuple(f"scale/{name}" for name in ("_fit", "_grid", "_losses", "_partial", "_pass", "_sheet", "_shift"))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

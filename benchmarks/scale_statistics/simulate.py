@@ -15,13 +15,12 @@ from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet, assemble
-from scoreprism.estimation._decompose import _sheet, chain_of, fit_laws, parse_losses
-from scoreprism.scale._fit import Options, _problem, _quantisation, fitted_laws
-from scoreprism.scale._maps import calibrated_at
+from scoreprism.estimation._decompose import chain_of, parse_losses
+from scoreprism.estimation._fits import between
+from scoreprism.scale._fit import Options, _quantisation, fitted_laws
 from scoreprism.scale._partial import Partial
-from scoreprism.scale._sheet import lines_of
 from scoreprism.scale._shift import _mix, _stale
-from scoreprism.simplex import IntArray
+from scoreprism.simplex import FloatArray, IntArray
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
@@ -87,8 +86,7 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     partial = _partial(law, n, seed, cells)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", 0)
-    lines = lines_of(partial)
-    laws = fit_laws(_problem(partial, partial, lines, options), losses)
+    lines, laws = fitted_laws(partial, options)
     summed, numbers = laws.decomposed(losses, "debiased", None), {"keys": float(partial.n_keys)}
     exact = _by_row(laws, law, n, seed)
     for loss in LOSSES:
@@ -109,12 +107,19 @@ def _partial(law: str, n: int, seed: int, cells: int) -> Partial:
     return sum(parts)  # type: ignore[return-value]
 
 
+def laws_at(laws: Any, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The law C of sums with a column of folds at other scores: out of fold, and of all models for the spread."""
+    fits = laws.choice.winner.fits
+    models, damped = (between(fits.cells.center, table[0], s) for table in (fits.law, fits.damped))
+    return models[fold, np.arange(s.size)], damped
+
+
 def _by_row(laws: Any, law: str, n: int, seed: int) -> Numbers:
     """The terms of the same maps, evaluated for every row."""
     totals: Numbers = {}
     for draw, fold in chunks(law, n, seed):
-        fitted = calibrated_at(laws, draw.s, fold).fitted
-        sheet = _sheet(Sheet(draw.y, [draw.s], [None]), [("C", fitted.law, fitted)])
+        law_of_row, folds = laws_at(laws, draw.s, fold)
+        sheet = Sheet(draw.y, [draw.s, law_of_row], [None, folds])
         plan = chain_of(laws.problem, laws.choice.winner, (), ())[1]
         for loss in LOSSES:
             part = assemble(sheet, plan, scoreprism.get_loss(loss), "debiased", None)
@@ -146,7 +151,7 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
-    old, new = (fitted_laws(partial, options)[2] for partial in (base, now))
+    old, new = (fitted_laws(partial, options)[1] for partial in (base, now))
     numbers = {}
     for name, loss in losses.items():
         periods = [SimpleNamespace(risk=0.0, partial=partial) for partial in (now, base)]
@@ -163,6 +168,6 @@ def _stale_truth(old: Any, law: str, loss: Any) -> Numbers:
     nodes, mass = gauss(400)
     mass = mass * 2.0 * nodes if "mix" in law else mass
     s, c = SCORES[law[0]](nodes, 0.0 * nodes), expit(mean_q()(nodes))
-    b = calibrated_at(old, s).models.mean(axis=0)
+    b = old.choice.winner.fits.at(s)
     stale, raw = loss.divergence(b, c), loss.divergence(s, c)
     return {"loses": float(mass @ stale), "gains": float(mass @ (raw - stale))}

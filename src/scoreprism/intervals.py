@@ -8,7 +8,7 @@ linear in it, so its mean and covariance are all that has to be kept when the ro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -201,8 +201,7 @@ class Ends:
     def of(
         observed: FloatArray,
         what_if: WhatIf,
-        weight: FloatArray,
-        squares: FloatArray,
+        powers: Sequence[FloatArray],
         degenerate: float | None,
         *,
         clustered: bool,
@@ -216,8 +215,8 @@ class Ends:
             Rows of the reliability.
         what_if : WhatIf
             The same for every outcome.
-        weight, squares : array of shape (n,)
-            Σω and Σω² of each line.
+        powers : sequence of arrays of shape (n,)
+            Σω, Σω², Σω³ and Σω⁴ of each line.
         degenerate : float or None
             See `Ends`.
         clustered : bool
@@ -228,10 +227,10 @@ class Ends:
         Ends
             With the moments.
         """
-        held = weight > 0.0
-        gains, share, w, w2 = what_if.gains[:, held], what_if.share[:, held], weight[held], squares[held]
+        held = powers[0] > 0.0
+        gains, share = what_if.gains[:, held], what_if.share[:, held]
+        w, w2, w3, w4 = (power[held] for power in powers)
         total = float(w.sum())
-        w3, w4 = w2**2 / w, w2**3 / w**2  # of rows of about the same weight
         rows = observed[held] - float(w @ observed[held]) / total
         effective = _ratio(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
         if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss

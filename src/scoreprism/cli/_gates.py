@@ -68,6 +68,9 @@ def too_unreliable(model: str, found: Decomposition, limit: float, on: str, leve
     if value <= limit:
         return None
     said = f"{what} of the reliability of {model} ({found.loss!s} loss) is"
+    if on == "upper" and math.isinf(value) and math.isfinite(found.risk) and not holds_for_any_shape(found):
+        remedy = "gate on another loss, for example brier or log, or on --gate-on lower"
+        return f"{said} known for smooth calibration curves only, and a gate needs one for any shape: {remedy}"
     if math.isnan(value):
         return f"{said} not known"
     if math.isinf(value):
@@ -80,6 +83,8 @@ def _judged(found: Decomposition, on: str, level: float) -> tuple[str, float]:
     """
     What a limit is compared with; an upper bound that cannot exist is infinite: it rules nothing out.
 
+    One that holds for smooth calibration curves only rules nothing out either.
+
     An infinite estimate is no matter of chance, an outcome came true that had probability 0: every bound is infinite.
     """
     from scoreprism.exceptions import UnavailableError
@@ -91,9 +96,27 @@ def _judged(found: Decomposition, on: str, level: float) -> tuple[str, float]:
     try:
         if on == "lower":
             return f"the lower {percent} bound", found.lower_bound(name, level).value
-        return f"the upper {percent} bound", found.upper_bound(name, level).value
+        least = 0.0 if holds_for_any_shape(found) else math.inf
+        return f"the upper {percent} bound", max(found.upper_bound(name, level).value, least)
     except UnavailableError:
         return f"the {on} {percent} bound", -math.inf if on == "lower" else math.inf
+
+
+def holds_for_any_shape(found: Decomposition) -> bool:
+    """
+    Whether the upper bound of the reliability holds whatever the shape of P(Y | S).
+
+    Parameters
+    ----------
+    found : Decomposition
+        A loss, split.
+
+    Returns
+    -------
+    bool
+        False for a loss whose curvature is not continuous, and for maps that were fitted by passes over the data.
+    """
+    return found._inference(found.names[0]).any_shape
 
 
 def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:

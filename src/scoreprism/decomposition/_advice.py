@@ -241,33 +241,66 @@ def _on_reliability(result: Decomposition, least: float, level: float, pvalue: f
     if least > 0.0:
         return f"Recalibrate: that gains at least {amount(least, result.risk)} of the loss.{calibrated}"
     p = result.calibration_pvalue if pvalue is None else pvalue
-    most = _most(result, level)
     if p is not None and p <= 1.0 - level + 1e-12:
         return (
             f"The scores are not calibrated (p = {p:.2g}), but that recalibration lowers the loss is not shown: it "
-            f"gains between 0 and {amount(most[-1][1], result.risk)}.{calibrated}"
+            f"gains between 0 and {widest(result, level)}.{calibrated}"
         )
     needed = _rows_needed(result, 0, level)
     more = f"; were the estimate true, about {needed:,} rows would show it" if needed else ""
-    said = ", ".join(f"at most {amount(end, result.risk)}{where}" for where, end in most)
+    said = ", ".join(f"at most {amount(end, result.risk)}{where}" for where, end in upper_ends(result, level))
     return f"No miscalibration is shown: recalibration gains {said}{more}.{calibrated}"
 
 
 #: Ends of the reliability nearer to each other than this share are told as one.
 _ALIKE = 0.1
+#: What an upper end of the reliability assumes.
+_SMOOTH, _ANY_SHAPE = " if the calibration curve is smooth", " whatever its shape"
 
 
-def _most(result: Decomposition, level: float) -> list[tuple[str, float]]:
-    """What recalibration gains at most, and under which condition; the last holds under the weakest one."""
+def upper_ends(result: Decomposition, level: float) -> list[tuple[str, float]]:
+    """
+    What recalibration gains at most, and under which condition.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A finite loss, split.
+    level : float
+        Confidence level of the two-sided intervals they are the ends of.
+
+    Returns
+    -------
+    list of (str, float)
+        The last holds under the weakest condition; empty words where there is none.
+    """
     name = result.names[0]
     smooth = result.interval(name, level, "smooth").high
-    condition = " if the calibration curve is smooth"
     if not result._inference(name).any_shape:
-        return [(condition, smooth)] if result._ends is not None else [("", result.interval(name, level).high)]
-    widest = result.interval(name, level, "any-shape").high
-    if smooth >= (1.0 - _ALIKE) * widest:
-        return [("", widest)]
-    return [(condition, smooth), (" whatever its shape", widest)]
+        fitted = result._ends is not None or bool(result._alternatives)  # a law that was given is taken as it is
+        return [(_SMOOTH if fitted else "", smooth if result._ends else result.interval(name, level).high)]
+    far = result.interval(name, level, "any-shape").high
+    return [("", far)] if smooth >= (1.0 - _ALIKE) * far else [(_SMOOTH, smooth), (_ANY_SHAPE, far)]
+
+
+def widest(result: Decomposition, level: float) -> str:
+    """
+    What recalibration gains at most, and the condition, unless it holds whatever the shape of the calibration curve.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A finite loss, split.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    str
+        In words.
+    """
+    where, end = upper_ends(result, level)[-1]
+    return f"{amount(end, result.risk)}{'' if where == _ANY_SHAPE else where}"
 
 
 def _on_information(result: Decomposition, name: str, least: float) -> str:

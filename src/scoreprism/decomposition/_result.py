@@ -496,7 +496,8 @@ class Decomposition(Drawable, TermTable):
                     "Decompose both on one data set.",
                 )
         with np.errstate(invalid="ignore"):
-            differences = losses - other_losses, extras - other_extras
+            both = min(extras.shape[0], other_extras.shape[0])  # an infinite loss has no second-order rows, the last
+            differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
         ends = None
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
@@ -504,7 +505,8 @@ class Decomposition(Drawable, TermTable):
             rows = steps(differences[0])[0]
             least = _least_degenerate(self._ends, other._ends)
             together = what_if.minus(other_what_if)
-            ends = Ends.of(rows, together, weight, weight**2, least, clustered=self._groups is not None)
+            powers = (weight, weight**2, weight**3, weight**4)
+            ends = Ends.of(rows, together, powers, least, clustered=self._groups is not None)
         twins = self.floored, other.floored
         floored = twins[0].minus(twins[1]) if twins[0] is not None and twins[1] is not None else None
         return PairedDifference(self.names, self._backend, self, other, moments, floored, ends)

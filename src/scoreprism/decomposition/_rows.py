@@ -53,6 +53,15 @@ class Fits(Protocol):
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Mean spread over the partitions, in every row."""
 
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Mean divergence of a coarser law, given or fitted, from this one."""
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Mean divergence of this law from one that was given."""
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Mean entropy of this law."""
+
 
 class FitsOfScore(Fits, Protocol):
     """The law C, of which more is known."""
@@ -192,10 +201,10 @@ class Sheet:
         return int(self.n if self.weight is None else np.count_nonzero(self.weight > 0))
 
     @property
-    def masses(self) -> tuple[FloatArray, FloatArray]:
-        """Σω and Σω² of the rows of each line."""
-        weight = np.ones(self.n) if self.weight is None else self.weight
-        return weight, weight**2
+    def masses(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Σω, Σω², Σω³ and Σω⁴ of the rows of each line; the largest ω of rows is 1, so that none overflows."""
+        weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.max()
+        return weight, weight**2, weight**3, weight**4
 
     def moved(self, distance: float) -> int:
         """
@@ -497,7 +506,7 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     notes = infinite_rows(losses, used, plan, asked)
     if asked.form == "plugin":
         signs = plan.signs or (1,) * len(plan.names)
-        extras = np.concatenate([extras, _divergences(asked.loss, used.laws, signs)])
+        extras = np.concatenate([extras, _divergences(asked.loss, used, signs)])
     ends = None
     if plan.roles[0] == "reliability" and not used.population and np.isfinite(losses).all():
         ends, extras = _ends(used, asked.loss, losses, extras)
@@ -530,7 +539,7 @@ def _ends(sheet: Sheet, loss: ProperLoss, losses: FloatArray, extras: FloatArray
             gains[outcome] = loss.evaluate(sheet.laws[0], codes) - after
     what_if = WhatIf(gains, share)
     degenerate = None if second is None else second.degenerate
-    ends = Ends.of(losses[0] - losses[1], what_if, *sheet.masses, degenerate, clustered=sheet.groups is not None)
+    ends = Ends.of(losses[0] - losses[1], what_if, sheet.masses, degenerate, clustered=sheet.groups is not None)
     return _Found(ends, what_if), extras
 
 
@@ -798,12 +807,22 @@ def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArr
     return total if factor == 1.0 else factor * total
 
 
-def _divergences(loss: ProperLoss, laws: Sequence[FloatArray], signs: Sequence[int]) -> FloatArray:
+def _divergences(loss: ProperLoss, sheet: Sheet, signs: Sequence[int]) -> FloatArray:
     """d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law."""
-    lines = []
-    for coarse, fine, sign in zip(laws[:-1], laws[1:], signs[:-1], strict=True):
-        lines.append(loss.divergence(coarse, fine) if sign > 0 else -loss.divergence(fine, coarse))
-    return np.stack([*lines, loss.entropy(laws[-1])])
+    laws, fits = sheet.laws, sheet.fits or (None,) * len(sheet.laws)
+
+    def divergence(of: int, by: int) -> FloatArray:
+        """d(P_of, P_by), the mean over the partitions that either was fitted in."""
+        coarse, fine = fits[of], fits[by]
+        if fine is not None:
+            return np.asarray(fine.divergences(loss, laws[of], coarse))
+        if coarse is not None:
+            return np.asarray(coarse.divergences_from(loss, laws[by]))
+        return loss.divergence(laws[of], laws[by])
+
+    last = loss.entropy(laws[-1]) if fits[-1] is None else fits[-1].entropies(loss)
+    pairs = enumerate(signs[: len(laws) - 1])
+    return np.stack([*(divergence(t, t + 1) if sign > 0 else -divergence(t + 1, t) for t, sign in pairs), last])
 
 
 def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question) -> list[str]:

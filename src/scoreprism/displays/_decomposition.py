@@ -198,13 +198,13 @@ class DecompositionDisplay(Display[Any]):
         digits = _digits(result)
         self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
         self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
-        position, edges = result.risk, [0.0, result.risk]
+        position, edges, lengths = result.risk, [0.0, result.risk], drawn_lengths(result, level)
         for row, name in enumerate(result.names, start=1):
-            value, sign = result.terms[name], result._signs[row - 1]
+            value, sign = lengths[name], result._signs[row - 1]
             following = position - sign * value
-            self.bar_ += axes.barh(
-                row, following - position, left=position, **({"color": inks.term(name, result.names)} | base)
-            )
+            look = {"color": inks.term(name, result.names)} | base
+            look = _hatched(look) if name in result.muted else look
+            self.bar_ += axes.barh(row, following - position, left=position, **look)
             known = known_of(result, name, level)
             left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
             base_end, side = (following, sign) if left else (position, -sign)
@@ -212,7 +212,7 @@ class DecompositionDisplay(Display[Any]):
             self._whisker(axes, inks, row, base_end + side * value, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             reached = [position, following, *(end for end in ends if np.isfinite(end))]
-            self._write(axes, inks, row, max(reached), known.words(value, digits))
+            self._write(axes, inks, row, max(reached), known.words(None if name in result.muted else value, digits))
             position = following
             edges += reached
         rows = ["loss", *result.names]
@@ -238,18 +238,19 @@ class DecompositionDisplay(Display[Any]):
         One bar per model, what cannot be removed at the left, what recalibration removes at the right.
 
         A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
-        estimate is negative is hatched.
+        estimate is negative, or muted, is hatched.
         """
         names, least = self.curves[0].names, 0.0
         digits = max(_digits(result) for result in self.curves)
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
+            lengths = drawn_lengths(result, level)
             for number, name in enumerate(reversed(terms)):
                 sign = result._signs[names.index(name)]
-                start, value = (position if sign > 0 else 0.0), sign * result.terms[name]
+                start, value = (position if sign > 0 else 0.0), sign * lengths[name]
                 look = {"color": inks.term(name, names), "height": 0.62, **style}
-                if result.terms[name] < 0.0:  # it takes back what lies below it: not to be read as a part
-                    look |= {"fill": False, "edgecolor": look.pop("color"), "hatch": "/////", "linewidth": 0.8}
+                if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
+                    look = _hatched(look)
                 self.bar_ += axes.barh(row, value, left=start, **look)
                 known = known_of(result, name, level)
                 ends = [start + sign * end for end in (known.low, known.high)]
@@ -260,7 +261,8 @@ class DecompositionDisplay(Display[Any]):
                 reached, least = max(reached, position, *seen), min(least, start + value, *seen)
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
-            self._write(axes, inks, row, reached, _number(total, digits))
+            more = " and more" if not self._whole and set(terms) & set(result.muted) else ""
+            self._write(axes, inks, row, reached, _number(total, digits) + more)
         axes.set_yticks(range(len(self.names)), self._rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
@@ -392,14 +394,54 @@ class Known(NamedTuple):
     low: float
     high: float
 
-    def words(self, value: float, digits: int) -> str:
-        """An estimate, and what is known."""
-        low, high, number = (_number(end, digits) for end in (self.low, self.high, value))
+    def words(self, value: float | None, digits: int) -> str:
+        """An estimate, unless it is muted, and what is known."""
+        low, high = (_number(end, digits) for end in self)
+        number = "" if value is None else f"{_number(value, digits)}  "
         if np.isfinite(self.low) and np.isfinite(self.high):
-            return f"{number}  [{low}, {high}]"
+            return f"{number}[{low}, {high}]"
         if np.isfinite(self.low):
-            return f"{number}  ≥ {low}"
-        return f"{number}  ≤ {high}" if np.isfinite(self.high) else number
+            return f"{number}≥ {low}"
+        return f"{number}≤ {high}" if np.isfinite(self.high) else number.rstrip()
+
+
+def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
+    """
+    How long the bar of each term is: its estimate; where that is muted, what the term is at least.
+
+    What several muted terms are together is known, because the noise is in where one ends and the next begins: the
+    last of them takes the rest.
+
+    Parameters
+    ----------
+    result : Decomposition
+        The decomposition.
+    level : float
+        Confidence level of the bounds.
+
+    Returns
+    -------
+    dict of str to float
+        They add up as the terms do.
+    """
+    lengths, rest = dict(result.terms), 0.0
+    for name, following in zip(result.names, (*result.names[1:], None), strict=True):
+        if name not in result.muted:
+            continue
+        rest += result.terms[name]
+        if following in result.muted:
+            least = known_of(result, name, level).low
+            lengths[name] = min(max(least, 0.0), max(rest, 0.0)) if np.isfinite(least) else 0.0
+            rest -= lengths[name]
+        else:
+            lengths[name], rest = rest, 0.0
+    return lengths
+
+
+def _hatched(look: dict[str, Any]) -> dict[str, Any]:
+    """A bar that is not to be read as a part of the loss."""
+    plain = {key: value for key, value in look.items() if key != "color"}
+    return plain | {"fill": False, "edgecolor": look["color"], "hatch": "/////", "linewidth": 0.8}
 
 
 def known_of(result: Decomposition, name: str, level: float) -> Known:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
 
 from scoreprism._workers import run_all
 from scoreprism.calibrators._batch import Batch
@@ -324,9 +325,8 @@ class _CellCandidates:
     def _likelihoods(self) -> FloatArray:
         """Log-likelihood of the rows of each fold, (P, K, candidates)."""
         found = []
-        for law in self.laws:
-            logs = np.log1p(-law), np.log(law)
-            found.append(sum((self.mass[:, :, y] * logs[y]).sum(axis=2) for y in (0, 1)))
+        for law in self.laws:  # a map may reach 0 and 1, where nothing else happened
+            found.append((xlog1py(self.mass[:, :, 0], -law) + xlogy(self.mass[:, :, 1], law)).sum(axis=2))
         return np.stack(found, axis=2)
 
     def noise(self) -> list[tuple[float, float]]:

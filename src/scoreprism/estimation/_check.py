@@ -50,7 +50,7 @@ def _scored(sheet: Sheet) -> Scored:
     """The material of the test, in order of the score."""
     from scoreprism.inference._scored import Scored
 
-    law, (weight, squares) = sheet.laws[0], sheet.masses
+    law, (weight, squares, *_) = sheet.laws[0], sheet.masses
     held = np.flatnonzero(weight > 0.0)
     two = n_classes(law) == 2
     impossible = bool((pick(as_matrix(law[held]), sheet.y[held]) == 0.0).any())

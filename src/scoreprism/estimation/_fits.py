@@ -170,10 +170,12 @@ class CellFits:
 
     def _mean(self, table: FloatArray) -> FloatArray:
         """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
-        total = np.einsum("pkyg,pkg->yg", self.mass, table)
+        base = table[0, 0]  # models that agree to the last bit have this mean, to the last bit
+        apart = table - base
+        total = np.einsum("pkyg,pkg->yg", self.mass, apart)
         held = self.mass.sum(axis=(0, 1))
-        found: FloatArray = np.tile(table.mean(axis=(0, 1)), (2, 1))
-        return np.asarray(np.divide(total, held, out=found, where=held > 0.0))
+        found: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
+        return np.asarray(base + np.divide(total, held, out=found, where=held > 0.0))
 
     def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
@@ -222,6 +224,20 @@ class CellFits:
         for k in range(folds.shape[1]):
             total += loss.divergence(folds[:, k].ravel(), centre.ravel())
         return np.asarray(total.reshape(centre.shape).mean(axis=0))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the law in every row."""
+        law = self._laws[0]
+        return np.asarray(self._mean(loss.entropy(law.ravel()).reshape(law.shape)).ravel()[self._place])
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of a given law from this one: linear in it but for the entropy, which is concave."""
+        centre = self.mean_law
+        return loss.divergence(coarse, centre) + np.maximum(loss.entropy(centre) - self.entropies(loss), 0.0)
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of this law from one that was given."""
+        return _expected_divergence(self, loss, law)
 
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
@@ -331,6 +347,18 @@ class RowFits:
         """Spread of the law over the folds in every row, meaned over partitions."""
         return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
 
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the law in every row."""
+        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of a given law from this one."""
+        return np.asarray(np.mean([loss.divergence(coarse, part.law) for part in self.parts], axis=0))
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of this law from one that was given."""
+        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))
+
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
     ) -> Second | None:
@@ -362,6 +390,13 @@ class RowFits:
         out = np.zeros(n)
         out[held] = rows
         return Second(out, degenerate)
+
+
+def _expected_divergence(fits: CellFits, loss: ProperLoss, law: FloatArray) -> FloatArray:
+    """E ℓ(Ĉ, Y) − ℰ(law), Y drawn from the law: its mean over partitions needs no more than mean losses."""
+    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+    loss_of_law = sum(share[outcome] * fits.what_if(loss, outcome) for outcome in (0, 1))
+    return np.asarray(np.maximum(loss_of_law - loss.entropy(law), 0.0))
 
 
 def _blocks(score: FloatArray, size: int) -> IntArray:
@@ -426,3 +461,19 @@ class LevelFits:
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Spread of the level over the folds in every row."""
         return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the level in every row."""
+        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of the level below, given or fitted in the same partitions, from this one."""
+        below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
+        if fit is None:
+            below = [coarse] * len(self.parts)
+        pairs = zip(below, self.parts, strict=True)
+        return np.asarray(np.mean([loss.divergence(law, part.law) for law, part in pairs], axis=0))
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of the level from a law that was given."""
+        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))

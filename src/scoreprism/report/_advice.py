@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._advice import INFINITE, advise, amount
+from scoreprism.decomposition._advice import INFINITE, advise, amount, widest
 from scoreprism.decomposition._table import marked
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judged import Judged, Matter
@@ -100,7 +100,7 @@ def _step(case: Matter, model: Judged) -> str:
         return "use unseen rows"
     steps = [_STEPS.get(term, f"use {term}") for term in shown_gains(case, model)]
     if only_tested(case, model):
-        steps.insert(0, _STEPS["reliability"])
+        steps.insert(0, "judge recalibration on fresh rows")
     if only_group_tested(case, model):
         steps.append(_STEPS["grouping"])
     return " and ".join(steps)
@@ -134,13 +134,12 @@ def _of_finite(case: Matter, model: Judged, lead: str = "") -> str:
         return f"{begin('Nothing')} can be concluded on {model.name}: it was judged on rows that it has seen before."
     gains = shown_gains(case, model)
     if only_tested(case, model):
-        most = amount(result.interval("reliability", case.level).high, result.risk)
-        test = pvalue(model.calibration.pvalue)
         first = (
-            f"{lead}{model.name} is miscalibrated ({test}); "
-            f"recalibration removes at most {most} of its {result.loss} loss"
+            f"{lead}{model.name} is not calibrated ({pvalue(model.calibration.pvalue)}), but that recalibration lowers "
+            f"its {result.loss} loss, {digits(result.risk)}, is not shown: it removes between 0 and "
+            f"{widest(result, case.level)}"
         )
-        return f"{first}, {digits(result.risk)}{_and_more(gains, result)} ({case.percent} confidence)."
+        return f"{first}{_and_more(gains, result)} ({case.percent} confidence)."
     if not gains and only_group_tested(case, model) and model.grouping is not None:
         test = pvalue(model.grouping.pvalue)
         return (
@@ -157,7 +156,7 @@ def _of_finite(case: Matter, model: Judged, lead: str = "") -> str:
 
 def _and_more(gains: dict[str, float], result: Decomposition) -> str:
     parts = [f"{_REMEDIES.get(term, term)} at least {amount(g, result.risk)}" for term, g in gains.items()]
-    return f", {enumerated(parts)}" if parts else ""
+    return f"; {enumerated(parts)}" if parts else ""
 
 
 def _of_several(case: Matter) -> str:

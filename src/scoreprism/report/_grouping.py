@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,9 @@ def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, flo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
         problem = parse(request)
+        if rows is None:  # C as it was fitted, and so in its folds
+            whole = model.laws.problem
+            problem = replace(problem, plan=whole.plan, partitions=whole.partitions, repeats=whole.repeats)
         winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
         lines = fit_levels(problem, winner)
         clip = model.basis(case.loss).clip  # that of the floor, where the loss is infinite

@@ -15,6 +15,7 @@ from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._tables import told_cell
 
 #: Pairs of models in the table of differences: all of few models, else each with the best.
 _ALL_PAIRS = 3
@@ -70,7 +71,7 @@ def _ranking(case: Case, comparison: Comparison) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name in comparison.ranking():
         result = comparison[name]
-        rows.append((name, result.risk, *(result.terms[term] for term in comparison.names)))
+        rows.append((name, result.risk, *(told_cell(result, term, case.level) for term in comparison.names)))
     columns = [
         ("model", "model", "text"),
         ("loss", f"{case.loss} loss", "number"),
@@ -95,7 +96,9 @@ def _differences(case: Case, comparison: Comparison) -> Table:
         rows.append((words, "loss", gap.risk, ends(*gap_interval(gap, case.level))))
         for term, value in gap.terms.items():
             interval = gap.interval(term, case.level) if np.isfinite(value) else None
-            rows.append((words, term, value, None if interval is None else ends(interval.low, interval.high)))
+            muted = term in (*gap.first.muted, *gap.second.muted)
+            shown = None if interval is None else ends(interval.low, interval.high)
+            rows.append((words, term, None if muted else value, shown))
     columns = [
         ("pair", "difference", "text"), ("term", "of", "text"), ("value", "estimate", "signed"),
         ("interval", f"{case.percent} interval", "signed"),

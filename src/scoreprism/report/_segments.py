@@ -23,6 +23,7 @@ from scoreprism.report._model import Block, Notice, Section
 from scoreprism.report._periods import periods
 from scoreprism.report._pieces import ends, enumerated, figure, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._tables import told_cell
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments at most.
 LEAST, RAREST, MOST = 100, 10, 24
@@ -157,7 +158,7 @@ def shown_by(
     rows: list[tuple[Any, ...]] = []
     for segment, result in shown.decompositions.items():
         known = ends(*known_of(result, "reliability", case.level))
-        values = [result.terms[name] for name in found.names]
+        values = [told_cell(result, name, case.level) for name in found.names]
         losses = (found[segment].risk, result.risk) if mark else (result.risk,)
         rows.append((str(segment).strip(), result.n, *losses, values[0], known, pvalues[column, segment], *values[1:]))
     columns = [

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._words import visible
+from scoreprism.displays._decomposition import known_of
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table
+from scoreprism.report._pieces import ends
 
 if TYPE_CHECKING:
     from scoreprism.decomposition import Decomposition
@@ -21,7 +23,7 @@ _RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 #: Columns of the terms of a report.
 TERM_COLUMNS = (
-    ("model", "loss", "term", "estimate", "std_error", "low", "high", "lower_bound", "upper_bound", "share")
+    ("model", "loss", "term", "estimate", "std_error", "low", "high", "lower_bound", "upper_bound", "share", "muted")
 )  # fmt: skip
 
 
@@ -84,18 +86,42 @@ def term_rows(result: Decomposition, level: float) -> list[list[Any]]:
     Returns
     -------
     list of list
-        Term, estimate, standard error, ends of the interval, one-sided bounds, share; None where there is none.
+        Term, estimate, standard error, ends of the interval, one-sided bounds, share, and whether the estimate is
+        muted, which then is None; None where there is none.
     """
     rows: list[list[Any]] = []
     errors, finite = result.std_error, math.isfinite(result.risk) and result.risk != 0.0
     for term, value in result.terms.items():
         interval = _tried(result.interval, term, level)
-        ends = [None, None] if interval is None else [interval.low, interval.high]
+        two_sided = [None, None] if interval is None else [interval.low, interval.high]
         bounds = [_tried(bound, term, level) for bound in (result.lower_bound, result.upper_bound)]
         one_sided = [None if bound is None else bound.value for bound in bounds]
-        share = value / result.risk if finite else None
-        rows.append([term, *map(_known, (value, errors[term], *ends, *one_sided, share))])
+        muted = term in result.muted
+        share = value / result.risk if finite and not muted else None
+        estimate, error = (None, None) if muted else (value, errors[term])
+        rows.append([term, *map(_known, (estimate, error, *two_sided, *one_sided, share)), muted])
     return rows
+
+
+def told_cell(result: Decomposition, term: str, level: float) -> Any:
+    """
+    An estimate alone; where it is muted, the bound that is known.
+
+    Parameters
+    ----------
+    result : Decomposition
+        A loss, split.
+    term : str
+        One of its terms.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    float or Range
+        For a cell of a table.
+    """
+    return ends(*known_of(result, term, level)) if term in result.muted else result.terms[term]
 
 
 def _tried(ask: Any, term: str, level: float) -> Any:

@@ -14,7 +14,7 @@ from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._tables import beside
+from scoreprism.report._tables import beside, told_cell
 
 #: What the terms are.
 DEFINITIONS = {
@@ -134,7 +134,16 @@ def terms_table(case: Matter) -> Table:
         "Estimates add up to the loss, and may "
         "fall below 0 by chance."
     )
+    muted = dict.fromkeys(term for term in names for result in _shown(case) if term in result.muted)
+    if muted:
+        note += f" Where {' or '.join(muted)} has a bound and no estimate, the estimate would be mostly noise."
     return table("terms", "What the loss is made of", columns, rows, note)
+
+
+def _shown(case: Matter) -> list[Decomposition]:
+    """Everything that the table of terms shows."""
+    found = [pair for model in case.models.values() for pair in model.decompositions.items()]
+    return [result for name, one in found for result in beside(name, one).values()]
 
 
 def known_cell(result: Decomposition, term: str, level: float) -> Any:
@@ -158,7 +167,7 @@ def known_cell(result: Decomposition, term: str, level: float) -> Any:
     value = result.terms[term]
     if not math.isfinite(value):
         return value
-    return ends(*known_of(result, term, level), None if term in result.muted else value)
+    return told_cell(result, term, level) if term in result.muted else ends(*known_of(result, term, level), value)
 
 
 def _glossary(case: Matter) -> Table:
@@ -172,7 +181,7 @@ def _waterfall(case: Matter, model: Judged) -> Block | None:
     result = model.basis(case.loss)
     if not math.isfinite(result.risk):
         return None
-    words = [f"{term} {digits(value)}" for term, value in result.terms.items()]
+    words = [f"{term} {_in_words(result, term, case.level)}" for term in result.names]
     described = f"A waterfall from the {result.loss} loss {digits(result.risk)} down: {', '.join(words)}."
     described = marked(described, result._mark)
 
@@ -181,6 +190,14 @@ def _waterfall(case: Matter, model: Judged) -> Block | None:
 
     title = f"What the {result.loss} loss of {model.name} is made of{_with(result._mark)}"
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
+
+
+def _in_words(result: Decomposition, term: str, level: float) -> str:
+    """An estimate; where it is muted, the bound that is known."""
+    if term not in result.muted:
+        return digits(result.terms[term])
+    known = known_of(result, term, level)
+    return f"at least {digits(known.low)}" if math.isfinite(known.low) else f"at most {digits(known.high)}"
 
 
 def _bars(case: Matter) -> Block | None:

@@ -352,7 +352,7 @@ def _refuse_some(rows: ClassRows, count: int, column: str, holds: nw.Expr, what:
     shown = [f"{value:.6g}" for value in numbers[~np.isnan(numbers)]]
     found = f"{listed(dict.fromkeys(shown))} and the like" if shown else "missing or NaN"
     if column == "w":
-        rule = f"{what} must be from 0 to {MOST_WEIGHT:.0e}, which can be squared and summed"
+        rule = f"{what} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
         remedy = "Drop these rows, or multiply all weights by the same number."
     else:
         rule = f"{what} must hold probabilities from 0 to 1"

@@ -219,6 +219,8 @@ def _problem(partial: Partial, lines: Lines, shares: FloatArray, options: Option
         classes=np.array([0, 1]),
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
+        cubes=table["w3"][group] * lines.share,
+        fourths=table["w4"][group] * lines.share,
         rows_in_all=partial.n,
         sums=_loss_sums(partial, lines, options.losses),
         sums_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,

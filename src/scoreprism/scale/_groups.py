@@ -11,6 +11,8 @@ from scoreprism.simplex import FloatArray, IntArray
 
 #: Columns that tell lines apart.
 KEYS = ("segment", "fold", "key", "y")
+#: Sums of powers of the weights; as many as rows where there are none.
+WEIGHTS = ("w", "w2", "w3", "w4")
 #: Columns that are not sums.
 _ENDS = {"lo": np.minimum, "hi": np.maximum}
 

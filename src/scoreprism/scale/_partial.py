@@ -14,7 +14,7 @@ from scoreprism._strict_json import Reader
 from scoreprism._validation import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism.exceptions import InputError
 from scoreprism.scale._grid import cell_of, parse_cells
-from scoreprism.scale._groups import KEYS, coded, key_order, merged
+from scoreprism.scale._groups import KEYS, WEIGHTS, coded, key_order, merged
 from scoreprism.scale._losses import by_row
 from scoreprism.scale._settings import Settings
 from scoreprism.simplex import FloatArray, clip_law
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scoreprism.scale._result import ScaledDecomposition
 
 #: Version of the JSON of a partial.
-PARTIAL_VERSION = 1
+PARTIAL_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ class Partial:
         whole = {"n", "y", "segment", "fold"} | {name for name in self.table if name.startswith("zero")}
         whole |= set() if self.exact else {"key"}
         table = {n: c.astype(np.int64).tolist() if n in whole else c.tolist() for n, c in self.table.items()}
-        repeated = [name for name in ("w", "w2") if np.array_equal(self.table[name], self.table["n"])]
+        repeated = [name for name in WEIGHTS if np.array_equal(self.table[name], self.table["n"])]
         repeated += [f"b{n[1:]}" for n in self.table if n[0] == "a" and not self.settings.weighted]
         for name in repeated:  # they follow from the others
             table.pop(name, None)
@@ -341,10 +341,10 @@ def _read(cls: type[Partial], data: Mapping[str, Any]) -> Partial:
     settings = Settings.from_dict(data["settings"])
     _check_settings(settings)
     table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
-    for name in ("w", "w2"):
+    for name in WEIGHTS:
         table.setdefault(name, table["n"])
     if not settings.weighted:
-        table |= {"w": table["n"], "w2": table["n"]}
+        table |= dict.fromkeys(WEIGHTS, table["n"])
         table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
     sizes = {column.shape for column in table.values()}
     segments = tuple(tuple(key) for key in data["segments"])
@@ -382,7 +382,7 @@ def _check_settings(settings: Settings) -> None:
 def _columns_of(settings: Settings, exact: object) -> set[str]:
     """Columns that the table of such a partial has."""
     levels = range(len(settings.levels))
-    names = {*KEYS, "n", "w", "w2"} | {f"zero{t}" for t in levels if t > 0}
+    names = {*KEYS, "n", *WEIGHTS} | {f"zero{t}" for t in levels if t > 0}
     names |= set() if exact else {"s", "s2", "lo", "hi"}
     if exact and len(levels) == 1:
         return names

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scoreprism._validation import refuse
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
+from scoreprism.scale._groups import WEIGHTS
 from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._reading import (
@@ -133,7 +134,8 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
         squares = {name: w * w * value for name, value in sums.items() if name[0] == "d"}
         firsts = {name: w * value for name, value in sums.items() if name[0] != "d"}
         seconds = {f"b{name[1:]}": w * w * value for name, value in sums.items() if name[0] == "a"}
-        sums = {"w": w, "w2": w * w, **firsts, **seconds, **squares}
+        powers = dict(zip(WEIGHTS, (w, w * w, w * w * w, w * w * w * w), strict=True))
+        sums = {**powers, **firsts, **seconds, **squares}
     summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(reading)
     rows = rows.with_columns(**summands) if summands else rows
     found = [nw.len().alias("n")]
@@ -263,11 +265,11 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
         elif name.startswith("zero") or name in ("lo", "hi"):
             columns[name] = values.astype(np.float64)
     if not settings.weighted:
-        columns |= {"w": columns["n"], "w2": columns["n"]}
+        columns |= dict.fromkeys(WEIGHTS, columns["n"])
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
-    if settings.weighted and (columns["w2"] < np.finfo(float).tiny).any():
+    if settings.weighted and (columns["w4"] < np.finfo(float).tiny).any():
         refuse(
-            f"sample_weight {settings.sample_weight!r} must be 0, or large enough to be squared",
+            f"sample_weight {settings.sample_weight!r} must be 0, or large enough for a fourth power",
             f"weights below {MOST_WEIGHT**-1:.0e}",
             "Multiply all weights by the same number.",
         )

@@ -20,8 +20,8 @@ from scoreprism.scale._settings import Settings
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000
-#: Weights above this cannot be squared.
-MOST_WEIGHT = 1e150
+#: The fourth power of weights above this, which says how skewed their sums are, cannot be summed.
+MOST_WEIGHT = 1e70
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
 def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
     what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
     if role == "sample_weight":
-        rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, which can be squared and summed"
+        rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
         refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
     if shown == ["missing"]:

@@ -44,8 +44,8 @@ class SummedSheet(Sheet):
     ----------
     counts : array of shape (n,)
         Rows behind each line.
-    squares : array of shape (n,)
-        Σw² of each line.
+    squares, cubes, fourths : array of shape (n,)
+        Σw², Σw³ and Σw⁴ of each line.
     rows_in_all : int
         Rows of data, those without weight included.
     sums : dict of str to LossSums
@@ -56,6 +56,8 @@ class SummedSheet(Sheet):
 
     counts: FloatArray = field(default_factory=lambda: np.empty(0))
     squares: FloatArray = field(default_factory=lambda: np.empty(0))
+    cubes: FloatArray = field(default_factory=lambda: np.empty(0))
+    fourths: FloatArray = field(default_factory=lambda: np.empty(0))
     rows_in_all: int = 0
     sums: dict[str, LossSums] = field(default_factory=dict)
     sums_at: Callable[[float], dict[str, LossSums]] | None = None
@@ -76,9 +78,9 @@ class SummedSheet(Sheet):
         return self.rows_in_all
 
     @property
-    def masses(self) -> tuple[FloatArray, FloatArray]:
+    def masses(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         assert self.weight is not None  # noqa: S101 - lines always have one
-        return self.weight, self.squares
+        return self.weight, self.squares, self.cubes, self.fourths
 
     @property
     def units(self) -> int:
