@@ -54,10 +54,10 @@ class Tree:
 
 def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: IntArray) -> Leaves:
     """The child of every row: a comparison of whole columns for each node is faster than a lookup for each row."""
-    right = codes[feature[0]] > cut[0]
+    right: NDArray[np.bool_] = codes[feature[0]] > cut[0]
     for index in range(1, feature.size):
         np.copyto(right, codes[feature[index]] > cut[index], where=node == index)
-    return 2 * node + right
+    return (2 * node + right).astype(np.uint8, copy=False)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _runs(cells: NDArray[Any], first: int, width: int) -> tuple[IntArray, IntArr
     return rows.ravel(), (np.cumsum(counts) - counts)[filled], filled + first * width
 
 
-def _leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
+def leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
     """Twice what a leaf lowers the loss by."""
     return np.asarray(slopes.real**2 / (slopes.imag + growth.ridge))
 
@@ -101,9 +101,9 @@ def _split(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
     left = sums.cumsum(axis=2)
     whole, left = left[:, :, -1:], left[:, :, :-1]
     right = whole - left
-    gain = _leaf_scores(left, growth)
-    gain += _leaf_scores(right, growth)
-    gain -= _leaf_scores(whole, growth)
+    gain = leaf_scores(left, growth)
+    gain += leaf_scores(right, growth)
+    gain -= leaf_scores(whole, growth)
     gain[(left.imag < growth.leaf) | (right.imag < growth.leaf)] = 0.0
     flat = gain.reshape(gain.shape[0], -1)
     best = flat.argmax(axis=1)
@@ -179,12 +179,13 @@ class Boosted:
     trees: tuple[tuple[Tree, ...], ...]  # stage by stage, one tree per class (one for two classes)
 
     def staged(self, features: Features, start: FloatArray, stages: tuple[int, ...]) -> Iterator[FloatArray]:
-        """η of the rows after each of `stages`."""
+        """η of the rows after each of `stages`, or after all trees where there are fewer."""
         codes = self.recoding(features.codes)
         eta = np.array(start)
-        for stage, trees in enumerate(self.trees, start=1):
-            for tree, line in zip(trees, _lines(eta), strict=True):
-                line += tree(codes)
+        for stage in range(1, stages[-1] + 1):
+            if stage <= len(self.trees):
+                for tree, line in zip(self.trees[stage - 1], _lines(eta), strict=True):
+                    np.add(line, tree(codes), out=line)
             if stage in stages:
                 yield eta.copy()
 
@@ -228,7 +229,7 @@ def newton(
         trees = []
         for slopes, line in zip(all_slopes(eta, hit, weight), _lines(eta), strict=True):
             tree, step = grower(slopes)
-            line += step
+            np.add(line, step, out=line)
             trees.append(tree)
         stages.append(tuple(trees))
     return tuple(stages)
