@@ -135,14 +135,20 @@ def _number(rank: IntArray) -> NDArray[np.uint8]:
 def _order_categories(category: NDArray[np.uint8], other: NDArray[np.uint8], slopes: Slopes) -> NDArray[np.uint8]:
     """Categories in the order in which the other column changes their effect: the leading direction of their table."""
     cell = category.astype(np.intp) * WIDTH + other
-    top, bottom = (np.bincount(cell, part, WIDTH**2).reshape(WIDTH, WIDTH) for part in (slopes.real, slopes.imag))
-    rows, columns = bottom.sum(axis=1) + 1.0, bottom.sum(axis=0) + 1.0
-    alone = (top.sum(axis=1) / rows)[:, None] + top.sum(axis=0) / columns - top.sum() / (bottom.sum() + 1.0)
-    left, _, _ = np.linalg.svd((top - bottom * alone) / np.sqrt(bottom + 1.0))
-    found = np.unique(category)
+    left, _, _ = np.linalg.svd(np.concatenate([_interaction(cell, line) for line in slopes], axis=1))
+    count = np.bincount(category, minlength=WIDTH)
+    found = np.flatnonzero(count)
     rank = np.zeros(WIDTH, dtype=np.intp)
-    rank[found[np.argsort((left[:, 0] / np.sqrt(rows))[found], kind="stable")]] = np.arange(1, found.size + 1)
+    rank[found[np.argsort(left[found, 0] / np.sqrt(count[found]), kind="stable")]] = np.arange(1, found.size + 1)
     return _number(rank)
+
+
+def _interaction(cell: IntArray, slopes: Slopes) -> FloatArray:
+    """What the cells of two columns say beyond each column alone, in standard errors."""
+    top, bottom = (np.bincount(cell, part, WIDTH**2).reshape(WIDTH, WIDTH) for part in (slopes.real, slopes.imag))
+    rows, columns = (top.sum(axis=a, keepdims=True) / (bottom.sum(axis=a, keepdims=True) + 1.0) for a in (1, 0))
+    alone = rows + columns - top.sum() / (bottom.sum() + 1.0)
+    return np.asarray((top - bottom * alone) / np.sqrt(bottom + 1.0))
 
 
 def boost_pairs(
@@ -160,7 +166,7 @@ def boost_pairs(
     pairs = find_pairs(recoding(features.codes), slopes.real, np.atleast_1d(variance), search)
     if not pairs:
         return Boosted(recoding, ())
-    recoding = _recode_pairs(features, pairs, slopes[-1])
+    recoding = _recode_pairs(features, pairs, slopes)
     grower = _quadrants(recoding(features.codes), growth)
     return Boosted(recoding, newton(start, hit, weight, [grower] * growth.stages))
 
