@@ -69,7 +69,7 @@ def find_pairs(codes: Codes, residual: FloatArray, variance: FloatArray, search:
     first, z = np.cumsum(own) - own, np.concatenate(contrasts)
     statistic = np.zeros((chosen.size, chosen.size))
     for line, scale in zip(residual[:, rows], variance * (z.shape[1] / n), strict=True):
-        square = np.square((z * line.astype(np.float32)) @ z.T, dtype=np.float64) / max(scale, _LEAST)
+        square = np.square((z * line) @ z.T) / max(scale, _LEAST)
         statistic += np.add.reduceat(np.add.reduceat(square, first, axis=0), first, axis=1)
     freedom = np.outer(own, own) * max(1.0, residual.shape[0] - 1.0)
     upper = np.triu_indices(chosen.size, 1)
@@ -90,7 +90,7 @@ def _strongest(codes: Codes, residual: FloatArray, most: int) -> IntArray:
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _contrasts(column: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _contrasts(column: NDArray[np.uint8]) -> FloatArray:
     """Orthonormal contrasts of the groups of a column: each group against those below it; (groups − 1, n)."""
     count = np.bincount(column, minlength=WIDTH).astype(np.float64)
     total = column.size
@@ -99,7 +99,7 @@ def _contrasts(column: NDArray[np.uint8]) -> NDArray[np.float32]:
     group -= int((count == 0).any())
     share = np.bincount(group[count > 0], count[count > 0]) / total
     below = np.cumsum(share) - share
-    table = np.zeros((share.size - 1, WIDTH), dtype=np.float32)
+    table = np.zeros((share.size - 1, WIDTH))
     for t in range(1, share.size):
         size = np.sqrt(1.0 / share[t] + 1.0 / below[t])
         table[t - 1, group == t] = 1.0 / (share[t] * size)
