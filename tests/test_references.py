@@ -12,10 +12,12 @@ from scoreprism.calibrators._logistic import fit_logistic
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
+from scoreprism.losses import get_loss
 from scoreprism.references import MEMBERS, StackedReference, partition_lower_bound
 from scoreprism.references._boosting import Growth, boost
 from scoreprism.references._features import BINS, Encoder, parse_features
 from scoreprism.references._members import Task, from_eta, mixing_weights, to_eta
+from scoreprism.references._pairs import Search, boost_pairs, find_pairs
 from scoreprism.simplex import sigmoid
 
 
@@ -231,6 +233,124 @@ def test_mixing_weights_are_the_best():
     )
     assert value(ours) <= theirs.fun + 1e-5
     assert ours.sum() == pytest.approx(1.0)
+
+
+# ── interactions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_quadrants_by_hand():
+    """Xor of two columns, one stage, rate 1, no ridge: Newton steps Σ(y−p)/Σp(1−p) of the four quadrants, p = ½."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (400, 3))
+    y = (X[:, 0] * X[:, 2] > 0).astype(float)
+    y[::7] = 1 - y[::7]
+    features, start = features_of(X), np.zeros(400)
+    growth = Growth(stages=1, rate=1.0, ridge=1e-12, leaf=0.0)
+    fitted = boost_pairs(features, start, y, np.ones(400), growth)
+    eta = next(iter(fitted.staged(features, start, (1,))))
+    for a in (-1.0, 1.0):
+        for b in (-1.0, 1.0):
+            quadrant = (X[:, 0] == a) & (X[:, 2] == b)
+            step = (y - 0.5)[quadrant].sum() / (0.25 * quadrant.sum())
+            assert eta[quadrant] == pytest.approx(np.full(quadrant.sum(), step), abs=1e-9)
+
+
+def test_quadrants_end_at_the_cut_of_the_law():
+    """Xor at the 30 % and the 80 % point of two uniform columns: the values of one stage change there, to a bin of 2/31."""
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 4))
+    y = ((X[:, 1] > 0.3) != (X[:, 3] > 0.8)).astype(float)
+    features, start = features_of(X), np.zeros(4000)
+    fitted = boost_pairs(features, start, y, np.ones(4000), Growth(stages=1))
+    eta = next(iter(fitted.staged(features, start, (1,))))
+    wrong = (eta > 0) != (y == 1)
+    near = (np.abs(X[:, 1] - 0.3) < 2 / 31) | (np.abs(X[:, 3] - 0.8) < 2 / 31)
+    assert not (wrong & ~near).any()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_pairs_that_interact_are_found_and_others_seldom(k):
+    """Noise gives ½ of a pair on average, by the definition of the search: at most 1 in 40 samples (Poisson, 1e-4)."""
+    rng = np.random.default_rng(0)
+    found, count = [], []
+    for _ in range(40):
+        codes = rng.integers(1, 32, (30, 500)).astype(np.uint8)
+        hit = rng.integers(0, k, 500)
+        residual = np.stack([(hit == c) - 1 / k for c in range(k)]) if k > 2 else (hit - 0.5)[None]
+        variance = np.full(len(residual), 500 / k if k > 2 else 125.0)
+        count.append(len(find_pairs(codes, residual, variance, Search())))
+        sign = np.where((codes[4] > 15) == (codes[17] > 10), 1.0, -1.0)
+        residual[0] += 0.3 * sign
+        found.append(find_pairs(codes, residual, variance, Search())[:1] == [(4, 17)])
+    assert all(found)
+    assert 0 < np.mean(count) < 1.0
+
+
+def test_a_column_that_does_not_vary_has_no_pairs():
+    codes = np.stack([np.ones(100), np.arange(100) % 2 + 1, np.zeros(100)]).astype(np.uint8)
+    assert find_pairs(codes, np.ones((1, 100)), np.array([25.0]), Search()) == []
+
+
+def test_many_columns_and_rows_are_searched_in_part():
+    """Of 40 columns the 10 strongest alone, on a part of the rows; the pair has an effect of each column alone."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(1, 32, (40, 4000)).astype(np.uint8)
+    high = codes > 15
+    residual = 0.6 * (high[3] & high[31])[None] + rng.normal(0, 0.5, (1, 4000))
+    search = Search(columns=10, products=4000 * 30**2 / 3.5)
+    assert (3, 31) in find_pairs(codes, residual - residual.mean(), np.array([1000.0]), search)
+
+
+def test_without_interactions_it_is_offset_boosting():
+    """With this seed no pair is beyond chance (of six there is one in two fifths of samples)."""
+    rng = np.random.default_rng(1)
+    features, base = features_of(rng.random((400, 4))), np.full(400, 0.5)
+    task = Task(features, base, rng.integers(0, 2, 400), None, 2)
+    plain, paired = (MEMBERS[name](task, rng)(features, base) for name in ("offset-boosting", "interactions"))
+    assert all(np.array_equal(a, b) for a, b in zip(plain, paired, strict=True))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_interactions_of_categories_with_missing_values_and_weights(k):
+    """Six categories that turn the effect of a number around, alternating by name: neither says anything alone."""
+    rng = np.random.default_rng(0)
+    word, x, weight = rng.choice(list("abcdef"), 4000), rng.normal(size=4000), rng.random(4000) + 0.5
+    sign = np.where(np.isin(word, list("ace")), 1.0, -1.0) * np.sign(x)
+    gone = rng.random(4000) < 0.1
+    sign[gone], x[gone] = 0.0, np.nan
+    law = (
+        0.5 + 0.35 * sign
+        if k == 2
+        else np.stack([1 / 3 + 0.3 * sign, 1 / 3 - 0.3 * sign, np.full(4000, 1 / 3)], axis=1)
+    )
+    y = (rng.random(4000) < law).astype(int) if k == 2 else (rng.random((4000, 1)) > law.cumsum(axis=1)).sum(axis=1)
+    frame = pd.DataFrame({"noise": rng.random(4000), "word": word, "x": x, "more": rng.random(4000)})
+    features, base = features_of(frame), np.full(law.shape, 1 / k)
+    task, far = Task(features, base, y, weight, k), np.abs(base - law).mean()
+    plain, paired = (MEMBERS[name](task, rng)(features, base) for name in ("offset-boosting", "interactions"))
+    assert np.abs(plain[0] - law).mean() > 0.75 * far
+    for after in paired:
+        assert np.abs(after - law).mean() < 0.3 * far
+
+
+def test_xor_of_ten_features_is_found():
+    """
+    Y turns with the sign of x₁x₂, which no column shows alone, and the score knows x₃.
+
+    C = E[q | x₃] = σ(.8 x₃), so the truth is the mean of d(C, q). Without the member the bounds are .44 and .42 of it.
+    """
+    from scoreprism import decompose
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 10))
+    c = sigmoid(0.8 * X[:, 2])
+    q = c + 0.6 * np.minimum(c, 1 - c) * np.sign(X[:, 0] * X[:, 1])
+    y = (rng.random(8000) < q).astype(int)
+    found = decompose(y, sigmoid(X[:, 2] + 0.1), X, loss=("brier", "log"), random_state=0)
+    for name in ("brier", "log"):
+        loss = get_loss(name)
+        truth = float(np.mean(loss.divergence(c, q)))
+        assert 0.7 * truth < found[name].lower_bound("grouping").value < truth
 
 
 # ── the stack as an estimator ───────────────────────────────────────────────────────────────────────────

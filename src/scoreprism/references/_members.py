@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from scoreprism.calibrators._logistic import fit_logistic
 from scoreprism.calibrators._softmax import fit_softmax, log_softmax
-from scoreprism.references._boosting import Growth, boost
+from scoreprism.references._boosting import Boosted, Growth, boost
 from scoreprism.references._features import Features
+from scoreprism.references._pairs import boost_pairs
 from scoreprism.simplex import FloatArray, IntArray, one_hot
 
 #: A fitted member: features and the law to start from → laws of its variants.
@@ -20,6 +21,8 @@ Fitted = Callable[[Features, FloatArray], list[FloatArray]]
 
 #: Rows a regression is fitted on at most, columns whose squares and products it takes, classes boosting is used for.
 _ROWS, _CROSSED, _BOOSTED_CLASSES = 200_000, 10, 30
+#: Trees of boosting from the offset, early and late, and trees on pairs that follow them.
+_OFFSET_STAGES, _PAIR_STAGES = (25, 100), 60
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Task:
     codes: IntArray
     weight: FloatArray | None
     k: int
+    kept: dict[str, Boosted] = field(default_factory=dict, repr=False)  # fits that several members build on
 
     @cached_property
     def eta(self) -> FloatArray:
@@ -125,30 +129,53 @@ def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
     return _regression(columns, task, rng)
 
 
-def _boosting(task: Task, rng: np.random.Generator, stages: tuple[int, ...], *, offset: bool) -> Fitted:
-    if task.k > _BOOSTED_CLASSES:
-        return calibrated(task, rng)
-    constant = to_eta(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
-    start = constant[:, 1] - constant[:, 0] if task.k == 2 else constant
-    begin = task.eta if offset else np.broadcast_to(start, task.eta.shape)
-    growth = Growth(stages=stages[-1], depth=2 if offset else 3)
-    fitted = boost(task.features, begin, task.hit, task.mass, growth, rng)
-
-    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
-        eta = to_eta(base) if offset else np.broadcast_to(start, base.shape)
-        return [from_eta(line) for line in fitted.staged(features, eta, stages)]
-
-    return predict
+def _from_offset(task: Task, rng: np.random.Generator) -> Boosted:
+    """Small boosting started at logit Ĉ: fitted once, for all members that build on it."""
+    if "offset" not in task.kept:
+        growth = Growth(stages=_OFFSET_STAGES[-1], depth=2)
+        task.kept["offset"] = boost(task.features, task.eta, task.hit, task.mass, growth, rng)
+    return task.kept["offset"]
 
 
 def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting started at logit Ĉ, early and late."""
-    return _boosting(task, rng, (25, 100), offset=True)
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    fitted = _from_offset(task, rng)
+    return lambda features, base: [from_eta(eta) for eta in fitted.staged(features, to_eta(base), _OFFSET_STAGES)]
+
+
+def interactions(task: Task, rng: np.random.Generator) -> Fitted:
+    """Offset boosting, early and late, continued on pairs of columns whose interaction shows: xor, for example."""
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    first = _from_offset(task, rng)
+    some, growth = task.some(rng), Growth(stages=_PAIR_STAGES)
+    starts = first.staged(some.features, some.eta, _OFFSET_STAGES)
+    crossed = [boost_pairs(some.features, start, some.hit, some.mass, growth) for start in starts]
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        starts = first.staged(features, to_eta(base), _OFFSET_STAGES)
+        ends = (one.staged(features, start, (_PAIR_STAGES,)) for one, start in zip(crossed, starts, strict=True))
+        return [from_eta(eta) for end in ends for eta in end]
+
+    return predict
 
 
 def boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting from the base rate, with the score among the features."""
-    return _boosting(task, rng, (80,), offset=False)
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    share = to_eta(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
+    start = share[:, 1] - share[:, 0] if task.k == 2 else share
+    stages = 80
+    growth = Growth(stages=stages, depth=3)
+    fitted = boost(task.features, np.broadcast_to(start, task.eta.shape), task.hit, task.mass, growth, rng)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        return [from_eta(eta) for eta in fitted.staged(features, np.broadcast_to(start, base.shape), (stages,))]
+
+    return predict
 
 
 #: Every learner a reference can be made of.
@@ -157,6 +184,7 @@ MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
     "logistic": logistic,
     "polynomial": polynomial,
     "offset-boosting": offset_boosting,
+    "interactions": interactions,
     "boosting": boosting,
 }
 

@@ -27,8 +27,10 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     The members are the calibrated law itself; a ridge logistic regression on the features with the calibrated logit
     as its offset; the same with squares and products; small boosting started at the calibrated logit (after few and
-    many trees); small boosting from the base rate. The mixture minimises the out-of-fold log loss. Features may be
-    numbers, categories, times, with missing values; nothing has to be scaled or encoded.
+    many trees); the same continued with trees that cut two columns at once, on pairs of columns whose interaction
+    shows beyond chance (of three columns or more only what pairs show of it); small boosting from the base rate. The
+    mixture minimises the out-of-fold log loss. Features may be numbers, categories, times, with missing values; nothing
+    has to be scaled or encoded.
 
     Parameters
     ----------
