@@ -324,9 +324,8 @@ class _CellCandidates:
     @cached_property
     def _likelihoods(self) -> FloatArray:
         """Log-likelihood of the rows of each fold, (P, K, candidates)."""
-        found = []
-        for law in self.laws:  # a map may reach 0 and 1, where nothing else happened
-            found.append((xlog1py(self.mass[:, :, 0], -law) + xlogy(self.mass[:, :, 1], law)).sum(axis=2))
+        held, happened = self.mass[:, :, 0], self.mass[:, :, 1]  # a map may reach 0 and 1, where nothing else happened
+        found = [(xlog1py(held, -law) + xlogy(happened, law)).sum(axis=2) for law in self.laws]
         return np.stack(found, axis=2)
 
     def noise(self) -> list[tuple[float, float]]:

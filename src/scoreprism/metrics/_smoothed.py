@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_crossfit
@@ -16,6 +18,7 @@ from scoreprism.metrics._gaps import (
     root_mean_square,
 )
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
+from scoreprism.metrics._shapes import ShapeInference, absolute_ends, quantile_ends, squared_ends
 from scoreprism.simplex import ArrayLike, IntArray
 
 #: Where the local calibration score is averaged.
@@ -52,7 +55,18 @@ def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = Fa
 
 def _of_two(name: str, norm: Norm, rows: Rows, smoother: object, cv: object, default: str = "scaled") -> Estimate:
     curve, label = smooth_curve(two_classes(rows, name, _SEVERAL), smoother, cv)
-    return gap_estimate(name, curve, norm, label, 1, default)
+    ends = absolute_ends if norm is mean_absolute else quantile_ends(norm)
+    return _for_any_shape(gap_estimate(name, curve, norm, label, 1, default), rows, smoother, cv, ends)
+
+
+def _for_any_shape(
+    found: Estimate, rows: Rows, smoother: object, cv: object, ends: Callable[..., tuple[float, float]]
+) -> Estimate:
+    """The published definition, with an interval by C itself; a smoother of one's own keeps its resamples."""
+    if not (isinstance(smoother, str) and smoother == "loess") or cv is not None:
+        return found
+    value = float(found)
+    return Estimate(value, found.name, found.method, ShapeInference(rows, found._inference, value, ends))
 
 
 def lcs(
@@ -114,7 +128,8 @@ def lcs(
     if on_grid and cv is not None:
         refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
     curve, label = smooth_curve(rows, smoother, cv, on_grid=on_grid)
-    return gap_estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
+    found = gap_estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
+    return found if on_grid else _for_any_shape(found, rows, smoother, cv, squared_ends)
 
 
 def ici(
