@@ -50,7 +50,7 @@ class DecisionCells:
     >>> s, y = np.repeat([0.2, 0.6], 50), np.tile([0, 1], 50)
     >>> cells = DecisionCells.of(s, y, np.full(100, 0.01), np.array([0.5]))
     >>> cells.upper(np.array([0.2]), 0.95).round(3), cells.plugin(np.array([0.2]))
-    (array([0.228]), array([0.15]))
+    (array([0.226]), array([0.15]))
     """
 
     low: FloatArray
@@ -151,16 +151,23 @@ class DecisionCells:
         """
         The largest gain plus z standard errors over all unions of cells.
 
-        Of all A with the same variance the best one takes cells by their gain per variance, so only these are tried.
-        Events may be so few that they are not yet seen: the terms in (1 − 2θ) are those of Wilson's interval.
+        Of all A with the same variance the best one takes cells by their gain per variance, so only these are tried,
+        with a share of the last cell. Events may be so few that they are not yet seen: the terms in (1 − 2θ) are those
+        of Wilson's interval.
         """
         gain, variance = self._moves(theta, place)
-        ratio = np.divide(gain, variance, out=np.full_like(gain, -np.inf), where=variance > 0.0)
+        variance *= self.inflation
+        ratio = np.divide(gain, variance, out=np.zeros_like(gain), where=variance > 0.0)  # 0: an empty part of a cell
         order = np.argsort(-ratio, axis=1)
-        gains = np.cumsum(np.take_along_axis(gain, order, axis=1), axis=1)
-        variances = self.inflation * np.cumsum(np.take_along_axis(variance, order, axis=1), axis=1)
+        gain, variance, ratio = (np.take_along_axis(part, order, axis=1) for part in (gain, variance, ratio))
         skew = 0.5 * z * np.abs(1.0 - 2.0 * theta) * self.inflation * self.squares[:, -1].sum()
-        reach = gains + z * np.sqrt(variances + skew[:, None] ** 2)
+        after = np.sqrt(np.cumsum(variance, axis=1) + skew[:, None] ** 2)
+        before = np.column_stack([skew, after[:, :-1]])
+        # gain + z·√variance grows along a cell up to √variance = −z/(2 ratio)
+        with np.errstate(divide="ignore"):
+            best = np.where(ratio < 0.0, -0.5 * z / ratio, np.inf)
+        error = np.clip(best, before, after)
+        reach = np.cumsum(gain, axis=1) - gain + ratio * (error**2 - before**2) + z * error
         return np.asarray(np.maximum(reach.max(axis=1), 0.0) + z * skew)
 
     def _moves(self, theta: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -197,8 +197,8 @@ def of_bounded_payoffs(theta: FloatArray, loss: FloatArray) -> float:
 
     Examples
     --------
-    >>> round(of_bounded_payoffs(np.array([0.2]), np.array([0.08])), 12), 0.08 / 0.8
-    (0.1, 0.1)
+    >>> round(of_bounded_payoffs(np.array([0.25]), np.array([0.06])), 12), 0.06 / 0.75
+    (0.08, 0.08)
     """
     low, high = theta <= 0.5, theta >= 0.5
     a, ra = (np.append(start, column[low]) for start, column in ((0.0, theta), (0.0, loss)))

@@ -144,10 +144,6 @@ class MurphyDecomposition(Curve):
             The largest estimate, its threshold, and an upper bound that holds at every threshold.
         """
         confidence = self.level if level is None else parse_confidence(level)
-        for curve in (self,) if baseline is None else (self, baseline):
-            if curve.names[0] != "reliability":
-                rule = "decision_loss must have a curve whose first term is reliability"
-                refuse(rule, repr(curve.names[0]), "Make it from a chain that starts with the score and C = P(Y|S).")
         if baseline is None:
             return largest_loss(self, confidence)
         if baseline.n != self.n or not np.array_equal(baseline.theta, self.theta):
