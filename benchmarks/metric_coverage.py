@@ -1,4 +1,4 @@
-"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse] [METRIC …]``: coverage of the intervals of the metrics, by simulation.
+"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse] [--rough] [METRIC …]``: coverage of the intervals of the metrics, by simulation.
 
 Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
 is known, by integrals over a million even points. Printed as Markdown with the
@@ -99,6 +99,31 @@ SPARSE_METRICS = (
 )
 
 
+_RNG = np.random.default_rng(40)
+_MASS, _RATE, _SIZE = _RNG.dirichlet(np.full(40, 5.0)), _RNG.beta(2, 2, 40), _RNG.integers(30, 80, 40)
+_LEAF = (_RNG.binomial(_SIZE, _RATE) + 1) / (_SIZE + 2)
+
+
+def leaves(s):
+    """C of leaves of a tree; of two that share a score, their mean."""
+    values, code = np.unique(_LEAF, return_inverse=True)
+    rate = np.bincount(code, _MASS * _RATE) / np.bincount(code, _MASS)
+    return rate[np.minimum(np.searchsorted(values, s), values.size - 1)]
+
+
+#: Rough laws: steps, a saw of tied scores, a bump, a wave, leaves of a tree.
+ROUGH: dict[str, Law] = {
+    "stairs3": (lambda u: 0.05 + 0.9 * u, lambda s: np.select([s < 0.4, s < 0.6], [0.2, 0.7], 0.35)),
+    "saw": (lambda u: (0.1 + 0.8 * u).round(2), lambda s: s + 0.07 * (1 - 2 * (np.rint(100 * s) % 2))),
+    "bump": (lambda u: 0.1 + 0.8 * u, lambda s: s + 0.25 * ((s > 0.55) & (s < 0.61))),
+    "wave of six": (
+        lambda u: 0.05 + 0.9 * u,
+        lambda s: s + 0.07 * np.sin(12 * np.pi * s) * np.minimum(1, np.minimum(s, 1 - s) / 0.07),
+    ),
+    "leaves": (lambda u: _LEAF[np.minimum(np.searchsorted(_MASS.cumsum(), u), 39)], leaves),
+}
+
+
 def truths(law: Law) -> dict[str, float]:
     """The population's value of every metric."""
     make, truth = law
@@ -159,11 +184,17 @@ def one(
     return found
 
 
-def main(*, quick: bool, names: tuple[str, ...] = (*GAPS, *WALD)) -> None:
+def main(
+    *,
+    quick: bool,
+    names: tuple[str, ...] = (*GAPS, *WALD),
+    laws: dict[str, Law] = LAWS,
+    sizes: tuple[int, ...] = (200, 1000),
+) -> None:
     repeats = 100 if quick else 300
     print(f"{repeats} data sets each, {RESAMPLES} resamples, level {LEVEL}, {BINS} bins\n")
-    for n in (200, 1000):
-        for label, law in LAWS.items():
+    for n in sizes:
+        for label, law in laws.items():
             start, known = time.perf_counter(), truths(law)
             draws = Parallel(n_jobs=-1)(delayed(one)(law, n, b, names) for b in range(repeats))
             print(f"\n{label}, n = {n} ({time.perf_counter() - start:.0f} s)\n")
@@ -278,4 +309,5 @@ if __name__ == "__main__":
         sparse(quick="--quick" in sys.argv[1:])
     else:
         chosen = tuple(name for name in (*GAPS, *WALD) if name in sys.argv[1:])
-        main(quick="--quick" in sys.argv[1:], names=chosen or (*GAPS, *WALD))
+        rough = {"laws": ROUGH, "sizes": (500, 2000)} if "--rough" in sys.argv[1:] else {}
+        main(quick="--quick" in sys.argv[1:], names=chosen or (*GAPS, *WALD), **rough)

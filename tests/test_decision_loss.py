@@ -245,6 +245,7 @@ def test_report_says_it_once_with_its_threshold():
     )
     table = next(block for block in wrong["decisions"].blocks if block.key == "decision-loss")
     assert [row[0] for row in table.rows] == ["wrong", "right", "right beyond wrong", "wrong beyond right"]
+    assert "What miscalibration costs decisions at most" in wrong.to_html()
     stored = json.loads(wrong.to_json())["models"]["wrong"]["decision_loss"]
     assert stored == {key: found.to_dict()[key] for key in ("value", "threshold", "bound", "level", "cdl", "cdl_bound")}
     calm = summarize(y, {"right": s}, sections=["decisions"], calibrators=["platt"])
