@@ -36,9 +36,9 @@ def population():
     return y, s, c, w
 
 
-def chain_curve():
+def chain_curve(*, whole=False):
     y, s, c, w = population()
-    chain = Chain(y, [Level("score", s), Level("calibrated", c)], sample_weight=w)
+    chain = Chain(y, [Level("score", s), Level("calibrated", c)], sample_weight=w, population=whole)
     return MurphyDecomposition.from_chain(chain, form="difference")
 
 
@@ -50,6 +50,16 @@ def test_a_law_on_three_scores_in_fractions():
     assert found.value == pytest.approx(float(best), abs=ROUNDING)
     assert found.threshold == pytest.approx(0.2)
     assert found.bound > found.value
+    known = chain_curve(whole=True).decision_loss()
+    assert (known.value, known.bound) == pytest.approx((float(best), float(best)), abs=ROUNDING)
+    # twice the least concave function above r at ½, which lies above r(½−) = 3/50 there: the line between two scores
+    assert (at(Fraction(1, 5)), at(Fraction(1, 2), left=True), at(Fraction(7, 10))) == (
+        Fraction(1, 10),
+        Fraction(3, 50),
+        Fraction(1, 25),
+    )
+    line = Fraction(1, 10) - Fraction(3, 5) * (Fraction(1, 10) - Fraction(1, 25))
+    assert known.cdl == known.cdl_bound == pytest.approx(float(2 * line), abs=1e-9)
 
 
 def v_shaped(mu, p, y):

@@ -145,7 +145,7 @@ def largest_difference(curve: MurphyDecomposition, baseline: MurphyDecomposition
     theta, z = curve.theta, quantile(level, two_sided=False)
     rows, others = curve._rows, baseline._rows
     values = np.maximum(curve.values[:, 0] - baseline.values[:, 0], 0.0)
-    if curve._cells is None or baseline._below is None or rows is None or others is None:
+    if curve._cells is None or baseline._below is None or rows is None or others is None:  # the whole population
         return _made(curve, theta, values, theta, values, level, baseline)
     if np.array_equal(rows.score, others.score):
         return _made(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), level, baseline)

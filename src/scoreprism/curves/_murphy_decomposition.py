@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
@@ -77,7 +78,6 @@ class MurphyDecomposition(Curve):
     _levels: tuple[str, ...] = ()
     _rate: float = 0.0
     _last_rate: float = 0.0
-    _cells: DecisionCells | None = None
     _below: FloatArray | None = None
     _rows: DecisionRows | None = None
 
@@ -152,6 +152,12 @@ class MurphyDecomposition(Curve):
                 "baseline must be a curve of the same rows at the same thresholds", got, "Make both from one y_true."
             )
         return largest_difference(self, baseline, confidence)
+
+    @cached_property
+    def _cells(self) -> DecisionCells | None:
+        """What bounds the loss from miscalibration; None where the rows are the whole population."""
+        rows = self._rows
+        return None if rows is None else DecisionCells.of(rows.score, rows.y, rows.share, self.theta, rows.groups)
 
     def _steps(self, components: FloatArray) -> FloatArray:
         """Losses of levels made steps from one to the next; spreads and divergences as they are."""
@@ -356,12 +362,10 @@ def murphy_of(
         _last_rate=float(share @ as_vector(sheet.laws[-1])),
     )  # fmt: skip
     ends, below = _intervals(sheet, curve, (*plan.roles, *residual), share)
-    score = as_vector(sheet.laws[0])
-    known = sheet.population  # whole: nothing is uncertain
-    cells = None if known else DecisionCells.of(score, sheet.y, share, theta, sheet.groups)
+    rows = None if sheet.population else DecisionRows(as_vector(sheet.laws[0]), sheet.y, share, sheet.groups)
     return replace(
-        curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), _cells=cells,
-        _below=below, _rows=DecisionRows(score, sheet.y, share, sheet.groups),
+        curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), _below=below,
+        _rows=rows,
     )  # fmt: skip
 
 
