@@ -34,7 +34,7 @@ WALD = (
 METHODS = ("percentile", "basic", "scaled", "hull")
 BINS = 10
 #: Where the default is not "scaled".
-DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull"}
+DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull", "smece": "hull"}
 
 
 def calibrated(s):

@@ -303,8 +303,8 @@ def test_smooth_ece_is_at_most_c_where_its_residuals_at_the_bandwidth_c_are():
     s = rng.random(400)
     y = (rng.random(400) < s + 0.2 * np.sin(6 * np.pi * s)).astype(int)
     value = smece(y, s)
-    interval = value.interval(n_resamples=200, random_state=0)
-    held = smece(y, s, bandwidth=float(value)).interval(n_resamples=200, random_state=0)
+    options = {"n_resamples": 200, "random_state": 0, "method": "scaled"}
+    interval, held = value.interval(**options), smece(y, s, bandwidth=float(value)).interval(**options)
     whole = Residuals(s, 4096).coefficients((y - s) / 400)
     ends = [fixed_point(end / float(value) * whole) for end in (held.low, held.high)]
     assert (interval.low, interval.high) == pytest.approx(ends, rel=1e-6)  # `held` is t times the value

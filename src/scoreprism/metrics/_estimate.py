@@ -152,8 +152,8 @@ class Estimate(float):
         random_state : int, Generator or None, optional
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
         method : {"scaled", "hull", "basic", "percentile"}, optional
-            How resamples become an interval: "scaled" by default, "hull" for E50, E90 and Emax. docs/metrics.md says
-            what they are and how often each covers.
+            How resamples become an interval: "scaled" by default, "hull" for E50, E90, Emax and the smooth ECE.
+            docs/metrics.md says what they are and how often each covers.
 
         Returns
         -------

@@ -151,7 +151,7 @@ class SmoothInference(GapInference):
 def _smece(name: str, rows: Rows, bandwidth: object, of: str) -> Estimate:
     width = None if bandwidth is None else parse_number(bandwidth, "bandwidth", _RULE, lambda value: 0.0 < value <= 1.0)
     curve = rows.kept(("smece", width), lambda: SmoothedGaps(rows, width))
-    inference = ONE_ROW if rows.n == 1 else SmoothInference(curve, mean_absolute, curve.value)
+    inference = ONE_ROW if rows.n == 1 else SmoothInference(curve, mean_absolute, curve.value, default="hull")
     how = f"bandwidth {curve.width:.4g}" + ("" if width is not None else ", its own value")
     return Estimate(curve.value, name, f"Gaussian kernel reflected at 0 and 1, {how}{of}", inference)
 
