@@ -1,4 +1,4 @@
-"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse]``: coverage of the intervals of the metrics, by simulation.
+"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse] [--rough] [METRIC …]``: coverage of the intervals of the metrics, by simulation.
 
 Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
 is known, by integrals over a million even points. Printed as Markdown with the
@@ -18,10 +18,11 @@ from joblib import Parallel, delayed
 from scoreprism import metrics
 from scoreprism.exceptions import UnavailableError
 from scoreprism.metrics._rows import parse_rows
+from scoreprism.metrics._smece import Residuals, fixed_point
 from scoreprism.simplex import sigmoid
 
 LEVEL, RESAMPLES, SEED = 0.95, 200, 11
-GAPS = ("ece", "ace", "mce", "rmsce", "debiased_ece", "debiased_rmsce", "lcs", "ici", "e50", "e90", "emax")
+GAPS = ("ece", "ace", "mce", "rmsce", "debiased_ece", "debiased_rmsce", "lcs", "ici", "e50", "e90", "emax", "smece")
 WALD = (
     "calibration_intercept",
     "calibration_slope",
@@ -33,7 +34,7 @@ WALD = (
 METHODS = ("percentile", "basic", "scaled", "hull")
 BINS = 10
 #: Where the default is not "scaled".
-DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull"}
+DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull", "smece": "hull"}
 
 
 def calibrated(s):
@@ -98,6 +99,31 @@ SPARSE_METRICS = (
 )
 
 
+_RNG = np.random.default_rng(40)
+_MASS, _RATE, _SIZE = _RNG.dirichlet(np.full(40, 5.0)), _RNG.beta(2, 2, 40), _RNG.integers(30, 80, 40)
+_LEAF = (_RNG.binomial(_SIZE, _RATE) + 1) / (_SIZE + 2)
+
+
+def leaves(s):
+    """C of leaves of a tree; of two that share a score, their mean."""
+    values, code = np.unique(_LEAF, return_inverse=True)
+    rate = np.bincount(code, _MASS * _RATE) / np.bincount(code, _MASS)
+    return rate[np.minimum(np.searchsorted(values, s), values.size - 1)]
+
+
+#: Rough laws: steps, a saw of tied scores, a bump, a wave, leaves of a tree.
+ROUGH: dict[str, Law] = {
+    "stairs3": (lambda u: 0.05 + 0.9 * u, lambda s: np.select([s < 0.4, s < 0.6], [0.2, 0.7], 0.35)),
+    "saw": (lambda u: (0.1 + 0.8 * u).round(2), lambda s: s + 0.07 * (1 - 2 * (np.rint(100 * s) % 2))),
+    "bump": (lambda u: 0.1 + 0.8 * u, lambda s: s + 0.25 * ((s > 0.55) & (s < 0.61))),
+    "wave of six": (
+        lambda u: 0.05 + 0.9 * u,
+        lambda s: s + 0.07 * np.sin(12 * np.pi * s) * np.minimum(1, np.minimum(s, 1 - s) / 0.07),
+    ),
+    "leaves": (lambda u: _LEAF[np.minimum(np.searchsorted(_MASS.cumsum(), u), 39)], leaves),
+}
+
+
 def truths(law: Law) -> dict[str, float]:
     """The population's value of every metric."""
     make, truth = law
@@ -123,6 +149,7 @@ def truths(law: Law) -> dict[str, float]:
         # P(S' < S) of an event at S and a non-event at S', each with its own density
         "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / max(c.sum() * (1 - c).sum(), 1e-300)),
     }
+    known["smece"] = fixed_point(Residuals(s, 4096).coefficients(gap / s.size))
     known["debiased_ece"], known["debiased_rmsce"] = known["ece"], known["rmsce"]
     # the mean of Spiegelhalter's z over √n
     known["spiegelhalter_z"] = (gap * (1 - 2 * s)).mean() / np.sqrt(((1 - 2 * s) ** 2 * s * (1 - s)).mean())
@@ -136,11 +163,13 @@ def truths(law: Law) -> dict[str, float]:
     return {name: float(value) for name, value in known.items()}
 
 
-def one(law: Law, n: int, seed: int) -> dict[tuple[str, str], tuple[float, float, float]]:
+def one(
+    law: Law, n: int, seed: int, names: Iterable[str] = (*GAPS, *WALD)
+) -> dict[tuple[str, str], tuple[float, float, float]]:
     rng = np.random.default_rng([SEED, n, seed])
     s = law[0](rng.random(n))
     y = (rng.random(n) < law[1](s)).astype(int)
-    options = {name: {"n_bins": BINS} if name in GAPS[:6] else {} for name in (*GAPS, *WALD)}
+    options = {name: {"n_bins": BINS} if name in GAPS[:6] else {} for name in (*GAPS, *WALD) if name in names}
     rows = parse_rows(y, s, None, None, None)  # shared, as `evaluate` does it
     found = {}
     for name, given in options.items():
@@ -155,17 +184,23 @@ def one(law: Law, n: int, seed: int) -> dict[tuple[str, str], tuple[float, float
     return found
 
 
-def main(*, quick: bool) -> None:
+def main(
+    *,
+    quick: bool,
+    names: tuple[str, ...] = (*GAPS, *WALD),
+    laws: dict[str, Law] = LAWS,
+    sizes: tuple[int, ...] = (200, 1000),
+) -> None:
     repeats = 100 if quick else 300
     print(f"{repeats} data sets each, {RESAMPLES} resamples, level {LEVEL}, {BINS} bins\n")
-    for n in (200, 1000):
-        for label, law in LAWS.items():
+    for n in sizes:
+        for label, law in laws.items():
             start, known = time.perf_counter(), truths(law)
-            draws = Parallel(n_jobs=-1)(delayed(one)(law, n, b) for b in range(repeats))
+            draws = Parallel(n_jobs=-1)(delayed(one)(law, n, b, names) for b in range(repeats))
             print(f"\n{label}, n = {n} ({time.perf_counter() - start:.0f} s)\n")
             print("| metric | truth | mean estimate | " + " | ".join(f"{m}: coverage (width)" for m in METHODS) + " |")
             print("|---|---|---|" + "---|" * len(METHODS))
-            for name in (*GAPS, *WALD):
+            for name in names:
                 cells = []
                 for method in METHODS if name in GAPS else ("analytic",):
                     low, high, value = np.array([d[name, method] for d in draws]).T
@@ -273,4 +308,6 @@ if __name__ == "__main__":
     elif "--sparse" in sys.argv[1:]:
         sparse(quick="--quick" in sys.argv[1:])
     else:
-        main(quick="--quick" in sys.argv[1:])
+        chosen = tuple(name for name in (*GAPS, *WALD) if name in sys.argv[1:])
+        rough = {"laws": ROUGH, "sizes": (500, 2000)} if "--rough" in sys.argv[1:] else {}
+        main(quick="--quick" in sys.argv[1:], names=chosen or (*GAPS, *WALD), **rough)

@@ -18,6 +18,19 @@ def cases() -> list[Case]:
     except ImportError as error:
         peer = None
         print(f"ece        skipped: netcal is missing ({error}); python -m pip install netcal")
+    try:
+        from relplot.metrics import smECE
+    except ImportError:
+        print("smece      skipped: relplot is missing; python -m pip install relplot")
+    else:
+        s = rng.random(10**5)
+        y = (rng.random(10**5) < s**1.2).astype(float)
+        found.append(
+            Case(
+                "smece", "n=100000", lambda y=y, s=s: metrics.smece(y, s), lambda y=y, s=s: smECE(s, y), "relplot",
+                1 / 3, 9,
+            )
+        )  # fmt: skip
     for n in (10**4, 10**6):
         s = rng.random(n)
         y = (rng.random(n) < s**1.2).astype(int)

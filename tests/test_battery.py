@@ -611,6 +611,12 @@ SURFACES: dict[str, Surface] = {
     ),
     # curves and displays
     "curves.calibration_map": simple(curves.calibration_map, calibrator="platt"),
+    "curves.decision_loss": simple(curves.decision_loss, calibrator="platt", random_state=0),
+    "curves.decision_loss with a baseline": Surface(
+        lambda g: curves.decision_loss(
+            g.y, g.p, baseline=members(g)["b"], calibrator="platt", random_state=0, **given_weight(g)
+        )
+    ),
     "curves.grouping_curve": Surface(
         lambda g: curves.grouping_curve(
             g.y,

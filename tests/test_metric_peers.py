@@ -2,7 +2,7 @@
 
 The two-class data are those of the README of R's pmcalibration, made again with R 4.2.2 (tests/data/pmcalibration.csv), where
 its printed numbers come out; the three-class data are a formula. Recorded with netcal 1.4.0, uncertainty-calibration 0.1.4,
-mapie 1.6.0, statsmodels 0.15.0, scikit-learn 1.9.1, and R 4.2.2 with pROC 1.18.0 and locfit 1.5-9.7. netcal's metrics are
+mapie 1.6.0, statsmodels 0.15.0, relplot 1.0.3, scikit-learn 1.9.1, and R 4.2.2 with pROC 1.18.0 and locfit 1.5-9.7. netcal's metrics are
 numpy, but it imports torch beside them; its numbers were recorded with a stub in place of torch.
 """
 
@@ -23,6 +23,7 @@ from scoreprism.metrics import (
     classwise_ece,
     classwise_rmsce,
     confidence_ece,
+    confidence_smece,
     debiased_ece,
     debiased_rmsce,
     e50,
@@ -33,6 +34,7 @@ from scoreprism.metrics import (
     lcs,
     mce,
     rmsce,
+    smece,
     spiegelhalter_z,
     top_label_ece,
 )
@@ -200,6 +202,43 @@ def test_mapie():
     peer = pytest.importorskip("mapie.metrics.calibration", exc_type=ImportError)
     again = peer.expected_calibration_error(Y, S, num_bins=16, split_strategy="uniform")
     assert ece(Y, S) == pytest.approx(again, rel=ROUNDING)
+
+
+def test_relplot():
+    """relplot 1.0.3: smECE_sigma(s, y, σ) and smECE(s, y) with relplot.config.smECE_mesh_pts = 20001, not its 200."""
+    # it cuts the kernel off at ±½, adds 1e-4 to the density and takes a plain sum for an integral
+    recorded = {0.02: 0.05242909983033565, 0.05: 0.04802304588454767, 0.1: 0.0392351496614358}
+    for bandwidth, value in recorded.items():
+        assert smece(Y, S, bandwidth=bandwidth) == pytest.approx(value, rel=5e-5)
+    assert smece(Y, S, bandwidth=0.05, sample_weight=W) == pytest.approx(0.04969377483468332, rel=5e-5)  # repeated rows
+    # its search of the bandwidth ends within 2⁻¹⁰ of it: 0.048828125, where it gives 0.048199286650892854
+    assert smece(Y, S, bandwidth=0.048828125) == pytest.approx(0.048199286650892854, rel=5e-5)
+    assert smece(Y, S) == pytest.approx(0.048199286650892854, abs=2**-10)
+    assert smece(Y, S) == pytest.approx(0.04818141550295934, abs=2**-10)  # with its 200 points
+    # multiclass_logits_to_confidences(law, y, probs=True), then the same
+    y, law = three()
+    assert confidence_smece(y, law, bandwidth=0.1) == pytest.approx(0.07536721193157923, rel=5e-5)
+    assert confidence_smece(y, law) == pytest.approx(0.0754213566599707, abs=2**-10)
+    peer = pytest.importorskip("relplot.metrics", exc_type=ImportError)
+    assert smece(Y, S) == pytest.approx(peer.smECE(S, Y), abs=2**-10)
+
+
+def test_smooth_ece_by_its_definition():
+    """∫|Σ share·(y − s)·K(t, s)|dt with all images of a score under reflection at 0 and 1, on 1501 midpoints."""
+    t = (np.arange(1501) + 0.5) / 1501
+    images = np.concatenate([2 * k + sign * S for k in (-1, 0, 1) for sign in (1, -1)])
+
+    def direct(width, weight):
+        share = np.tile(weight * (Y - S) / weight.sum(), 6)
+        kernel = np.exp(-0.5 * ((t[:, None] - images) / width) ** 2) / (width * np.sqrt(2 * np.pi))
+        return np.abs(kernel @ share).mean()
+
+    for weight in (np.ones(1000), W):
+        found = float(smece(Y, S, sample_weight=weight))
+        assert direct(found, weight) == pytest.approx(found, rel=1e-6)  # it is its own bandwidth
+        for width in (0.02, 0.3):
+            # rows are shared by two points of a grid of 4096 steps, which widens the kernel by h²/6 in variance
+            assert smece(Y, S, bandwidth=width, sample_weight=weight) == pytest.approx(direct(width, weight), rel=2e-5)
 
 
 def test_scikit_learn():

@@ -37,11 +37,13 @@ from scoreprism.metrics import (
     mce,
     observed_expected_ratio,
     rmsce,
+    smece,
     spiegelhalter_z,
     top_label_ece,
 )
 from scoreprism.metrics._curves import even_codes
 from scoreprism.metrics._local import bandwidths
+from scoreprism.metrics._smece import Residuals, fixed_point, smooth
 from scoreprism.metrics._table import ANY_CLASSES, SEVERAL_CLASSES
 
 #: Variances in them are those of weighted rows, not of repeated ones.
@@ -275,6 +277,40 @@ def test_three_classes_are_balanced_by_their_frequencies():
     assert global_balance(y, np.tile(frequencies, (y.size, 1))) == pytest.approx(0.0, abs=1e-15)
 
 
+def test_smooth_ece_of_one_score_is_its_gap():
+    """All rows at one score: residuals of one sign, of which a kernel of mass 1 loses nothing."""
+    y, s = np.repeat([0, 1], [30, 70]), np.full(100, 0.4)
+    assert smece(y, s) == pytest.approx(0.3, rel=1e-12)
+    assert smece([0, 1] * 50, np.full(100, 0.5)) == 0.0
+    # two scores half a unit apart, wrong by .1 each way: at a bandwidth of .1 they are told apart, at 1 hardly
+    y, s = np.concatenate([np.repeat([0, 1], [35, 65]), np.repeat([0, 1], [35, 65])]), np.repeat([0.25, 0.75], 100)
+    assert smece(y, s, bandwidth=0.05) == pytest.approx(0.25, abs=1e-6)  # ½·|.65 − .25| + ½·|.65 − .75|
+    assert smece(y, s, bandwidth=1.0) == pytest.approx(0.5 * (0.4 - 0.1), abs=1e-2)  # they cancel
+
+
+def test_smooth_ece_is_at_most_c_where_its_residuals_at_the_bandwidth_c_are():
+    """So the interval may ask its question at one bandwidth; and its ends are fixed points of longer and shorter gaps."""
+    rng = np.random.default_rng(4)
+    mass = np.full(129, 1 / 128)
+    mass[[0, -1]] /= 2
+    said = []
+    for _ in range(200):
+        found = Residuals(rng.random(60), 128).coefficients(rng.normal(0, 0.3 * rng.random(), 60) / 60)
+        c = 0.1 * rng.random()
+        said.append((fixed_point(found) <= c, float(np.abs(smooth(found, c)) @ mass) <= c))
+    assert all(a == b for a, b in said)
+    assert {a for a, _ in said} == {True, False}
+    s = rng.random(400)
+    y = (rng.random(400) < s + 0.2 * np.sin(6 * np.pi * s)).astype(int)
+    value = smece(y, s)
+    options = {"n_resamples": 200, "random_state": 0, "method": "scaled"}
+    interval, held = value.interval(**options), smece(y, s, bandwidth=float(value)).interval(**options)
+    whole = Residuals(s, 4096).coefficients((y - s) / 400)
+    ends = [fixed_point(end / float(value) * whole) for end in (held.low, held.high)]
+    assert (interval.low, interval.high) == pytest.approx(ends, rel=1e-6)  # `held` is t times the value
+    assert held.low < interval.low < value < interval.high < held.high  # longer gaps are smoothed more
+
+
 def test_auc_and_its_variance_by_pairs():
     y, s = binary(60)
     s = s.round(1)  # ties
@@ -439,6 +475,14 @@ REFUSED = {
     "several classes, curve": (
         lambda: ici([0, 1, 2], np.eye(3)),
         "ici must have two classes; got 3. Use classwise_lcs or classwise_ici for several classes.",
+    ),
+    "several classes, smooth": (
+        lambda: smece([0, 1, 2], np.eye(3)),
+        "smece must have two classes; got 3. Use confidence_smece for several classes.",
+    ),
+    "bandwidth": (
+        lambda: smece(Y, S, bandwidth=0),
+        "bandwidth must be a number above 0 and at most 1; got 0. Pass a number in that range.",
     ),
     "more bins than rows": (
         lambda: ece(Y, S),
@@ -624,7 +668,8 @@ def test_one_class_of_three():
     for name in SEVERAL_CLASSES:
         interval = METRICS[name](y, s, classes=[0, 1, 2]).interval(random_state=0)
         assert interval.low == 0.0
-        assert interval.method == "bootstrap, scaled, widened for the outcome that did not occur"
+        chosen = "hull" if name == "confidence_smece" else "scaled"
+        assert interval.method == f"bootstrap, {chosen}, widened for the outcome that did not occur"
 
 
 def test_scores_without_spread_leave_the_interval_of_the_rate():

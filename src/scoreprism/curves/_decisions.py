@@ -108,7 +108,7 @@ def net_benefit(
     """
     confidence = parse_confidence(level)
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
-    theta = _usual(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
+    theta = usual_thresholds(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
     if theta[-1] == 1.0:
         refuse("thresholds of net benefit must be below 1", "1", "There a false alarm would weigh infinitely.")
     odds = theta / (1.0 - theta)
@@ -124,8 +124,25 @@ def net_benefit(
     )  # fmt: skip
 
 
-def _usual(rate: float) -> FloatArray:
-    """Every percent; for rare events also fine steps around their rate, where decisions about them are made."""
+def usual_thresholds(rate: float) -> FloatArray:
+    """
+    Every percent; for rare events also fine steps around their rate, where decisions about them are made.
+
+    Parameters
+    ----------
+    rate : float
+        Share of events.
+
+    Returns
+    -------
+    array
+        Thresholds above 0 and below 1, ascending.
+
+    Examples
+    --------
+    >>> usual_thresholds(0.3).size, usual_thresholds(0.02)[:2]
+    (99, array([0.001, 0.002]))
+    """
     percents = np.arange(1, 100) / 100
     return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
 

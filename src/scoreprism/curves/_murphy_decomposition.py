@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism._validation import parse_choice, parse_confidence, refuse
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
+from scoreprism.curves._decision_cells import DecisionCells
+from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
+from scoreprism.curves._decisions import usual_thresholds
 from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
 from scoreprism.decomposition._rows import Plan, Sheet
@@ -74,6 +78,8 @@ class MurphyDecomposition(Curve):
     _levels: tuple[str, ...] = ()
     _rate: float = 0.0
     _last_rate: float = 0.0
+    _below: FloatArray | None = None
+    _rows: DecisionRows | None = None
 
     def at(self, theta: ArrayLike) -> FloatArray:
         """
@@ -120,6 +126,38 @@ class MurphyDecomposition(Curve):
         found[:levels] += of_certainty(chosen, self._rate)
         terms = self._combined(found[None])[0]
         return dict(zip(self.names, terms.tolist(), strict=True))
+
+    def decision_loss(self, baseline: MurphyDecomposition | None = None, *, level: float | None = None) -> DecisionLoss:
+        """
+        The most that miscalibration costs at any decision threshold, and where.
+
+        Parameters
+        ----------
+        baseline : MurphyDecomposition, optional
+            Another model of the same rows at the same thresholds. Then: how much more than it this model loses.
+        level : float, optional
+            Confidence level of the upper bound; that of the curve by default.
+
+        Returns
+        -------
+        DecisionLoss
+            The largest estimate, its threshold, and an upper bound that holds at every threshold.
+        """
+        confidence = self.level if level is None else parse_confidence(level)
+        if baseline is None:
+            return largest_loss(self, confidence)
+        if baseline.n != self.n or not np.array_equal(baseline.theta, self.theta):
+            got = f"{self.n} rows, {self.theta.size} thresholds and {baseline.n} rows, {baseline.theta.size} thresholds"
+            refuse(
+                "baseline must be a curve of the same rows at the same thresholds", got, "Make both from one y_true."
+            )
+        return largest_difference(self, baseline, confidence)
+
+    @cached_property
+    def _cells(self) -> DecisionCells | None:
+        """What bounds the loss from miscalibration; None where the rows are the whole population."""
+        rows = self._rows
+        return None if rows is None else DecisionCells.of(rows.score, rows.y, rows.share, self.theta, rows.groups)
 
     def _steps(self, components: FloatArray) -> FloatArray:
         """Losses of levels made steps from one to the next; spreads and divergences as they are."""
@@ -234,6 +272,76 @@ def murphy_decomposition(
     return murphy_of(sheet, plan, thresholds, form, level, name)
 
 
+def decision_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    baseline: ArrayLike | None = None,
+    level: float = 0.95,
+    name: str | None = None,
+    baseline_name: str | None = None,
+    **options: Any,
+) -> DecisionLoss:
+    r"""
+    The most that miscalibration costs at any decision threshold, with an upper bound that holds at all of them.
+
+    At the threshold θ a false alarm costs θ and a miss 1 − θ. The estimate is the largest reliability of
+    `murphy_decomposition`. The upper bound allows any shape of C = P(Y|S) that does not cross a threshold within cells
+    of √n neighbouring scores; scores that many rows share are cells of their own.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Two-class outcomes.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities.
+    baseline : array-like of shape (n,) or (n, 2), optional
+        Predicted probabilities of another model for the same rows. Then: how much more than it the model loses, at
+        the worst threshold.
+    level : float, default=0.95
+        Confidence level of the upper bound, one-sided.
+    name, baseline_name : str, optional
+        The models.
+    **options : object
+        How C is fitted, as in `decompose`: ``calibrator``, ``calibration``, ``cv``, ``sample_weight``, ``groups``,
+        ``pos_label``, ``classes``, ``random_state``, ``n_jobs``.
+
+    Returns
+    -------
+    DecisionLoss
+        The largest estimate, its threshold, the bound, and both for decisions with payoffs in [0, 1].
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(2000)
+    >>> y = rng.random(2000) < s
+    >>> decision_loss(y, 0.5 * s, baseline=s, random_state=0).bound > decision_loss(y, s, random_state=0).bound
+    True
+    """
+    first = _at_usual(y_true, y_proba, None, level, name, options)
+    if baseline is None:
+        return first.decision_loss()
+    other = _at_usual(y_true, baseline, first.theta, level, baseline_name, options)
+    return first.decision_loss(other)
+
+
+def _at_usual(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    theta: FloatArray | None,
+    level: float,
+    name: str | None,
+    options: dict[str, Any],
+) -> MurphyDecomposition:
+    """The decomposition at every percent; for rare events also at fine steps around their rate."""
+    require_one_model(y_proba)
+    sheet, plan = fitted_chain(y_true, y_proba, None, options)
+    require_two_classes(n_classes(sheet.laws[0]))
+    chosen = usual_thresholds(float(np.average(sheet.y, weights=sheet.weight))) if theta is None else theta
+    return murphy_of(sheet, plan, chosen, "debiased", level, name)
+
+
 def murphy_of(
     sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
 ) -> MurphyDecomposition:
@@ -253,8 +361,12 @@ def murphy_of(
         _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
         _last_rate=float(share @ as_vector(sheet.laws[-1])),
     )  # fmt: skip
-    ends = _intervals(sheet, curve, (*plan.roles, *residual), share)
-    return replace(curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]))
+    ends, below = _intervals(sheet, curve, (*plan.roles, *residual), share)
+    rows = None if sheet.population else DecisionRows(as_vector(sheet.laws[0]), sheet.y, share, sheet.groups)
+    return replace(
+        curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), _below=below,
+        _rows=rows,
+    )  # fmt: skip
 
 
 def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
@@ -277,18 +389,23 @@ def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> Broke
     return mean_spreads(flat, flat.mean(axis=0), factor * share)
 
 
-def _intervals(sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray) -> FloatArray:
-    """The interval of every term at every threshold, shape (m, terms, 2)."""
+def _intervals(
+    sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The interval of every term at every threshold, (m, terms, 2); of the first, what its lower bound is made of."""
     levels = len(curve._levels)
     means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
     covariances = _covariances(sheet, curve, share)
-    found = np.empty((curve.theta.size, len(roles), 2))
+    found, below = np.empty((curve.theta.size, len(roles), 2)), np.empty((curve.theta.size, 2))
     for i, mean in enumerate(means):
         moments = Moments(mean, covariances[i])
         for t, (term, role) in enumerate(zip(curve.names, roles, strict=True)):
-            interval = TermInference(term, role, t, 1, levels, moments).bracket(curve.level)
+            inference = TermInference(term, role, t, 1, levels, moments)
+            interval = inference.bracket(curve.level)
             found[i, t] = interval.low, interval.high
-    return found
+            if t == 0:
+                below[i] = inference.lower_statistic()
+    return found, below
 
 
 def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._local import LocalRegression
 from scoreprism.metrics._logistic import calibration_in_the_large, calibration_intercept, calibration_slope
 from scoreprism.metrics._moments import auc, global_balance, observed_expected_ratio, spiegelhalter_z
+from scoreprism.metrics._smece import confidence_smece, smece
 from scoreprism.metrics._smoothed import e50, e90, emax, ici, lcs
 from scoreprism.metrics._table import METRICS, MetricTable, evaluate
 from scoreprism.metrics._transport import transport_cost
@@ -36,6 +37,7 @@ __all__ = [
     "classwise_lcs",
     "classwise_rmsce",
     "confidence_ece",
+    "confidence_smece",
     "debiased_ece",
     "debiased_rmsce",
     "e50",
@@ -49,6 +51,7 @@ __all__ = [
     "mce",
     "observed_expected_ratio",
     "rmsce",
+    "smece",
     "spiegelhalter_z",
     "top_label_ece",
     "transport_cost",

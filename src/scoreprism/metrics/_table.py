@@ -13,7 +13,7 @@ from scoreprism.decomposition._table import TermTable
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval
-from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smoothed
+from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smece, _smoothed
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._rows import Rows, parse_rows
 from scoreprism.simplex import ArrayLike
@@ -33,6 +33,7 @@ METRICS: dict[str, Callable[..., Estimate]] = {
         _binned.rmsce,
         _binned.debiased_ece,
         _binned.debiased_rmsce,
+        _smece.smece,
         _logistic.calibration_intercept,
         _logistic.calibration_slope,
         _logistic.calibration_in_the_large,
@@ -46,6 +47,7 @@ METRICS: dict[str, Callable[..., Estimate]] = {
         _classwise.classwise_ace,
         _classwise.classwise_rmsce,
         _classwise.confidence_ece,
+        _smece.confidence_smece,
         _classwise.top_label_ece,
     )
 }

@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism.curves import NetBenefit, net_benefit, roc_curve
 from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
 from scoreprism.report._case import Case
-from scoreprism.report._model import Block, Figure, Section
+from scoreprism.report._model import Block, Figure, Section, Table, show
 from scoreprism.report._pieces import ends, figure, table, thinned
 from scoreprism.report._report import SECTIONS
 
@@ -22,7 +22,7 @@ def decisions(case: Case) -> Section | None:
     if not case.binary:
         return None
     benefits = [net_benefit(m.y, m.law, level=case.level, name=m.name, **m.given) for m in case.models.values()]
-    blocks: list[Block] = [_murphy(case), _benefit(case, benefits), _roc(case), _triptych(case)]
+    blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case), _triptych(case)]
     return Section("decisions", SECTIONS["decisions"], _meaning(case, benefits[0]), tuple(blocks))
 
 
@@ -40,11 +40,19 @@ def _meaning(case: Case, benefit: NetBenefit) -> str:
         )
     else:
         said = f"At no threshold is acting on {benefit.name} estimated to beat acting on all or on none"
+    return f"{said}. {_miscalibration(case)}"
+
+
+def _miscalibration(case: Case) -> str:
+    """What miscalibration costs decisions at most, and where most if there is any."""
+    found = case.first.decision_loss
+    costs = "(a false alarm at threshold θ costs θ, a miss 1 − θ)"
+    sure, bound = f"with {case.percent} confidence", show(found.bound, "digits")
     if not case.first.miscalibrated:
-        return f"{said}."
-    curve = case.first.murphy
-    worst = float(curve.theta[int(np.argmax(curve.values[:, 0]))])
-    return f"{said}. Miscalibration costs most at thresholds around {worst:.2g}."
+        return f"Whatever the threshold, miscalibration costs at most {bound} per decision, {sure} {costs}."
+    most = f"Miscalibration costs most at thresholds around {found.threshold:.2g}"
+    estimate = f"an estimated {show(found.value, 'digits')} per decision"
+    return f"{most}: {estimate}, and at most {bound} at any threshold, {sure} {costs}."
 
 
 def _between(benefit: NetBenefit, holds: Any) -> str:
@@ -82,6 +90,27 @@ def _murphy(case: Case) -> Figure:
         "proper loss is a weighted mean of these curves."
     )
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
+
+
+def _losses(case: Case) -> Table:
+    """The largest loss from miscalibration of every model, and how much more than the first the others lose."""
+    first, *others = case.models.values()
+    found = [(model.name, model.decision_loss) for model in case.models.values()]
+    for model in others:
+        found.append((f"{model.name} beyond {first.name}", model.murphy.decision_loss(first.murphy)))
+        found.append((f"{first.name} beyond {model.name}", first.murphy.decision_loss(model.murphy)))
+    rows = [(name, one.value, one.threshold, one.bound, one.cdl, one.cdl_bound) for name, one in found]
+    columns = [
+        ("model", "model", "text"), ("value", "largest loss", "number"), ("threshold", "at threshold", "digits"),
+        ("bound", "at most, at any", "number"), ("cdl", "payoffs in [0, 1]", "number"),
+        ("cdl_bound", "at most", "number"),
+    ]  # fmt: skip
+    note = (
+        f"The bounds hold at all thresholds at once, with {case.percent} confidence, if the event rate does not cross "
+        "a threshold within cells of √n neighbouring scores. Payoffs in [0, 1]: the most that any decision with such "
+        "payoffs loses, however many actions there are (Hu & Wu 2024)."
+    )
+    return table("decision-loss", "What miscalibration costs decisions at most", columns, rows, note)
 
 
 def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from scoreprism._validation import listed
 from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
-from scoreprism.curves import MurphyDecomposition
+from scoreprism.curves import DecisionLoss, MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet
@@ -215,6 +215,11 @@ class Model(Judged):
     def murphy(self) -> MurphyDecomposition:
         """The terms as functions of the decision threshold."""
         return murphy_of(*self.chain, None, "debiased", self.level, self.name)
+
+    @cached_property
+    def decision_loss(self) -> DecisionLoss:
+        """The most that miscalibration costs at any decision threshold."""
+        return self.murphy.decision_loss()
 
     @cached_property
     def maps(self) -> MapTable:

@@ -14,6 +14,7 @@ from scoreprism.report._model import Figure, Range, Section, Table
 from scoreprism.report._tables import TERM_COLUMNS, term_rows
 
 if TYPE_CHECKING:
+    from scoreprism.curves import DecisionLoss
     from scoreprism.decomposition import Decomposition
     from scoreprism.report._report import ModelResult, Report
 
@@ -119,7 +120,12 @@ def _model(model: ModelResult, level: float) -> dict[str, Any]:
         "tests": {name: asdict(test) for name, test in model.tests.items()},
         "metrics": None if model.metrics is None else model.metrics.to_dict(),
         "map": None if model.map is None else _map(model.map),
+        "decision_loss": None if model.decision_loss is None else _decision_loss(model.decision_loss),
     }
+
+
+def _decision_loss(found: DecisionLoss) -> dict[str, Any]:
+    return {key: value for key, value in found.to_dict().items() if key not in ("name", "baseline", "n")}
 
 
 def _map(fitted: Calibrator) -> dict[str, Any]:

@@ -36,6 +36,7 @@ REFERENCES = (
     "Perez-Lebel, Le Morvan & Varoquaux (2023): the grouping loss",
     "Austin & Steyerberg (2019): ICI, E50, E90, Emax",
     "Vickers & Elkin (2006): net benefit",
+    "Hu & Wu (2024): the calibration decision loss",
     "Holm (1979): adjustment for several tests",
 )
 

@@ -13,6 +13,7 @@ from scoreprism.report._model import Origin, Section
 
 if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
+    from scoreprism.curves import DecisionLoss
     from scoreprism.decomposition import Decomposition
     from scoreprism.inference import TestResult
     from scoreprism.metrics import MetricTable
@@ -52,6 +53,9 @@ class ModelResult:
     map : Calibrator or None
         The recalibration map to deploy, fitted on all rows: a `SelectedCalibrator`, unless other maps were named; None
         where it was not asked for.
+    decision_loss : DecisionLoss or None
+        The most that miscalibration costs at any decision threshold; None for more than two classes, or where
+        decisions were not asked for.
 
     Examples
     --------
@@ -67,6 +71,7 @@ class ModelResult:
     tests: dict[str, TestResult] = field(default_factory=dict)
     metrics: MetricTable | None = None
     map: Calibrator | None = None
+    decision_loss: DecisionLoss | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

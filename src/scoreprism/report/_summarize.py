@@ -195,6 +195,7 @@ def _result(case: Case, name: str, asked: Sequence[str]) -> ModelResult:
         tests,
         model.metrics if "calibration" in asked else None,
         model.map if "recalibration" in asked else None,
+        model.decision_loss if "decisions" in asked and case.binary else None,
     )
 
 
