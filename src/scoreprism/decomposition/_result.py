@@ -495,8 +495,9 @@ class Decomposition(Drawable, TermTable):
                     f"different {called}",
                     "Decompose both on one data set.",
                 )
+        both = min(len(extras), len(other_extras))  # second-order rows, the last, may be missing from one of them
         with np.errstate(invalid="ignore"):
-            differences = losses - other_losses, extras - other_extras
+            differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
         ends = None
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
