@@ -1063,6 +1063,7 @@ DATA = {"y_true", "y_proba", "y_val", "scores", "stages", "recalibrated", "sampl
 #: Public names with such arguments that are no border, and why.
 NO_BORDER = {
     "calibrators.Calibrator": "abstract; every calibrator is in the table",
+    "crossfit.Partitions": "folds, made by make_partitions",
     "calibrators.Provenance": "what a map remembers of the rows it was fitted on",
     "calibrators.get_calibrator": "takes names",
     "displays.Display": "abstract; every display is in the table",

@@ -55,6 +55,29 @@ def test_bootstrap():
     assert grouping_test(*null(500, 3), method="bootstrap", n_resamples=39, random_state=0).pvalue > 0.05
 
 
+def test_rows_in_another_order_give_the_same_p_value():
+    """Halves belong to rows, not to their places; sums alone are rounded differently."""
+    y, s, X = null(300, 1)
+    s = np.round(s, 2)
+    order = np.random.default_rng(0).permutation(300)
+    for method in ("projected-covariance", "bootstrap"):
+        here, there = (
+            grouping_test(y[rows], s[rows], X[rows], method=method, n_resamples=19) for rows in (np.arange(300), order)
+        )
+        assert there.statistic == pytest.approx(here.statistic, abs=1e-9)
+        if method == "projected-covariance":  # outcomes of a bootstrap are drawn row by row
+            assert there.pvalue == pytest.approx(here.pvalue, abs=1e-9)
+
+
+def test_bootstrap_of_several_classes():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    law = np.column_stack([0.1 + 0.5 * X[:, 0], 0.3 - 0.2 * X[:, 0], 0.6 - 0.3 * X[:, 0]])
+    y = (rng.random(300)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    coarse = np.tile(law.mean(axis=0), (300, 1)) + 0.01 * (law - law.mean(axis=0))[rng.permutation(300)]
+    assert grouping_test(y, coarse, X, method="bootstrap", n_resamples=19).pvalue == pytest.approx(1 / 20)
+
+
 def test_several_classes_weights_and_discrete_scores():
     rng = np.random.default_rng(0)
     X = rng.random((900, 2))

@@ -30,6 +30,18 @@ def error(rows, weight=None):
     return np.sqrt(np.sum(w**2 * (rows - mean) ** 2)) / w.sum()
 
 
+def by_the_law(weight):
+    """se_m and the skewness of the mean of the rows, outcomes drawn from C (docs/statistics.md)."""
+    _, (s, c, _), _ = sample(5)
+    w = np.ones(s.law.size) if weight is None else weight
+    a = np.stack([(s.law - k) ** 2 - (c.law - k) ** 2 for k in (0, 1)])
+    share = np.stack([1 - c.law, c.law])
+    mean = np.average((share * a).sum(axis=0), weights=w)
+    second, third = ((share * (a - mean) ** power).sum(axis=0) for power in (2, 3))
+    variance = np.sum(w**2 * second)
+    return np.sqrt(variance) / w.sum(), np.sum(w**3 * third) / variance**1.5
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_intervals_and_bounds_are_the_documented_formulas(weighted):
     weight = np.random.default_rng(7).random(300) if weighted else None
@@ -43,13 +55,18 @@ def test_intervals_and_bounds_are_the_documented_formulas(weighted):
     interval = d.interval("reliability")
     assert interval.low == pytest.approx(max(0, mean(rel) - Z2 * error(rel, weight)), abs=1e-14)
     assert interval.high == pytest.approx(max(0, mean(rel) + 2 * mean(vc) + Z2 * error(rel, weight)), abs=1e-14)
-    assert (interval.level, interval.method) == (0.95, "bracket")
+    assert (interval.level, interval.method) == (0.95, "bracket")  # laws that were given have no end for any shape
+    model, skew = by_the_law(weight)
+    s, kappa = max(error(rel, weight), model), Z2 + np.clip(skew, 0, 1) * (2 * Z2**2 + 1) / 6
+    smooth = d.interval("reliability", method="smooth")
+    assert smooth.low == pytest.approx(max(0, mean(rel) - Z2 * s), abs=1e-14)
+    assert smooth.high == pytest.approx(max(0, mean(rel) + 2 * mean(vc) + kappa * s), abs=1e-14)
     interval = d.interval("grouping", level=0.9)
     z = 1.6448536269514722
     assert interval.low == pytest.approx(mean(grp) - 2 * mean(vc) - z * error(grp, weight), abs=1e-14)
     assert interval.high == pytest.approx(mean(grp) + 2 * mean(vq) + z * error(grp, weight), abs=1e-14)
     assert interval.method == "bracket, conditional on the reference class"
-    assert d.lower_bound("reliability").value == pytest.approx(max(0, mean(rel) - Z1 * error(rel, weight)), abs=1e-14)
+    assert d.lower_bound("reliability").value == pytest.approx(max(0, mean(rel) - Z1 * s), abs=1e-14)
     assert d.lower_bound("grouping").value == pytest.approx(mean(grp) - mean(vc) - Z1 * error(grp, weight), abs=1e-14)
     assert d.upper_bound("irreducible").value == pytest.approx(mean(lq) + Z1 * error(lq, weight), abs=1e-14)
     assert d.upper_bound("irreducible", level=0.99).value > d.upper_bound("irreducible").value
@@ -82,7 +99,7 @@ def test_what_no_data_can_bound_is_refused_with_the_reason():
         d.interval("groupin")
     with pytest.raises(InputError, match="level must be a confidence level between 0 and 1; got 95"):
         d.interval("grouping", level=95)
-    with pytest.raises(InputError, match="method must be one of bracket, envelope, clt, bca"):
+    with pytest.raises(InputError, match="method must be one of auto, any-shape, smooth, bracket, envelope, clt, bca"):
         d.interval("grouping", method="bootstrap")
 
 

@@ -132,7 +132,7 @@ def test_each_partition_mixes_its_own_maps():
 
 def test_rows_of_the_same_score_and_outcome_share_their_mean():
     """Which of them was in which fold is an accident: their row is the mean of theirs, over rows and partitions."""
-    _, y, s, _rng = rows()
+    _, y, s, _ = rows()
     s = np.round(s, 1).clip(0.05, 0.95)
     order = np.lexsort((y, s))  # ties beyond that are dealt as they come
     y, s = y[order], s[order]

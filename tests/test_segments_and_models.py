@@ -1,6 +1,7 @@
 """decompose_by, compare, summaries and advice."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, d
 from scoreprism.datasets import CopulaLaw
 from scoreprism.decomposition._advice import meaning
 from scoreprism.estimation._segments import holm
-from scoreprism.exceptions import InputError
+from scoreprism.exceptions import InputError, OverfitWarning
 from scoreprism.simplex import sigmoid
 
 
@@ -56,7 +57,7 @@ def test_holm():
 
 
 def test_evidence_by_hand():
-    """One-sided p of LD/se over segments, Holm-adjusted; joint bounds by Bonferroni."""
+    """One-sided p of LD/s over segments, Holm-adjusted; joint bounds by Bonferroni. s is that of the lower bound."""
     from scipy.stats import norm
 
     X, y, s, _ = example()
@@ -64,7 +65,11 @@ def test_evidence_by_hand():
     raw = []
     for d in found.decompositions.values():
         rows = d.level_losses[:, 0] - d.level_losses[:, 1]
-        raw.append(norm.sf(rows.mean() / (rows.std() / np.sqrt(rows.size))))
+        error = max(rows.std() / np.sqrt(rows.size), d._ends.model_error)
+        raw.append(norm.sf(rows.mean() / error))
+        assert d.lower_bound("reliability").value == pytest.approx(
+            max(rows.mean() - 1.6448536269514722 * error, 0.0), abs=1e-12
+        )
     assert list(found.pvalues().values()) == pytest.approx(holm(raw), abs=1e-12)
     bounds = found.lower_bounds("reliability", 0.95)
     assert bounds[True] == pytest.approx(found[True].lower_bound("reliability", 0.975).value, abs=1e-15)
@@ -215,14 +220,17 @@ def test_nothing_to_conclude():
     rng = np.random.default_rng(3)
     p = rng.random(60)
     y = (rng.random(60) < p).astype(int)
-    advice = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic").summary().advice
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverfitWarning)  # as 60 rows may
+        d = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic")
+    advice = d.summary().advice
     assert advice[0] == "Nothing can be concluded at this n (60 rows): no term is shown to be above 0."
     assert advice[1].startswith("No miscalibration is shown: recalibration gains at most ")
 
 
 def test_rows_needed():
     """n·((1.645 + 0.842)·se/value)² rows would show the value at 95 % with power 0.8."""
-    _, y, s, _ = example(600, seed=2)
+    _, y, s, _ = example(600, seed=4)
     d = decompose(y, s, loss="brier", random_state=0)
     needed = 600 * ((1.6448536 + 0.8416212) * d.std_error["reliability"] / d.terms["reliability"]) ** 2
     told = re.search(r"were the estimate true, about ([0-9,]+) rows would show it", d.summary().advice[0])

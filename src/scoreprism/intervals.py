@@ -148,6 +148,12 @@ class WhatIf(NamedTuple):
         Loss of the score minus that of C, for each outcome.
     share : array of shape (K, n)
         Probability of each outcome by C.
+
+    Examples
+    --------
+    >>> one = WhatIf(np.array([[0.1], [0.3]]), np.array([[0.5], [0.5]]))
+    >>> one.minus(one).gains.ravel()
+    array([0., 0.])
     """
 
     gains: FloatArray

@@ -495,8 +495,8 @@ class Decomposition(Drawable, TermTable):
                     f"different {called}",
                     "Decompose both on one data set.",
                 )
+        both = min(len(extras), len(other_extras))  # second-order rows, the last, may be missing from one of them
         with np.errstate(invalid="ignore"):
-            both = min(extras.shape[0], other_extras.shape[0])  # an infinite loss has no second-order rows, the last
             differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
         ends = None

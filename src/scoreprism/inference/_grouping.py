@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._workers import run_all
 from scoreprism.estimation._chain import Block, Problem, calibrate, fit_levels
+from scoreprism.estimation._learners import ShiftLearner
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.inference._calibration import TestResult
 from scoreprism.intervals import tail
@@ -112,9 +113,10 @@ def _projected_covariance(
 ) -> tuple[float, float, int]:
     """One split: learn a direction on half of the rows, test it on the others."""
     data, features = problem.data, _features(problem)
-    held = np.arange(data.codes.size) if data.weight is None else np.flatnonzero(data.weight > 0)
-    order = rng.permutation(held)
-    learn, judge = np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])
+    assert problem.partitions is not None  # noqa: S101 - folds are random
+    held = problem.partitions.held  # in an order of their own: halves belong to rows, not to their places
+    order = rng.permutation(held.size)
+    learn, judge = held[np.sort(order[: order.size // 2])], held[np.sort(order[order.size // 2 :])]
     for rows in (learn, judge):
         if rows.size < 20 or np.unique(data.codes[rows]).size < 2:
             found = f"{rows.size} rows of {np.unique(data.codes[rows]).size} classes"
@@ -255,9 +257,12 @@ class _Gain:
 
 
 def _bootstrap(problem: Problem, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
-    """Outcomes drawn from Ĉ(S), to which features add nothing."""
-    data, share = problem.data, calibrate(problem, {}).shares.mean(axis=0)
-    law = as_matrix(mixed([one.fitted(data)(data.score) for one in problem.maps], share))
+    """Outcomes drawn from Ĉ(S), to which features add nothing; in one partition, as every draw is fitted anew."""
+    assert problem.partitions is not None  # noqa: S101 - folds are random
+    maps = [one for one in problem.maps if not isinstance(one, ShiftLearner)]  # those that are fitted to rows alone
+    problem = replace(problem, maps=maps, partitions=problem.partitions.first(1), repeats=1)
+    data, share = problem.data, calibrate(problem, {}).shares.mean(axis=(0, 1))
+    law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
     gain = _Gain(problem)
     seeds = rng.spawn(count)
 
