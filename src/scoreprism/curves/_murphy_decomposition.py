@@ -14,7 +14,14 @@ from scoreprism.curves._base import Binary, Curve, require_one_model, require_tw
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
 from scoreprism.curves._decisions import usual_thresholds
-from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
+from scoreprism.curves._elementary import (
+    BrokenLine,
+    losses_of,
+    mean_divergences,
+    mean_entropies,
+    mean_losses,
+    mean_spreads,
+)
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
 from scoreprism.decomposition._rows import Plan, Sheet
 from scoreprism.estimation._decompose import fitted_chain
@@ -372,9 +379,17 @@ def murphy_of(
 def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
     laws = [as_vector(law) for law in sheet.laws]
-    lines = [mean_losses(law, sheet.y, share) for law in laws]
-    for t, folds in enumerate(sheet.folds):
-        lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
+    fits = sheet.fits or (None,) * len(laws)
+    lines = [
+        mean_losses(law, sheet.y, share) if fit is None else losses_of(*fit.atoms(sheet.y, share))
+        for law, fit in zip(laws, fits, strict=True)
+    ]
+    for t, (folds, fit) in enumerate(zip(sheet.folds, fits, strict=True)):
+        if fit is None:
+            lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
+        else:
+            flat, held = fit.fold_atoms(share)
+            lines.append(mean_spreads(flat, flat.mean(axis=0), held))
     if form == "plugin":
         lines += [mean_divergences(coarse, fine, share) for coarse, fine in pairwise(laws)]
         lines.append(mean_entropies(laws[-1], share))

@@ -38,6 +38,23 @@ class Second(NamedTuple):
     degenerate: float
 
 
+class Atoms(NamedTuple):
+    """Probabilities of an event, and the shares of events and of other outcomes that were given them."""
+
+    law: FloatArray
+    events: FloatArray
+    others: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Atoms]) -> Atoms:
+        """Several as one; shares may be negative."""
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def times(self, factor: float) -> Atoms:
+        """With other shares."""
+        return Atoms(self.law, factor * self.events, factor * self.others)
+
+
 class Fits(Protocol):
     """A law fitted in several partitions of the rows into folds, as a sheet evaluates it."""
 
@@ -52,6 +69,12 @@ class Fits(Protocol):
 
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Mean spread over the partitions, in every row."""
+
+    def atoms(self, y: IntArray, share: FloatArray) -> Atoms:
+        """Where the mean loss has its jumps as a function of a decision threshold; of two classes."""
+
+    def fold_atoms(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Laws of fold models (K, m) and shares (m,), whose spreads about their means add up to the mean spread."""
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Mean divergence of a coarser law, given or fitted, from this one."""
