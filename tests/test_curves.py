@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.model_selection import GroupKFold, KFold
 
 from scoreprism import Chain, Level, compare, corp_decomposition, decompose
 from scoreprism.calibrators import get_calibrator
@@ -263,6 +264,9 @@ MIXED = [
 def test_murphy_decomposition_integrates_to_every_decomposition(case, form):
     """And at a threshold it is the decomposition of the elementary loss, intervals included; terms make the curve."""
     y, s, options = options_of(case)
+    if form == "plugin":  # which goes by one partition; splits of one's own are one
+        folds = KFold(5, shuffle=True, random_state=0) if "groups" not in options else GroupKFold(5)
+        options = {**options, "cv": list(folds.split(s, y, options.get("groups")))}
     thetas = [0.12, 0.5, 0.83]
     curve = murphy_decomposition(y, s, thresholds=thetas, form=form, **options)
     losses = [*MIXED, *map(Elementary, thetas)]
@@ -352,7 +356,7 @@ def test_infinite_levels():
 
 OPTIONS = (
     "each option must be one of calibrator, reference, calibration, q, latent, levels, cv, sample_weight, groups, "
-    "pos_label, classes, random_state, n_jobs; got 'random_stat'. Did you mean 'random_state'?"
+    "pos_label, classes, random_state, n_jobs, repeats; got 'random_stat'. Did you mean 'random_state'?"
 )
 
 
@@ -492,7 +496,7 @@ def test_resolution_plane_by_crossfitting():
 
 CROSSFIT_OPTIONS = (
     "an option of method='crossfit' must be one of X, loss, calibrator, reference, calibration, q, latent, levels, "
-    "cv, form, sample_weight, groups, pos_label, classes, clip, random_state, n_jobs; got 'random_stat'. "
+    "cv, form, sample_weight, groups, pos_label, classes, clip, random_state, n_jobs, repeats; got 'random_stat'. "
     "Did you mean 'random_state'?"
 )
 

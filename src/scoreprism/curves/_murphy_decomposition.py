@@ -28,7 +28,7 @@ from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism.levels import Chain
-from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses import Elementary, ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
 
 #: Where intervals are given unless other thresholds are asked for.
@@ -360,6 +360,8 @@ def murphy_of(
     held = np.flatnonzero(weight)
     if held.size < sheet.n:  # a row without weight is absent: it must not put jumps into the lines
         sheet, weight = sheet.rows(held), weight[held]
+    if form == "plugin":  # divergences of every row from every law would be too many: the first partition has to do
+        sheet = replace(sheet, fits=())
     share = weight / weight.sum()
     residual = ("residual",) if form == "plugin" else ()
     curve = MurphyDecomposition(
@@ -429,9 +431,13 @@ def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) ->
     whole = np.zeros((curve.theta.size, size, size))
     if not sheet.population:
         used = np.r_[0:levels, 2 * levels : size]
-        by_rows = sheet.groups is not None or curve.form == "plugin"
+        by_rows = sheet.groups is not None or curve.form == "plugin" or (bool(sheet.fits) and sheet.n <= _BY_ROWS)
         whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
     return whole
+
+
+#: Rows up to which errors are those of the means over all partitions; beyond, those of the first, which are all but equal.
+_BY_ROWS = 50_000
 
 
 def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
@@ -442,6 +448,8 @@ def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
     for theta in curve.theta:
         below = laws <= theta
         losses = np.where(sheet.y == 1, (1.0 - theta) * below, theta * ~below)
+        if sheet.fits:
+            losses = sheet.evaluated(Elementary(theta), curve._levels).losses
         if curve.form == "plugin":
             wrong = np.where(below[:-1], laws[1:] - theta, theta - laws[1:])
             entropy = np.minimum(theta * (1.0 - laws[-1:]), (1.0 - theta) * laws[-1:])
