@@ -436,7 +436,7 @@ def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) ->
     return whole
 
 
-#: Rows up to which errors are those of the means over all partitions; beyond, those of the first, which are all but equal.
+#: Rows up to which errors are those of the means over all partitions; beyond, those of the first, all but equal.
 _BY_ROWS = 50_000
 
 
