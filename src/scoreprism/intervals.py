@@ -276,7 +276,7 @@ class Ends:
         Returns
         -------
         float
-            z + clip(γ, 0, 1)·(2z² + 1)/6.
+            The quantile z + clip(γ, 0, 1)·(2z² + 1)/6.
         """
         return z + min(max(self.skewness, 0.0), 1.0) * (2.0 * z * z + 1.0) / 6.0
 

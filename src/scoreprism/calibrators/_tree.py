@@ -213,7 +213,7 @@ class TreeCalibrator(Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(5000)
     >>> step = np.where(s < 0.5, 0.2, 0.7)                              # no smooth map has such a jump
-    >>> TreeCalibrator().fit(s, rng.random(5000) < step).calibrate([0.45, 0.55]).round(1)
+    >>> TreeCalibrator().fit(s, rng.random(5000) < step).calibrate([0.4, 0.6]).round(1)
     array([0.2, 0.7])
     """
 
