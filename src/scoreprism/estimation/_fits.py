@@ -457,6 +457,8 @@ class LevelFits:
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of the level below, given or fitted in the same partitions, from this one."""
+        if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
+            return np.asarray(np.mean([fit.divergences_from(loss, part.law) for part in self.parts], axis=0))
         below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
         if fit is None:
             below = [coarse] * len(self.parts)
