@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from scoreprism._validation import parse_choice, parse_confidence
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
-from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
+from scoreprism.curves._elementary import BrokenLine
+from scoreprism.curves._fitted_lines import divergence_lines, fits_of, level_lines, out_of_sample, spread_line
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
-from scoreprism.decomposition._rows import Plan, Sheet
+from scoreprism.decomposition._rows import Plan, Sheet, divergences, level_losses
 from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
@@ -251,7 +252,7 @@ def murphy_of(
         name=name, n=sheet.n, _backend=sheet.backend, names=(*plan.names, *residual), theta=frozen(theta),
         values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=plan.notes,
         _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
-        _last_rate=float(share @ as_vector(sheet.laws[-1])),
+        _last_rate=float(share @ out_of_sample(fits_of(sheet)[-1], as_vector(sheet.laws[-1])).mean(axis=0)),
     )  # fmt: skip
     ends = _intervals(sheet, curve, (*plan.roles, *residual), share)
     return replace(curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]))
@@ -259,22 +260,9 @@ def murphy_of(
 
 def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
-    laws = [as_vector(law) for law in sheet.laws]
-    lines = [mean_losses(law, sheet.y, share) for law in laws]
-    for t, folds in enumerate(sheet.folds):
-        lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
-    if form == "plugin":
-        lines += [mean_divergences(coarse, fine, share) for coarse, fine in pairwise(laws)]
-        lines.append(mean_entropies(laws[-1], share))
-    return lines
-
-
-def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> BrokenLine:
-    """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)``."""
-    if folds is None:
-        return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
-    flat = np.stack([as_vector(fold) for fold in folds])
-    return mean_spreads(flat, flat.mean(axis=0), factor * share)
+    lines = level_lines(sheet, share)
+    lines += [spread_line(sheet, t, share) for t in range(len(sheet.laws))]
+    return [*lines, *(divergence_lines(sheet, share) if form == "plugin" else [])]
 
 
 def _intervals(sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray) -> FloatArray:
@@ -297,24 +285,20 @@ def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) ->
     whole = np.zeros((curve.theta.size, size, size))
     if not sheet.population:
         used = np.r_[0:levels, 2 * levels : size]
-        by_rows = sheet.groups is not None or curve.form == "plugin"
+        by_rows = sheet.groups is not None or curve.form == "plugin" or any(fits_of(sheet))
         whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
     return whole
 
 
 def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
     """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
-    laws = np.stack([as_vector(law) for law in sheet.laws])
     extras = np.empty((0, sheet.n))
     found = []
     for theta in curve.theta:
-        below = laws <= theta
-        losses = np.where(sheet.y == 1, (1.0 - theta) * below, theta * ~below)
+        loss = get_loss("elementary", theta=float(theta))
         if curve.form == "plugin":
-            wrong = np.where(below[:-1], laws[1:] - theta, theta - laws[1:])
-            entropy = np.minimum(theta * (1.0 - laws[-1:]), (1.0 - theta) * laws[-1:])
-            extras = np.concatenate([np.maximum(wrong, 0.0), entropy])
-        found.append(Moments.of(losses, extras, sheet.weight, sheet.groups).covariance)
+            extras = divergences(loss, sheet, (1,) * len(sheet.laws))
+        found.append(Moments.of(level_losses(sheet, loss), extras, sheet.weight, sheet.groups).covariance)
     return np.stack(found)
 
 
