@@ -67,14 +67,24 @@ def draw(found: dict[str, dict[str, float]], path: Path) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context({"svg.hashsalt": "scoreprism", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}):
+    with plt.rc_context(
+        {"svg.hashsalt": "scoreprism", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    ):
         figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
         lines = (("any shape, the default", "any shape", "#0b6e4f", "-"), ("smooth", "smooth", "#d98e04", "--"))
         for label, key, ink, style in lines:
             values = found[key]
             ax.plot([int(k) for k in values], list(values.values()), style, color=ink, marker="o", ms=4, label=label)
         if BEFORE:
-            ax.plot(list(BEFORE), list(BEFORE.values()), ":", color="#8a8a8a", marker="s", ms=4, label="before: one partition, four maps")
+            ax.plot(
+                list(BEFORE),
+                list(BEFORE.values()),
+                ":",
+                color="#8a8a8a",
+                marker="s",
+                ms=4,
+                label="before: one partition, four maps",
+            )
         ax.axhline(0.95, color="#8a8a8a", lw=0.8)
         ax.annotate("95 %", (WAVES[-1], 0.95), xytext=(4, 0), textcoords="offset points", va="center", color="#8a8a8a")
         ax.set(xlabel="waves of the calibration curve between S = 0 and 1", ylabel="coverage", ylim=(0, 1.04))
@@ -85,11 +95,15 @@ def draw(found: dict[str, dict[str, float]], path: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.roughness", description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=100)
-    parser.add_argument("--draw", action="store_true", help="only draw docs/figures/roughness.svg from the numbers kept")
+    parser.add_argument(
+        "--draw", action="store_true", help="only draw docs/figures/roughness.svg from the numbers kept"
+    )
     options = parser.parse_args(arguments)
     if not options.draw:
         FOUND.write_text(json.dumps(study(options.simulations), indent=1) + "\n", encoding="utf-8")
-    draw(json.loads(FOUND.read_text(encoding="utf-8")), Path(__file__).parents[1] / "docs" / "figures" / "roughness.svg")
+    draw(
+        json.loads(FOUND.read_text(encoding="utf-8")), Path(__file__).parents[1] / "docs" / "figures" / "roughness.svg"
+    )
     return 0
 
 

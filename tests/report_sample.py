@@ -75,8 +75,10 @@ def term_table(key, title, results, note=""):
         "grouping": Range(max(results.lower_bound("grouping").value, 0.0), None),
         "irreducible": Range(None, results.upper_bound("irreducible").value),
     }
+    told = {name: None if name in results.muted else value for name, value in results.terms.items()}
     rows = tuple(
-        (name, value, known[name], value / results.risk, meaning[name]) for name, value in results.terms.items()
+        (name, value, known[name], None if value is None else value / results.risk, meaning[name])
+        for name, value in told.items()
     )
     return Table(key, title, columns, rows, note)
 

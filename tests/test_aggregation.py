@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -125,14 +126,20 @@ def test_terms_add_up_and_members_share_the_laws_above(both, loss):
 
 
 def test_reliability_of_aggregate_and_members_is_that_of_decompose(both):
-    """The same folds, hence the same numbers: decompose() is the independent implementation of the first term."""
+    """
+    decompose() is the independent implementation of the first term. The aggregate has the same folds, hence the same
+    number; members are judged in the folds of the aggregate, which differ from their own by the luck of the draw.
+    """
     scores, y, _, _ = both
     seed = int(np.random.default_rng(0).integers(2**62))
     found = aggregation_decomposition(y, scores, random_state=0)
-    for d, score in ((found.decomposition, average(scores)), *((found.members[m], s) for m, s in scores.items())):
-        alone = decompose(y, score, random_state=seed)
-        assert d.terms["reliability"] == pytest.approx(alone.terms["reliability"], abs=1e-14)
-        assert d.risk == pytest.approx(alone.risk, abs=1e-14)
+    whole = decompose(y, average(scores), random_state=seed)
+    assert found.decomposition.terms["reliability"] == pytest.approx(whole.terms["reliability"], abs=1e-14)
+    for member, score in scores.items():
+        drawn = [decompose(y, score, random_state=number).terms["reliability"] for number in range(8)]
+        apart = found.members[member].terms["reliability"] - np.mean(drawn)
+        assert abs(apart) < 4.0 * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / 8.0)
+        assert found.members[member].risk == pytest.approx(whole.loss.evaluate(score, y).mean(), abs=1e-14)
 
 
 def test_known_q_and_exact_irreducible(both):
@@ -288,13 +295,29 @@ def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both
     deep = RandomForestClassifier(5, random_state=0)
     with pytest.warns(scoreprism.exceptions.OverfitWarning):
         found = aggregation_decomposition(y, scores, reference=deep, loss="brier", random_state=0)
-    assert found.advice[-1].startswith(
-        "Nothing is said of what else the members know beyond the mean: the law C_S overfits"
-    )
+    assert found.decomposition.muted == ("projection", "refinement")
+    assert found.decomposition.lower_bound("projection").value <= 0.0
+    assert not any("gains at least" in line and "ecalibrat" not in line for line in found.advice)
     models = [RandomForestClassifier(5, bootstrap=False, random_state=s).fit(X, y) for s in range(2)]
     with pytest.warns(scoreprism.exceptions.DoubleUseWarning), pytest.warns(scoreprism.exceptions.HardLabelsWarning):
         found = aggregation_decomposition(y, models, X=X, loss="brier", random_state=0)
     assert found.advice[0].startswith("Do not act on these terms: member 1: RandomForestClassifier was trained on")
+
+
+def test_a_refuted_calibration_is_not_called_calibrated():
+    """Miscalibration that the test of the average sees, and that the bound of its reliability leaves open."""
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = (rng.random(500) < 1 / (1 + ((1 - p) / p) ** 0.72)).astype(int)
+    found = aggregation_decomposition(y, [p, p * 1.0], loss="log", random_state=0)
+    whole = found.decomposition
+    assert whole.lower_bound("reliability").value == 0.0
+    assert whole.calibration_pvalue < 0.05
+    most = whole.interval("reliability", method="any-shape").high
+    assert found.advice[0].startswith(f"The mean is not calibrated (p = {whole.calibration_pvalue:.2g}), but that")
+    assert f"it gains between 0 and {most:.3g} (" in found.advice[0]
+    calm = replace(found, decomposition=replace(whole, _calibration=lambda: 0.5))
+    assert calm.advice[0] == "No miscalibration of the mean is shown."
 
 
 def test_infinite_loss_is_said():
@@ -573,7 +596,8 @@ def test_bad_input_of_the_tests(both):
         sufficiency_test(y, scores, method="lrt")
     with pytest.raises(InputError, match="groups must come with method 'score'"):
         sufficiency_test(y, scores, method="bootstrap", groups=np.arange(y.size))
-    few = aggregation_decomposition(y[:60], {m: s[:60] for m, s in scores.items()}, loss="brier", random_state=0)
+    with pytest.warns(scoreprism.exceptions.OverfitWarning, match="the law C_S overfits"):
+        few = aggregation_decomposition(y[:60], {m: s[:60] for m, s in scores.items()}, loss="brier", random_state=0)
     assert "sufficient" not in repr(few)
     assert few.to_dict()["sufficiency"] is None
 

@@ -375,7 +375,11 @@ def test_text_fits_the_terminal_and_breaks_no_number(report, width):
     text = report.to_text(width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert not re.search(r" +$|\x1b", text, re.MULTILINE)
-    for number in ("0.00000 to 0.00661", "0.53226", "97.8 %", "0.51910", "83.0 % to 100.0 %", "0.430"):
+    log = next(iter(report.models.values())).decompositions["log"]
+    interval = log.interval("reliability")
+    known = (f"{interval.low:.5f} to {interval.high:.5f}", f"≤ {log.upper_bound('irreducible').value:.5f}")
+    share = f"{100 * log.terms['reliability'] / log.risk:.1f} %".replace("-", "−")
+    for number in (*known, share, "0.51910", "83.0 % to 100.0 %", "0.430"):
         assert number in text
     for section in report.sections:
         assert section.title in text
@@ -448,7 +452,10 @@ def test_markdown_has_tables_and_few_numbers_of_figures(report):
     assert text.startswith("# Credit default, holdout 2024\n\n**The model is nearly")
     assert "\n## What recalibration would do\n" in text
     assert "| --- | ---: | ---: | ---: | --- |" in text
-    assert "| irreducible | 0.53226 | ≤ 0.57853 | 97.8 % | richer features or better data |" in text
+    log = next(iter(report.models.values())).decompositions["log"]
+    most = f"≤ {log.upper_bound('irreducible').value:.5f}"
+    assert log.muted == ("grouping", "irreducible")  # 550 rows are few: bounds are told, and no estimates
+    assert f"| irreducible | – | {most} | – | richer features or better data |" in text
     assert f"({600 - FEW} more rows are in the JSON.)" in text
     assert "> → **Action.** Recalibrate" in text
     for line in text.splitlines():
@@ -506,8 +513,11 @@ def test_numbers_of_the_json_are_those_of_the_results(report):
             entry = found["models"][name]["losses"][loss]
             assert entry["risk"] == result.risk
             for term, value in result.terms.items():
-                assert entry["terms"][term]["estimate"] == value
-                assert entry["terms"][term]["std_error"] == result.std_error[term]
+                muted = term in result.muted
+                assert entry["terms"][term]["muted"] is muted
+                assert entry["terms"][term]["estimate"] == (None if muted else value)
+                assert entry["terms"][term]["std_error"] == (None if muted else result.std_error[term])
+                assert entry["terms"][term]["share"] == (None if muted else value / result.risk)
                 interval = result.interval(term)
                 assert (entry["terms"][term]["low"], entry["terms"][term]["high"]) == (interval.low, interval.high)
             assert entry["terms"]["grouping"]["lower_bound"] == result.lower_bound("grouping").value
@@ -564,8 +574,14 @@ def test_csv_has_a_row_per_term(report):
     assert float(rows[0]["estimate"]) == first.terms["reliability"]
     assert float(rows[0]["high"]) == first.interval("reliability").high
     assert rows[1]["upper_bound"] == ""
-    total = sum(float(row["share"]) for row in rows[:3])
-    assert total == pytest.approx(1.0, abs=1e-12)  # terms add up to the loss
+    assert [row["muted"] for row in rows[:3]] == ["False", "True", "True"]
+    assert [row["estimate"] == row["share"] == "" for row in rows[:3]] == [False, True, True]
+    told = [row for row in rows if row["muted"] == "False"]
+    assert all(float(row["estimate"]) == pytest.approx(float(row["share"]) * _risk(report, row)) for row in told)
+
+
+def _risk(report, row):
+    return report.models[row["model"]].decompositions[row["loss"]].risk
 
 
 @pytest.mark.parametrize("word", ["=1+1", "+cmd|'/C calc'!A0", "-x", "@SUM(1)", "\t=1", "\r=1", "＝1", "-1-2", "- 1"])

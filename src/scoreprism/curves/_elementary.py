@@ -143,29 +143,7 @@ def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> B
     >>> mean_losses(np.array([0.3]), np.array([1]), np.array([1.0])).integrate(get_loss("brier")).__round__(12)
     0.49
     """
-    return losses_of(p, share * y, share * (1 - y))
-
-
-def losses_of(p: FloatArray, events: FloatArray, others: FloatArray) -> BrokenLine:
-    """
-    Mean elementary loss of probabilities that were given to shares of events and of other outcomes.
-
-    Parameters
-    ----------
-    p, events, others : array of shape (n,)
-        Probabilities, and shares, which may be negative.
-
-    Returns
-    -------
-    BrokenLine
-        Exact at every θ.
-
-    Examples
-    --------
-    >>> losses_of(np.array([0.3]), np.array([0.5]), np.array([0.5]))(np.array([0.2, 0.4])).round(12)
-    array([0.1, 0.3])
-    """
-    points, (du, dv) = pooled(p, events, others)
+    points, (du, dv) = pooled(p, share * y, share * (1 - y))
     return summed(points, du, dv)
 
 

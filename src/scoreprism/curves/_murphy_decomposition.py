@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,15 @@ from scoreprism.curves._base import Binary, Curve, require_one_model, require_tw
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
 from scoreprism.curves._decisions import usual_thresholds
-from scoreprism.curves._elementary import (
-    BrokenLine,
-    losses_of,
-    mean_divergences,
-    mean_entropies,
-    mean_losses,
-    mean_spreads,
-)
+from scoreprism.curves._elementary import BrokenLine
+from scoreprism.curves._fitted_lines import divergence_lines, fits_of, level_lines, out_of_sample, spread_line
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
-from scoreprism.decomposition._rows import Plan, Sheet
+from scoreprism.decomposition._rows import Plan, Sheet, divergences, level_losses
 from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism.levels import Chain
-from scoreprism.losses import Elementary, ProperLoss, get_loss
+from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
 
 #: Where intervals are given unless other thresholds are asked for.
@@ -360,15 +354,13 @@ def murphy_of(
     held = np.flatnonzero(weight)
     if held.size < sheet.n:  # a row without weight is absent: it must not put jumps into the lines
         sheet, weight = sheet.rows(held), weight[held]
-    if form == "plugin":  # divergences of every row from every law would be too many: the first partition has to do
-        sheet = replace(sheet, fits=())
     share = weight / weight.sum()
     residual = ("residual",) if form == "plugin" else ()
     curve = MurphyDecomposition(
         name=name, n=sheet.n, _backend=sheet.backend, names=(*plan.names, *residual), theta=frozen(theta),
         values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=plan.notes,
         _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
-        _last_rate=float(share @ as_vector(sheet.laws[-1])),
+        _last_rate=float(share @ out_of_sample(fits_of(sheet)[-1], as_vector(sheet.laws[-1])).mean(axis=0)),
     )  # fmt: skip
     ends, below = _intervals(sheet, curve, (*plan.roles, *residual), share)
     rows = None if sheet.population else DecisionRows(as_vector(sheet.laws[0]), sheet.y, share, sheet.groups)
@@ -380,30 +372,9 @@ def murphy_of(
 
 def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
-    laws = [as_vector(law) for law in sheet.laws]
-    fits = sheet.fits or (None,) * len(laws)
-    lines = [
-        mean_losses(law, sheet.y, share) if fit is None else losses_of(*fit.atoms(sheet.y, share))
-        for law, fit in zip(laws, fits, strict=True)
-    ]
-    for t, (folds, fit) in enumerate(zip(sheet.folds, fits, strict=True)):
-        if fit is None:
-            lines.append(_spread(None if t == 0 else folds, sheet.factors[t] if sheet.factors else 1.0, share))
-        else:
-            flat, held = fit.fold_atoms(share)
-            lines.append(mean_spreads(flat, flat.mean(axis=0), held))
-    if form == "plugin":
-        lines += [mean_divergences(coarse, fine, share) for coarse, fine in pairwise(laws)]
-        lines.append(mean_entropies(laws[-1], share))
-    return lines
-
-
-def _spread(folds: FloatArray | None, factor: float, share: FloatArray) -> BrokenLine:
-    """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)``."""
-    if folds is None:
-        return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
-    flat = np.stack([as_vector(fold) for fold in folds])
-    return mean_spreads(flat, flat.mean(axis=0), factor * share)
+    lines = level_lines(sheet, share)
+    lines += [spread_line(sheet, t, share) for t in range(len(sheet.laws))]
+    return [*lines, *(divergence_lines(sheet, share) if form == "plugin" else [])]
 
 
 def _intervals(
@@ -431,7 +402,8 @@ def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) ->
     whole = np.zeros((curve.theta.size, size, size))
     if not sheet.population:
         used = np.r_[0:levels, 2 * levels : size]
-        by_rows = sheet.groups is not None or curve.form == "plugin" or (bool(sheet.fits) and sheet.n <= _BY_ROWS)
+        fitted = any(fits_of(sheet)) and sheet.n <= _BY_ROWS
+        by_rows = sheet.groups is not None or curve.form == "plugin" or fitted
         whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
     return whole
 
@@ -442,19 +414,13 @@ _BY_ROWS = 50_000
 
 def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
     """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
-    laws = np.stack([as_vector(law) for law in sheet.laws])
     extras = np.empty((0, sheet.n))
     found = []
     for theta in curve.theta:
-        below = laws <= theta
-        losses = np.where(sheet.y == 1, (1.0 - theta) * below, theta * ~below)
-        if sheet.fits:
-            losses = sheet.evaluated(Elementary(theta), curve._levels).losses
+        loss = get_loss("elementary", theta=float(theta))
         if curve.form == "plugin":
-            wrong = np.where(below[:-1], laws[1:] - theta, theta - laws[1:])
-            entropy = np.minimum(theta * (1.0 - laws[-1:]), (1.0 - theta) * laws[-1:])
-            extras = np.concatenate([np.maximum(wrong, 0.0), entropy])
-        found.append(Moments.of(losses, extras, sheet.weight, sheet.groups).covariance)
+            extras = divergences(loss, sheet, (1,) * len(sheet.laws))
+        found.append(Moments.of(level_losses(sheet, loss), extras, sheet.weight, sheet.groups).covariance)
     return np.stack(found)
 
 

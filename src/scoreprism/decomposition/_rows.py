@@ -38,23 +38,6 @@ class Second(NamedTuple):
     degenerate: float
 
 
-class Atoms(NamedTuple):
-    """Probabilities of an event, and the shares of events and of other outcomes that were given them."""
-
-    law: FloatArray
-    events: FloatArray
-    others: FloatArray
-
-    @classmethod
-    def joined(cls, parts: Sequence[Atoms]) -> Atoms:
-        """Several as one; shares may be negative."""
-        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def times(self, factor: float) -> Atoms:
-        """With other shares."""
-        return Atoms(self.law, factor * self.events, factor * self.others)
-
-
 class Fits(Protocol):
     """A law fitted in several partitions of the rows into folds, as a sheet evaluates it."""
 
@@ -69,21 +52,6 @@ class Fits(Protocol):
 
     def spreads(self, loss: ProperLoss) -> FloatArray:
         """Mean spread over the partitions, in every row."""
-
-    def atoms(self, y: IntArray, share: FloatArray) -> Atoms:
-        """Where the mean loss has its jumps as a function of a decision threshold; of two classes."""
-
-    def fold_atoms(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Laws of fold models (K, m) and shares (m,), whose spreads about their means add up to the mean spread."""
-
-    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
-        """Mean divergence of a coarser law, given or fitted, from this one."""
-
-    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
-        """Mean divergence of this law from one that was given."""
-
-    def entropies(self, loss: ProperLoss) -> FloatArray:
-        """Mean entropy of this law."""
 
 
 class FitsOfScore(Fits, Protocol):
@@ -486,12 +454,31 @@ def evaluate(sheet: Sheet, loss: ProperLoss) -> Kept:
     >>> evaluate(sheet, get_loss("brier")).losses
     array([[0.25  , 0.0625]])
     """
+    return Kept(level_losses(sheet, loss), _spreads(loss, sheet))
+
+
+def level_losses(sheet: Sheet, loss: ProperLoss) -> FloatArray:
+    """
+    The loss of every level in every row.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Parsed material.
+    loss : ProperLoss
+        The loss.
+
+    Returns
+    -------
+    array of shape (levels, n)
+        Means over partitions, where a level was fitted in several.
+    """
     fits = sheet.fits or (None,) * len(sheet.laws)
     lines = [
         loss.evaluate(law, sheet.y) if fit is None else fit.losses(loss, sheet.y)
         for law, fit in zip(sheet.laws, fits, strict=True)
     ]
-    return Kept(np.stack(lines), _spreads(loss, sheet))
+    return np.stack(lines)
 
 
 def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
@@ -529,7 +516,7 @@ def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: 
     notes = infinite_rows(losses, used, plan, asked)
     if asked.form == "plugin":
         signs = plan.signs or (1,) * len(plan.names)
-        extras = np.concatenate([extras, _divergences(asked.loss, used, signs)])
+        extras = np.concatenate([extras, divergences(asked.loss, used, signs)])
     ends = None
     if plan.roles[0] == "reliability" and not used.population and np.isfinite(losses).all():
         ends, extras = _ends(used, asked.loss, losses, extras)
@@ -830,8 +817,24 @@ def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArr
     return total if factor == 1.0 else factor * total
 
 
-def _divergences(loss: ProperLoss, sheet: Sheet, signs: Sequence[int]) -> FloatArray:
-    """d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law."""
+def divergences(loss: ProperLoss, sheet: Sheet, signs: Sequence[int]) -> FloatArray:
+    """
+    d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law.
+
+    Parameters
+    ----------
+    loss : ProperLoss
+        The loss.
+    sheet : Sheet
+        Parsed material.
+    signs : sequence of int
+        −1 for a term that is subtracted.
+
+    Returns
+    -------
+    array of shape (levels, n)
+        Means over partitions, where a level was fitted in several.
+    """
     laws, fits = sheet.laws, sheet.fits or (None,) * len(sheet.laws)
 
     def divergence(of: int, by: int) -> FloatArray:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scoreprism.decomposition._advice import widest
+
 if TYPE_CHECKING:
     from scoreprism.ensembles._aggregation import AggregationDecomposition
 
@@ -36,7 +38,7 @@ def advised(found: AggregationDecomposition) -> list[str]:
             f"Recalibrate {found.aggregate}: that gains at least {_share(reliability, whole.risk)} of the loss."
         )
     else:
-        lines.append(f"No miscalibration of {found.aggregate} is shown.")
+        lines.append(_on_no_reliability(found))
     stacking = _on_stacking(found)
     lines += stacking
     doubts = dict(whole._doubts)
@@ -53,6 +55,18 @@ def advised(found: AggregationDecomposition) -> list[str]:
             least = _share(grouping, whole.risk)
             lines.append(f"The features know more than all members together: a better model gains at least {least}.")
     return lines
+
+
+def _on_no_reliability(found: AggregationDecomposition) -> str:
+    """A test may see miscalibration of which it is not shown that removing it gains anything."""
+    whole = found.decomposition
+    p = whole.calibration_pvalue
+    if p is None or p > 1.0 - found.level + 1e-12:
+        return f"No miscalibration of {found.aggregate} is shown."
+    return (
+        f"{found.aggregate[0].upper()}{found.aggregate[1:]} is not calibrated (p = {p:.2g}), but that recalibration "
+        f"lowers the loss is not shown: it gains between 0 and {widest(whole, found.level)}."
+    )
 
 
 def _on_stacking(found: AggregationDecomposition) -> list[str]:

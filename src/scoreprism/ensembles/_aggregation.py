@@ -21,6 +21,7 @@ from scoreprism._validation import (
 )
 from scoreprism._words import visible
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._rows import assemble
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._actions import Actions, actions_of
@@ -31,7 +32,7 @@ from scoreprism.ensembles._stacking import Stacking
 from scoreprism.ensembles._sufficiency import score_test
 from scoreprism.estimation import Comparison
 from scoreprism.estimation._chain import Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._decompose import decomposed, decomposed_by
+from scoreprism.estimation._decompose import chain_of, decomposed_by
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
@@ -283,7 +284,8 @@ def aggregation_decomposition(
     found = decomposed_by(problem, choice, lines, losses, form, clip)[str(chosen)]
     backend = ensemble.sheet.backend
     whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
-    members = _members(problem, ensemble, lines, chosen, form, clip)
+    above = chain_of(problem, choice.winner, lines, ())[0].fits[2:]
+    members = _members(problem, ensemble, lines, above, chosen, form, clip)
     return AggregationDecomposition(
         whole.names, backend, whole, Comparison(whole.names, backend, members),
         _actions(problem, ensemble, choice.winner, lines, chosen, clip, confidence),
@@ -322,11 +324,18 @@ def _renamed(found: Decomposition) -> Decomposition:
     residual = ("residual",) if found.form == "plugin" else ()
     names = ("reliability", "projection", *last, *residual)
     floored = None if found.floored is None else _renamed(found.floored)
-    return replace(found, names=names, level_names=LEVELS[: len(found.level_names)], floored=floored)
+    muted = tuple(names[found.names.index(term)] for term in found.muted)
+    return replace(found, names=names, level_names=LEVELS[: len(found.level_names)], floored=floored, muted=muted)
 
 
 def _members(
-    problem: Problem, ensemble: Ensemble, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
+    problem: Problem,
+    ensemble: Ensemble,
+    lines: Sequence[Line],
+    above: Sequence[Any],
+    loss: ProperLoss,
+    form: str,
+    clip: float | None,
 ) -> dict[str, Decomposition]:
     """Every member; what several of them warn of is said once."""
     found: dict[str, Decomposition] = {}
@@ -334,7 +343,7 @@ def _members(
     for name, law in zip(ensemble.names, ensemble.members, strict=True):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found[name] = _member(problem, law, lines, loss, form, clip)
+            found[name] = _member(problem, law, lines, above, loss, form, clip)
         for one in caught:
             said.setdefault(one.category, []).append(f"{name}: {one.message}")
     for kind, texts in said.items():
@@ -344,11 +353,19 @@ def _members(
 
 
 def _member(
-    problem: Problem, law: FloatArray, lines: Sequence[Line], loss: ProperLoss, form: str, clip: float | None
+    problem: Problem,
+    law: FloatArray,
+    lines: Sequence[Line],
+    above: Sequence[Any],
+    loss: ProperLoss,
+    form: str,
+    clip: float | None,
 ) -> Decomposition:
-    """A member by the same laws C_S and Q, and a map of its own in the same folds."""
+    """A member by the same laws C_S and Q, to the last row, and a map of its own in the same folds."""
     own = replace(problem, data=replace(problem.data, score=law), sheet=replace(problem.sheet, laws=[law]))
-    return _renamed(decomposed(own, calibrate(own, {}).winner, lines, loss, form, clip))
+    sheet, plan = chain_of(own, calibrate(own, {}).winner, lines, ())
+    sheet = replace(sheet, fits=(*sheet.fits[:2], *above))
+    return _renamed(assemble(sheet, plan, loss, form, clip))
 
 
 def _actions(

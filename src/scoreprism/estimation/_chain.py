@@ -234,7 +234,9 @@ def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArr
     if totals.shape[-1] == 1:
         return np.ones(totals.shape)
     totals = np.where(sober, totals, -np.inf)
-    share = np.exp(totals - totals.max(axis=-1, keepdims=True))
+    best = totals.max(axis=-1, keepdims=True)
+    totals = np.where(np.isinf(best) & sober, 0.0, totals)  # none of them could happen: no reason to prefer one
+    share = np.exp(totals - np.where(np.isinf(best), 0.0, best))
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
 
@@ -338,7 +340,8 @@ class _CellCandidates:
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         found = self._likelihoods
-        return _likelihood_shares(found.sum(axis=1, keepdims=True) - found, sober)
+        others = [np.delete(found, k, axis=1).sum(axis=1) for k in range(found.shape[1])]  # they may be infinite
+        return _likelihood_shares(np.stack(others, axis=1), sober)
 
     def mixed(self, shares: FloatArray) -> Calibrated:
         law, damped = (_blend(self.laws, part) for part in (shares, _damped(shares)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scoreprism.calibrators._logistic import expected
 from scoreprism.crossfit import FittedLaw
-from scoreprism.decomposition._rows import Atoms, Fits, Second, spread
+from scoreprism.decomposition._rows import Fits, Second, spread
 from scoreprism.estimation._second import (
     NEAREST,
     Pairs,
@@ -239,18 +239,6 @@ class CellFits:
         """Divergence of this law from one that was given."""
         return _expected_divergence(self, loss, law)
 
-    def atoms(self, y: IntArray, share: FloatArray) -> Atoms:
-        """Every law with the share of each outcome it was given to."""
-        mass = self.mass / self.mass.sum()
-        return Atoms(self._laws[0].ravel(), mass[:, :, 1].ravel(), mass[:, :, 0].ravel())
-
-    def fold_atoms(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The laws of the folds, partition after partition."""
-        folds = self._laws[1]
-        count, models, cells = folds.shape
-        held = self.mass[0].sum(axis=(0, 1))
-        return folds.transpose(1, 0, 2).reshape(models, count * cells), np.tile(held / (held.sum() * count), count)
-
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
     ) -> Second | None:
@@ -350,14 +338,6 @@ class RowFits:
         """Loss of the law in every row, had the outcome been this one."""
         return self.losses(loss, np.full(self.score.shape[0], outcome, dtype=np.intp))
 
-    def atoms(self, y: IntArray, share: FloatArray) -> Atoms:
-        """Every law with the share of the outcome it was given to."""
-        return Atoms.joined([_atoms(part.law, y, share / len(self.parts)) for part in self.parts])
-
-    def fold_atoms(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The laws of the folds, partition after partition."""
-        return _fold_atoms(self.parts, share)
-
     @cached_property
     def mean_law(self) -> FloatArray:
         """Mean of the laws that did not see a row."""
@@ -440,17 +420,6 @@ def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: Float
     return loss.curved(law, y, 0.5 / np.maximum(rows - 1.0, 2.0))
 
 
-def _atoms(law: FloatArray, y: IntArray, share: FloatArray) -> Atoms:
-    return Atoms(as_vector(law), share * y, share * (1 - y))
-
-
-def _fold_atoms(parts: Sequence[FittedLaw], share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The laws of the folds of several partitions side by side, with shares that carry their factors."""
-    laws = [np.stack([as_vector(fold) for fold in part.folds]) for part in parts]
-    shares = [part.factor / len(parts) * share for part in parts]
-    return np.concatenate(laws, axis=1), np.concatenate(shares)
-
-
 @dataclass(frozen=True)
 class LevelFits:
     """
@@ -499,6 +468,8 @@ class LevelFits:
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of the level below, given or fitted in the same partitions, from this one."""
+        if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
+            return np.asarray(np.mean([fit.divergences_from(loss, part.law) for part in self.parts], axis=0))
         below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
         if fit is None:
             below = [coarse] * len(self.parts)
@@ -508,15 +479,3 @@ class LevelFits:
     def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
         """Divergence of the level from a law that was given."""
         return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))
-
-    def atoms(self, y: IntArray, share: FloatArray) -> Atoms:
-        """Those of C, and in the partitions of this level its own in their place."""
-        each = share / len(self.parts)
-        parts = [self.base.atoms(y, share)]
-        for part, law in zip(self.parts, self.below, strict=True):
-            parts += [_atoms(part.law, y, each), _atoms(law, y, each).times(-1.0)]
-        return Atoms.joined(parts)
-
-    def fold_atoms(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The laws of the folds, partition after partition."""
-        return _fold_atoms(self.parts, share)
