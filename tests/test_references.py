@@ -337,7 +337,7 @@ def test_xor_of_ten_features_is_found():
     """
     Y turns with the sign of x₁x₂, which no column shows alone, and the score knows x₃.
 
-    C = E[q | x₃] = σ(.8 x₃), so the truth is the mean of d(C, q). Without the member the bounds are .44 and .42 of it.
+    C = E[q | x₃] = σ(.8 x₃), so the truth is the mean of d(C, q). Without the member the bounds are .45 and .43 of it.
     """
     from scoreprism import decompose
 
