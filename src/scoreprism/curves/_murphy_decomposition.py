@@ -417,7 +417,11 @@ def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
     extras = np.empty((0, sheet.n))
     found = []
     for theta in curve.theta:
-        loss = get_loss("elementary", theta=float(theta))
+        if theta == 1.0:  # nothing exceeds it, and a miss is free
+            size = len(sheet.laws) * (2 if curve.form == "plugin" else 1)
+            found.append(np.zeros((size, size)))
+            continue
+        loss = get_loss("elementary", theta=max(float(theta), 1e-300))
         if curve.form == "plugin":
             extras = divergences(loss, sheet, (1,) * len(sheet.laws))
         found.append(Moments.of(level_losses(sheet, loss), extras, sheet.weight, sheet.groups).covariance)
