@@ -20,12 +20,12 @@ from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, Partitions, split_b
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Fits, Sheet, floor_of, has_infinite
 from scoreprism.estimation._fits import CellFits, Cells, RowFits, between
-from scoreprism.estimation._learners import MapLearner, ShiftLearner, fit_foreign
+from scoreprism.estimation._learners import BoostLearner, MapLearner, ShiftLearner, fit_foreign
 from scoreprism.estimation._tables import Table
 from scoreprism.intervals import Alternative
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.references._features import Features
-from scoreprism.references._members import Task, mixed, mixing_weights
+from scoreprism.references._features import Encoder, Features
+from scoreprism.references._members import MEMBERS, Task, mixed, mixing_weights
 from scoreprism.references._stack import foreign_law, hit_rows
 from scoreprism.simplex import FloatArray, IntArray, clip_law
 
@@ -134,6 +134,8 @@ def judged(sheet: Sheet, name: str, fits: Fits, loss: ProperLoss, clip: float | 
 OVERFIT = 0.05
 #: How far the weights of the folds count as noise: the jackknife overstates the variance of a choice by about two.
 _DAMPED = 0.5**0.5
+#: Classes whose log-ratios are paired for boosting.
+_PAIRED = 6
 #: Partitions in which candidates are looked at one by one.
 _LOOKED_AT = 4
 
@@ -277,7 +279,7 @@ def _candidates(problem: Problem) -> Candidates:
 
 def _parametric(problem: Problem) -> list[MapLearner]:
     """Candidates but local shifts of their mixture, which have to be fitted in partitions."""
-    return [learner for learner in problem.maps if not isinstance(learner, ShiftLearner)]
+    return [learner for learner in problem.maps if not isinstance(learner, (ShiftLearner, BoostLearner))]
 
 
 # ── two classes, in partitions ──────────────────────────────────────────────────────────────────────
@@ -394,22 +396,22 @@ class _RowCandidates:
     partitions: Partitions
     names: list[str]
     laws: list[list[FloatArray]]  # by partition, by candidate: (K, n, C)
-    bases: bool  # whether the last candidate shifts the mixture of the others
 
     @staticmethod
     def of(problem: Problem, partitions: Partitions) -> _RowCandidates:
         parametric = _parametric(problem)
-        shifted = len(parametric) < len(problem.maps)
+        local = [learner for learner in problem.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
         laws = []
         for p in range(len(partitions.home)):
             plan = partitions.plan(p)
             found = [_laws_in_folds(problem, plan, learner) for learner in parametric]
-            if shifted:
+            if local:
                 sober = np.ones(len(found), dtype=bool)
                 base = _mixture(found, _fold_shares(problem, plan, found, sober))
-                found.append(_shifted(problem, plan, base))
+                refine = {ShiftLearner: _shifted, BoostLearner: _boosted}
+                found += [refine[type(learner)](problem, plan, base) for learner in local]
             laws.append(found)
-        return _RowCandidates(problem, partitions, [learner.name for learner in problem.maps], laws, shifted)
+        return _RowCandidates(problem, partitions, [learner.name for learner in problem.maps], laws)
 
     def _fits(self, laws: Sequence[FloatArray], damped: Sequence[FloatArray]) -> RowFits:
         parts = []
@@ -509,6 +511,24 @@ def _shifted(problem: Problem, plan: CrossFit, base: FloatArray) -> FloatArray:
         out[:, :, j] = expected(np.log(law) - np.log1p(-law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
     return np.stack([floored(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
+
+
+def _boosted(problem: Problem, plan: CrossFit, base: FloatArray) -> FloatArray:
+    """Boosting started at the law of each model: on centred log-ratios, their differences, and the top probability."""
+    data = problem.data
+    logs = np.log(np.maximum(data.score, 1e-12))
+    ratios = logs - logs.mean(axis=1, keepdims=True)
+    pairs = [ratios[:, i] - ratios[:, j] for i in range(min(data.k, _PAIRED)) for j in range(i)]
+    columns = [*ratios.T, *pairs, data.score.max(axis=1)]
+    features = Encoder.fitted(columns)(columns)
+    out = np.empty(base.shape)
+    for model, rows in enumerate(plan.trains):
+        weight = None if data.weight is None else data.weight[rows]
+        task = Task(features.part(rows), base[model][rows], data.codes[rows], weight, data.k)
+        rng = np.random.default_rng([problem.seed, model])
+        law = MEMBERS["offset-boosting"](task, rng)(features, base[model])[0]  # after few trees
+        out[model] = floored(law, data, rows)
+    return out
 
 
 # ── splits of one's own, and a calibration split ────────────────────────────────────────────────────

@@ -124,7 +124,8 @@ def decompose(
     calibrator : str, Calibrator or classifier, default="auto"
         How C is fitted. "auto" mixes Platt's map, a natural spline, an isotonic map, a kernel map and a tree of local
         shifts by their likelihood out of fold; for more than two classes temperature, vector and matrix scaling, a
-        polynomial map, and local shifts of their mixture.
+        polynomial map, and local shifts of their mixture. "flexible" adds to the latter boosting on ratios of the
+        probabilities, at about three times the time.
     reference : str, StackedReference or classifier, default="auto"
         How Q is fitted: the default stack, one of its members, or any classifier with ``fit`` and ``predict_proba``
         (it gets the features and the score as its last columns).

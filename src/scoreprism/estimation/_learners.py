@@ -87,6 +87,13 @@ class ShiftLearner:
     name: str = "shifts"
 
 
+@dataclass(frozen=True)
+class BoostLearner:
+    """Boosting started at the mixture of the other candidates, on ratios of the probabilities of several classes."""
+
+    name: str = "boosting"
+
+
 def _columns(score: FloatArray) -> FloatArray:
     return score[:, None] if score.ndim == 1 else score
 
@@ -157,9 +164,13 @@ DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
 }
 
 
+#: Words for the candidates of diagnosis; "flexible" adds boosting for several classes.
+AUTOMATIC = ("auto", "flexible")
+
+
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
-    if isinstance(calibrator, str) and calibrator == "auto":
+    if isinstance(calibrator, str) and calibrator in AUTOMATIC:
         chosen = feasible(DIAGNOSIS[k == 2], k)
     elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
@@ -181,8 +192,9 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
         named.append(OwnMap(name, clone(one).set_params(kind="probability")))
-    if k > 2 and isinstance(calibrator, str) and calibrator == "auto":
-        return [*named, ShiftLearner()]  # type: ignore[list-item]
+    if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
+        more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
+        return [*named, *more]  # type: ignore[list-item]
     return named
 
 
