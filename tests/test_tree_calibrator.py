@@ -267,9 +267,9 @@ def test_json_gives_the_same_map(fitted):
 def test_sql_gives_the_same_map(kind):
     """In DuckDB, at the very scores where a shift begins and just before them too."""
     rng = np.random.default_rng(9)
-    s = rng.random(3000)
+    s = rng.random(400)
     score = logit(s) if kind == "logit" else s
-    found = TreeCalibrator(kind=kind).fit(score, rng.random(3000) < stairs(s))
+    found = TreeCalibrator(kind=kind).fit(score, rng.random(400) < stairs(s))
     at = found.starts_[1:] if kind == "logit" else expit(found.starts_[1:])
     near = np.concatenate([at * (1 - 1e-9), at * (1 + 1e-9)])  # the start itself is rounded by either
     values = np.concatenate([score, near])
