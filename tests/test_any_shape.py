@@ -9,7 +9,7 @@ import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism.calibrators import SelectedCalibrator
-from scoreprism.estimation._second import leaves, reach
+from scoreprism.estimation._second import leaves
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import Ends, WhatIf
 from scoreprism.losses import LOSSES, get_loss
@@ -130,15 +130,16 @@ def test_tied_rows_are_neighbours_of_each_other_alone():
 @pytest.mark.parametrize("loss", ["brier", "log", "ranked-probability"])
 @pytest.mark.parametrize("clustered", [False, True])
 def test_the_second_order_term_of_three_classes_by_a_double_loop(loss, clustered):
-    """Inner products of (−½∇²ℰ)^½(e_y − Ĉ) over the rows of the same leaf and fold (8.3, K classes)."""
+    """Inner products of (−½∇²ℰ)^½(e_y − Ĉ) over the 2m nearest rows in √S that are in the fold (8.3, K classes)."""
     y, s, rng = three()
     groups = rng.integers(0, 40, y.size) if clustered else None
     d = decompose(y, s, loss=loss, calibrator="temperature", groups=groups)
     fits, home = fits_of(d), d._resampler.problem.partitions.home.astype(int)
     law = np.stack([part.law for part in fits.parts])
-    leaf = leaves(np.sqrt(s), 2 * reach(y.size))
-    near = leaf[:, None] == leaf
-    floor = 0.5 / np.maximum(near.sum(axis=1) - 1, 2)[:, None]
+    count = 2 * int(np.ceil(0.75 * np.sqrt(y.size)))
+    distance = ((np.sqrt(s)[:, None] - np.sqrt(s)) ** 2).sum(axis=2)
+    near = distance <= np.sort(distance, axis=1)[:, count : count + 1]  # the row itself, and so many others
+    floor = 0.5 / count
     residual = one_hot(y, 3) - law
     q = {
         "brier": residual,
@@ -202,8 +203,12 @@ PROTOTYPE = {
 
 
 @pytest.mark.parametrize(("case", "loss"), PROTOTYPE)
-def test_the_numbers_of_the_prototype(case, loss):
-    """The prototype takes three Newton steps and another floor, which shows in the fourth digit of B at most."""
+def test_the_numbers_of_the_prototype(case, loss, monkeypatch):
+    """The prototype takes three Newton steps and another floor, which shows in the fourth digit of B at most.
+
+    Its tree of shifts takes likelihoods for parabolas.
+    """
+    monkeypatch.setattr("scoreprism.calibrators._tree._FAR", np.inf)
     rng, n = np.random.default_rng(1), 400
     s = 0.05 + 0.9 * rng.random(n)
     y = (rng.random(n) < np.where(s < 0.4, 0.2, np.where(s < 0.6, 0.7, 0.35))).astype(int)
@@ -309,21 +314,21 @@ def test_the_grouping_bound_is_the_least_of_two():
 
 
 def test_differences_of_two_models_by_hand():
-    """LD of the first may be too small by 2V of its own, that of the second likewise; or by B, with the paired rows (8.3)."""
+    """Estimates LD + V of both, ± by how much their V differ; or LD + B, with the paired rows (8.3)."""
     y, s, _ = stairs(300)
     other = 0.15 + 0.7 * s
     a, b = (decompose(y, score, loss="brier", calibrator="platt") for score in (s, other))
     d = a.minus(b)
     rows = (a.level_losses[:, 0] - a.level_losses[:, 1]) - (b.level_losses[:, 0] - b.level_losses[:, 1])
-    up, down = a.level_spreads[:, 1].mean(), b.level_spreads[:, 1].mean()
+    gap = a.level_spreads[:, 1].mean() - b.level_spreads[:, 1].mean()
     one = np.ones(300)
     sigma = max(error(rows, one), d._ends.model_error)
 
     def kappa(skew):
         return Z2 + np.clip(skew, 0, 1) * (2 * Z2**2 + 1) / 6
 
-    low = rows.mean() - 2 * down - kappa(-d._ends.skewness) * sigma
-    high = rows.mean() + 2 * up + kappa(d._ends.skewness) * sigma
+    low = rows.mean() + gap - abs(gap) - kappa(-d._ends.skewness) * sigma
+    high = rows.mean() + gap + abs(gap) + kappa(d._ends.skewness) * sigma
     smooth = d.interval("reliability", method="smooth")
     assert (smooth.low, smooth.high) == pytest.approx((low, high), abs=1e-12)
     second = a._kept.extras[-1] - b._kept.extras[-1]
@@ -343,14 +348,14 @@ def test_few_rows_that_carry_the_variance():
     rows = rng.normal(size=200)
     gains, share = np.stack([rows, rows]), np.full((2, 200), 0.5)
     one = np.ones(200)
-    found = Ends.of(rows, WhatIf(gains, share), one, one, None, clustered=False)
+    found = Ends.of(rows, WhatIf(gains, share), [one] * 4, None, clustered=False)
     x = rows - rows.mean()
     assert found.effective_rows == pytest.approx((x**2).sum() ** 2 / (x**4).sum(), rel=1e-12)
     spike = np.where(np.arange(200) == 7, 50.0, rows)
-    assert Ends.of(spike, WhatIf(gains, share), one, one, None, clustered=False).effective_rows < 2
+    assert Ends.of(spike, WhatIf(gains, share), [one] * 4, None, clustered=False).effective_rows < 2
     rare = np.stack([rows, np.full(200, 50.0)])  # an outcome of one in 10,000 that none of the rows had
     law = np.stack([np.full(200, 0.9999), np.full(200, 0.0001)])
-    found = Ends.of(rows, WhatIf(rare, law), one, one, None, clustered=False)
+    found = Ends.of(rows, WhatIf(rare, law), [one] * 4, None, clustered=False)
     assert found.effective_rows < 2
     assert found.model_error > error(rows, one)
     assert found.error(error(rows, one)) == found.model_error

@@ -8,11 +8,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
-from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, from_json
+from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, _tree, from_json
 from scoreprism.calibrators._batch import Batch
-from scoreprism.calibrators._tree import local_shifts
+from scoreprism.calibrators._tree import _Nodes, local_shifts
 
 VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
 
@@ -25,49 +26,63 @@ def stairs(s):
 # ── the definition, one node at a time ──────────────────────────────────────────────────────────────
 
 
-def evidence(u, i, v):
-    return 0.5 * u * u / (i + 1 / v) - 0.5 * np.log1p(v * i)
+def fit(u, i, c, v):
+    """
+    Shift of a node with the prior variance v, and its evidence: by a parabola, or for shifts beyond .7 by the likelihood.
+
+    The likelihood is that of n = I/(c(1 − c)) rows at the rate c whose gradient is U; Laplace's approximation at its mode.
+    """
+    shift = u / (i + 1 / v)
+    if abs(shift) <= _tree._FAR:  # 0.7 unless a test says otherwise
+        return shift, 0.5 * u * shift - 0.5 * np.log1p(v * i)
+    n = i / (c * (1 - c))
+
+    def log_posterior(d):
+        return (u + n * c) * d - n * np.log(1 - c + c * np.exp(d)) - 0.5 * d * d / v
+
+    mode = float(minimize_scalar(lambda d: -log_posterior(d), bounds=(-12, 12), options={"xatol": 1e-10}).x)
+    law = expit(logit(c) + mode)
+    return mode, log_posterior(mode) - 0.5 * np.log1p(v * n * law * (1 - law))
 
 
-def of_node(u, i):
+def of_node(u, i, c):
     """Λ and μ of a node: no shift at all has the weight of all variances together."""
-    found = [evidence(u, i, v) for v in VARIANCES]
-    weights = np.array([0.5, *(np.exp(found) / 10)])
-    shifts = np.array([0.0, *(u / (i + 1 / v) for v in VARIANCES)])
+    found = [fit(u, i, c, v) for v in VARIANCES]
+    weights = np.array([0.5, *(np.exp([log for _, log in found]) / 10)])
+    shifts = np.array([0.0, *(shift for shift, _ in found)])
     return np.log(weights.sum()), weights @ shifts / weights.sum()
 
 
-def tree(u, i, first, stop):
+def tree(sums, first, stop):
     """Log W of the node over leaves first … stop, and the mean shift of each of these leaves."""
-    leaf, mean = of_node(u[first:stop].sum(), i[first:stop].sum())
+    u, i, m, held = (one[first:stop].sum() for one in sums)
+    leaf, mean = of_node(u, i, held / m if m else 0.5)
     if stop - first == 1:
         return leaf, np.array([mean])
     middle = (first + stop) // 2
-    (left, low), (right, high) = tree(u, i, first, middle), tree(u, i, middle, stop)
+    (left, low), (right, high) = tree(sums, first, middle), tree(sums, middle, stop)
     ended = expit(leaf - left - right)
     shift = ended * mean + (1 - ended) * np.concatenate([low, high])
     return np.logaddexp(leaf, left + right) - np.log(2), shift
 
 
-def models_by_definition(s, residual, information, everyone, total, *, atoms):
+def models_by_definition(s, residual, information, rate, everyone, total, *, atoms):
     """Steps 1 to 5 of the definition for one training set: log weight and shifts of each model, the tree first."""
     depth = int(np.clip(np.floor(np.log2(total / 8)), 1, 13))
     reached = np.cumsum(everyone)
     edges = [s[np.argmax(reached >= j / 2**depth * reached[-1] - 1e-9)] for j in range(1, 2**depth)]
     cell = np.array([sum(edge <= one for edge in edges) for one in s])
-    u, i = (np.bincount(cell, values, 2**depth) for values in (residual, information))
-    log_tree, out = tree(u, i, 0, 2**depth)
+    values = residual, information, everyone, everyone * rate
+    log_tree, out = tree([np.bincount(cell, one, 2**depth) for one in values], 0, 2**depth)
     models = [(np.log(0.5) + log_tree, out[cell])]
     half = 0.25 if atoms else 0.5
-    for d in range(2, depth + 1):
-        node = cell >> (depth - d)
-        above, inside = (np.bincount(node, values, 2**d) for values in (residual, information))
+    levels = [(cell >> (depth - d), half / (5 * (depth - 1))) for d in range(2, depth + 1)]
+    levels += [(np.arange(s.size), 0.25 / 5)] if atoms else []
+    for node, prior in levels:
+        sums = np.stack([np.bincount(node, one) for one in values], axis=1)
         for v in VARIANCES:
-            log = evidence(above, inside, v).sum() + np.log(half / (5 * (depth - 1)))
-            models.append((log, (above / (inside + 1 / v))[node]))
-    for v in VARIANCES if atoms else ():
-        log = evidence(residual, information, v).sum() + np.log(0.25 / 5)
-        models.append((log, residual / (information + 1 / v)))
+            found = [fit(u, i, held / m if m else 0.5, v) for u, i, m, held in sums]
+            models.append((sum(log for _, log in found) + np.log(prior), np.array([one for one, _ in found])[node]))
     return np.array([log for log, _ in models]), np.stack([shift for _, shift in models])
 
 
@@ -83,53 +98,69 @@ def shift_by_definition(*data, atoms):
     return averaged([models_by_definition(*data, atoms=atoms)])[0]
 
 
+@pytest.mark.parametrize(("far", "precision"), [(0.7, 2e-3), (np.inf, 1e-12)])
 @pytest.mark.parametrize("n", [20, 100, 700])
-def test_shifts_of_distinct_scores_are_those_of_the_definition(n):
+def test_shifts_of_distinct_scores_are_those_of_the_definition(n, far, precision, monkeypatch):
+    """With parabolas alone to rounding; modes are found by a few steps, to a thousandth of the log-odds."""
     rng = np.random.default_rng(n)
     s = np.sort(rng.random(n))
     y, c = (rng.random(n) < stairs(s)).astype(float), 0.25 + 0.3 * s
-    found = local_shifts((y - c)[None], (c * (1 - c))[None], np.ones(n), float(n), single=True)
-    expected = shift_by_definition(s, y - c, c * (1 - c), np.ones(n), n, atoms=False)
-    assert found[0] == pytest.approx(expected, abs=1e-12)
+    data = y - c, c * (1 - c), c, np.ones(n), float(n)
+    monkeypatch.setattr(_tree, "_FAR", far)
+    found = local_shifts(data[0][None], data[1][None], *data[2:], single=True)
+    assert found[0] == pytest.approx(shift_by_definition(s, *data, atoms=False), abs=precision)
 
 
-def test_shifts_of_tied_and_weighted_scores_are_those_of_the_definition():
+@pytest.mark.parametrize(("far", "precision"), [(0.7, 2e-3), (np.inf, 1e-12)])
+def test_shifts_of_tied_and_weighted_scores_are_those_of_the_definition(far, precision, monkeypatch):
     rng = np.random.default_rng(3)
     s, inverse = np.unique(np.round(0.1 + 0.8 * rng.random(600), 2), return_inverse=True)
     assert s.size <= 600 / 5
     y = rng.random(600) < s[inverse] + np.where(np.round(100 * s[inverse]) % 2, 0.2, -0.2)
     weight = rng.choice([0.5, 1.0, 2.0], 600)
     held = np.bincount(inverse, weight)
-    residual, information = np.bincount(inverse, weight * (y - s[inverse])), held * s * (1 - s)
+    data = np.bincount(inverse, weight * (y - s[inverse])), held * s * (1 - s), s, held, float(held.sum())
+    monkeypatch.setattr(_tree, "_FAR", far)
     for atoms in (True, False):  # cells that pool several scores have no table of means
-        found = local_shifts(residual[None], information[None], held, float(held.sum()), single=atoms)
-        expected = shift_by_definition(s, residual, information, held, held.sum(), atoms=atoms)
-        assert found[0] == pytest.approx(expected, abs=1e-12)
+        found = local_shifts(data[0][None], data[1][None], *data[2:], single=atoms)
+        assert found[0] == pytest.approx(shift_by_definition(s, *data, atoms=atoms), abs=precision)
 
 
-def test_training_sets_share_the_cells_of_all_rows():
+def test_large_shifts_are_modes_of_the_likelihood():
+    """Where c is .01 and 10 of 100 rows have the event, log-odds move by log(.1/.9) − log(.01/.99) = 2.4, less the prior's."""
+    u, i = np.array([[10 - 1.0]]), np.array([[100 * 0.01 * 0.99]])
+    mode, log = fit(9.0, 0.99, 0.01, 2.56)
+    assert mode == pytest.approx(2.3, abs=0.1)
+    shift, evidence = _Nodes(u, i, np.array([0.01])).fit(2.56)
+    assert shift[0, 0] == pytest.approx(mode, abs=1e-2)
+    assert evidence[0, 0] == pytest.approx(log, abs=1e-2)
+
+
+def test_training_sets_share_the_cells_of_all_rows(monkeypatch):
     """M training sets at once: each by its own residuals, in nodes that are cut by the weight of all rows."""
+    monkeypatch.setattr(_tree, "_FAR", np.inf)
     rng = np.random.default_rng(4)
     s, home = np.sort(rng.random(300)), rng.integers(0, 3, 300)
     y = (rng.random(300) < stairs(s)).astype(int)
     mass = np.stack([[(home != k) & (y == outcome) for k in range(3)] for outcome in (0, 1)]).astype(float)
     batch = Batch(s, mass, np.stack([y == 0, y == 1]).astype(float))
     smooth, found = NaturalSplineCalibrator()._fit_many(batch), TreeCalibrator()._fit_many(batch)
-    total = float(mass.sum(axis=(0, 2)).mean())
+    total, rate = float(mass.sum(axis=(0, 2)).mean()), smooth.mean(axis=0)
     sets = []
     for k in range(3):
         held, c = home != k, smooth[k]
-        sets.append(models_by_definition(s, held * (y - c), held * c * (1 - c), np.ones(300), total, atoms=False))
+        sets.append(models_by_definition(s, held * (y - c), held * c * (1 - c), rate, np.ones(300), total, atoms=False))
     for law, c, shift in zip(found, smooth, averaged(sets), strict=True):
         assert law == pytest.approx(expit(logit(c) + shift), abs=1e-12)
 
 
-def test_a_map_is_its_spline_with_shifted_log_odds():
+def test_a_map_is_its_spline_with_shifted_log_odds(monkeypatch):
+    monkeypatch.setattr(_tree, "_FAR", np.inf)
     rng = np.random.default_rng(5)
     s = np.sort(rng.random(800))
     y = (rng.random(800) < stairs(s)).astype(int)
     smooth = NaturalSplineCalibrator().fit(s, y).calibrate(s)
-    shift = shift_by_definition(s, y - smooth, smooth * (1 - smooth), np.ones(800), 800, atoms=False)
+    shift = shift_by_definition(s, y - smooth, smooth * (1 - smooth), smooth, np.ones(800), 800, atoms=False)
     fitted = TreeCalibrator().fit(s, y)
     assert fitted.calibrate(s) == pytest.approx(expit(logit(smooth) + shift), abs=1e-10)
     assert fitted.starts_.size == fitted.shifts_.size > 2
@@ -141,14 +172,15 @@ def test_a_map_is_its_spline_with_shifted_log_odds():
 # ── the prototype that the figures of the design were measured with ─────────────────────────────────
 
 
-def test_shifts_are_those_of_the_prototype():
-    """Source: tree() of the design's prototype rough.py (issue 20, STATISTICS section 8.2), run on this very sample."""
+def test_shifts_are_those_of_the_prototype(monkeypatch):
+    """Source: tree() of the design's prototype rough.py (issue 20, STATISTICS section 8.2), which knows parabolas alone."""
+    monkeypatch.setattr(_tree, "_FAR", np.inf)
     rng, n = np.random.default_rng(0), 240
     s = (np.arange(n) + 0.5) / n
     y = (rng.random(n) < stairs(s)).astype(float)
     c, home = 0.25 + 0.3 * s, rng.integers(0, 3, n)
     held = np.stack([(home != k).astype(float) for k in range(3)])
-    found = local_shifts(held * (y - c), held * c * (1 - c), np.ones(n), float(held.sum(axis=1).mean()), single=True)
+    found = local_shifts(held * (y - c), held * c * (1 - c), c, np.ones(n), float(held.sum(axis=1).mean()), single=True)
     expected = [
         [-0.0987900753, -0.146008105, -0.0163709667],
         [-0.2782928854, -0.1269194259, -0.0841914921],
@@ -164,7 +196,7 @@ def test_shifts_are_those_of_the_prototype():
     y = rng.random(600) < scores + np.where(np.round(100 * scores).astype(int) % 2, 0.07, -0.07)
     u, inverse = np.unique(scores, return_inverse=True)
     residual, count = np.bincount(inverse, y - scores), np.bincount(inverse).astype(float)
-    tied = local_shifts(residual[None], (count * u * (1 - u))[None], count, 600.0, single=True)[0]
+    tied = local_shifts(residual[None], (count * u * (1 - u))[None], u, count, 600.0, single=True)[0]
     start = [-0.0223090818, -0.0064375687, -0.0315616259, 0.0302629062, -0.0189317942, -0.0130700366]
     assert tied[:6] == pytest.approx(start, abs=1e-9)
 
@@ -235,9 +267,9 @@ def test_json_gives_the_same_map(fitted):
 def test_sql_gives_the_same_map(kind):
     """In DuckDB, at the very scores where a shift begins and just before them too."""
     rng = np.random.default_rng(9)
-    s = rng.random(3000)
+    s = rng.random(400)
     score = logit(s) if kind == "logit" else s
-    found = TreeCalibrator(kind=kind).fit(score, rng.random(3000) < stairs(s))
+    found = TreeCalibrator(kind=kind).fit(score, rng.random(400) < stairs(s))
     at = found.starts_[1:] if kind == "logit" else expit(found.starts_[1:])
     near = np.concatenate([at * (1 - 1e-9), at * (1 + 1e-9)])  # the start itself is rounded by either
     values = np.concatenate([score, near])

@@ -386,7 +386,14 @@ class RowFits:
         if score.ndim == 1 or many:
             rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
         else:
-            rows, degenerate = nearest_products(q, self.home[:, held], w[held], points, near, clusters)
+            # rows at the same distance are neighbours in an order of their own, not in that in which they came
+            order = np.lexsort((w[held], y[held], *self.home[:, held], *points.T))
+            among = None if clusters is None else clusters[order]
+            found_rows, degenerate = nearest_products(
+                q[:, order], self.home[:, held][:, order], w[held][order], points[order], near, among
+            )
+            rows = np.empty(held.size)
+            rows[order] = found_rows
         out = np.zeros(n)
         out[held] = rows
         return Second(out, degenerate)
