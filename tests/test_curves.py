@@ -352,7 +352,7 @@ def test_infinite_levels():
 
 OPTIONS = (
     "each option must be one of calibrator, reference, calibration, q, latent, levels, cv, sample_weight, groups, "
-    "pos_label, classes, random_state, n_jobs; got 'random_stat'. Did you mean 'random_state'?"
+    "pos_label, classes, random_state, n_jobs, repeats; got 'random_stat'. Did you mean 'random_state'?"
 )
 
 
@@ -492,7 +492,7 @@ def test_resolution_plane_by_crossfitting():
 
 CROSSFIT_OPTIONS = (
     "an option of method='crossfit' must be one of X, loss, calibrator, reference, calibration, q, latent, levels, "
-    "cv, form, sample_weight, groups, pos_label, classes, clip, random_state, n_jobs; got 'random_stat'. "
+    "cv, form, sample_weight, groups, pos_label, classes, clip, random_state, n_jobs, repeats; got 'random_stat'. "
     "Did you mean 'random_state'?"
 )
 
