@@ -14,14 +14,16 @@ import pytest
 from scipy import stats
 
 import scoreprism
+from scoreprism import scale
 from scoreprism.calibrators import get_calibrator
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_partitions
 from scoreprism.curves._binomial import rate_interval
 from scoreprism.datasets import CopulaLaw
+from scoreprism.displays._decomposition import drawn_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.metrics import evaluate
-from scoreprism.report import SECTIONS, Figure, Notice, Range, Table, make_report, summarize
+from scoreprism.report import SECTIONS, Figure, Notice, Range, Table, make_report, summarize, summarize_sums
 from scoreprism.report._calibration import grades
 from scoreprism.report._decisions import longest_run
 from scoreprism.report._model import KINDS, show
@@ -299,6 +301,56 @@ def test_the_test_speaks_where_the_bound_is_silent():
         assert "No miscalibration is shown" not in text
 
 
+def test_a_muted_estimate_is_not_told():
+    """Few rows, many features: what grouping is at least is said, what it is estimated at is not, anywhere."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 12))
+    y = (rng.random(500) < 1 / (1 + np.exp(-1.5 * X[:, 0] - 0.35 * X[:, 1]))).astype(int)
+    p = 1 / (1 + np.exp(-1.7 * X[:, 0]))
+    region = rng.choice(["north", "south"], 500)
+    report = summarize(y, {"m": p}, X, segments={"region": region}, sections=["verdict", "segments"])
+    found = report.models["m"].decompositions["log"]
+    assert found.muted == ("grouping", "irreducible")
+    share = 100 * (found.terms["grouping"] + found.terms["irreducible"]) / found.risk
+    said = f"; grouping and irreducible, {share:.1f} % together, cannot be told apart."
+    assert report["verdict"].meaning.endswith(said)
+    terms = _table(report, "verdict", "terms")
+    row = next(row for row in terms.rows if row[1] == "log")
+    assert row[4] == Range(max(found.lower_bound("grouping").value, 0.0), None)
+    assert row[5] == Range(None, found.upper_bound("irreducible").value)
+    assert terms.note.endswith("has a bound and no estimate, the estimate would be mostly noise.")
+    text = report.to_text(width=160)
+    for value in (found.terms["grouping"], found.terms["irreducible"]):
+        assert f"{value:.5f}" not in text
+        assert f"{value:.4f}" not in text
+    lengths = drawn_lengths(found, 0.95)
+    assert sum(lengths.values()) == pytest.approx(found.risk, abs=1e-12)  # the waterfall still ends at 0
+    assert lengths["grouping"] == row[4].low
+    assert lengths["irreducible"] != found.terms["irreducible"]
+
+
+def test_sums_say_what_rows_say():
+    """A saw of tied scores, which smooth maps do not follow: headline, actions and notes, from rows and from sums."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 3000).round(2)
+    y = (rng.random(3000) < p + 0.04 * np.where(np.round(100 * p) % 2 == 0, 1.0, -1.0)).astype(int)
+    rows = summarize(y, {"s": p}, loss="brier", sections=["verdict"])
+    partial = scale.summarize(pl.DataFrame({"y": y, "s": p}), target="y", score="s", loss="brier")
+    sums = summarize_sums(partial, sections=["verdict"])
+
+    def words(text):
+        return re.sub(r"\d[\d.,]*( %)?", "#", text)
+
+    assert words(sums.headline) == words(rows.headline)
+    for kind in ("action", "note"):
+        ours, theirs = ([words(text) for text in _texts(one, kind)] for one in (sums, rows))
+        assert [text for text in ours if text.startswith(("The scores", "No misc"))] == [
+            text for text in theirs if text.startswith(("The scores", "No misc"))
+        ]
+    one, two = (found.models["s"].decompositions["brier"] for found in (sums, rows))
+    assert one.interval("reliability").method == two.interval("reliability").method == "any shape"
+
+
 def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     X, y, _, p = _law(800)
     wrong = p.copy()
@@ -484,8 +536,11 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
     for score, refuted in ((p, True), (q, False)):
         report = summarize(y, score, sections=["verdict", "calibration"])
         test = report.models["model"].tests["calibration"]
-        assert test.method == "bound or spiegelhalter"
-        assert test.pvalue == min(1.0, 2 * min(part["pvalue"] for part in test.components.values()))
+        assert (test.method, test.n_resamples) == ("min-p of cells", 399)
+        cells, others = test.components["min-p of cells"]["pvalue"], ("bound", "spiegelhalter")
+        assert cells == report.models["model"].decompositions["log"].calibration_pvalue
+        least = 2 * min(test.components[name]["pvalue"] for name in others)
+        assert test.pvalue == (min(cells, least) if cells <= 1 / 400 else cells)
         assert (test.pvalue <= 0.05) is refuted
         assert ("is shown not to be calibrated" in report["calibration"].meaning) is refuted
     assert summarize(y, p, X, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"

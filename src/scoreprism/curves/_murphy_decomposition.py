@@ -253,7 +253,8 @@ def murphy_decomposition(
         The model.
     **options : object
         How laws are fitted, as in `decompose`: ``calibrator``, ``reference``, ``calibration``, ``q``, ``latent``,
-        ``levels``, ``cv``, ``sample_weight``, ``groups``, ``pos_label``, ``classes``, ``random_state``, ``n_jobs``.
+        ``levels``, ``cv``, ``sample_weight``, ``groups``, ``pos_label``, ``classes``, ``random_state``, ``n_jobs``,
+        ``repeats``.
 
     Returns
     -------
@@ -416,12 +417,12 @@ def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
     """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
     extras = np.empty((0, sheet.n))
     found = []
+    size = len(curve._levels) * (2 if curve.form == "plugin" else 1)
     for theta in curve.theta:
-        if theta == 1.0:  # nothing exceeds it, and a miss is free
-            size = len(sheet.laws) * (2 if curve.form == "plugin" else 1)
+        if theta == 1.0:  # nothing costs anything there
             found.append(np.zeros((size, size)))
             continue
-        loss = get_loss("elementary", theta=max(float(theta), 1e-300))
+        loss = get_loss("elementary", theta=max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
         if curve.form == "plugin":
             extras = divergences(loss, sheet, (1,) * len(sheet.laws))
         found.append(Moments.of(level_losses(sheet, loss), extras, sheet.weight, sheet.groups).covariance)

@@ -62,7 +62,7 @@ class Monitor:
             stages = Stages(np.ones(1), [GivenLaw("y_val", law)])
             weight, columns = self.options["sample_weight"], np.arange(k)
             path = follow(stages, self.codes, sample_weight=weight, classes=columns)
-            self._folds = Folds.of(path, self.options["cv"], self.options["random_state"])
+            self._folds = Folds.of(path, self.options["cv"], self.options["random_state"], blind=True)
             self._learner = parse_map(self.options["calibrator"], k)
         found = law if self.raw else self._folds.law(law, self._learner)
         return self._folds.mean(self.loss.loss(found, self.codes))

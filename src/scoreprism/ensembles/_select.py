@@ -284,5 +284,5 @@ def refinement_loss(
     given = GivenLaw("y_proba", law, None, column_names(y_proba))
     read = Stages(np.ones(1, dtype=np.int64), [given], backend=backend_of(y_proba), rows={"y_proba": y_proba})
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
-    folds, learner = Folds.of(path, cv, random_state), parse_map(calibrator, path.k)
+    folds, learner = Folds.of(path, cv, random_state, blind=True), parse_map(calibrator, path.k)
     return folds.mean(get_loss(loss).loss(folds.law(path.laws[0], learner), path.codes))

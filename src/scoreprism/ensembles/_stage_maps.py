@@ -75,10 +75,16 @@ class Folds:
         return int(self.fold.max()) + 1
 
     @staticmethod
-    def of(path: Path, cv: object, random_state: object) -> Folds:
-        """Folds that every row is in once: nested choices need the others of each."""
+    def of(path: Path, cv: object, random_state: object, *, blind: bool = False) -> Folds:
+        """
+        Folds that every row is in once: nested choices need the others of each.
+
+        Rows are dealt in an order that goes by the first score. Where several calls, each with a score of its own, are
+        to have the same folds, `blind` leaves the score out: then rows that are alike otherwise go by their place.
+        """
         weight = path.sheet.weight
-        data = Data(path.laws[0], path.codes, fitting_weights(weight), path.k, "probability")
+        law = np.full(path.laws[0].shape, 1.0 / path.k) if blind else path.laws[0]
+        data = Data(law, path.codes, fitting_weights(weight), path.k, "probability")
         if np.unique(path.codes if weight is None else path.codes[weight > 0]).size < 2:
             refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
         seed = int(parse_random_state(random_state).integers(2**62))

@@ -328,9 +328,8 @@ class _CellCandidates:
     @cached_property
     def _likelihoods(self) -> FloatArray:
         """Log-likelihood of the rows of each fold, (P, K, candidates)."""
-        held, happened = self.mass[:, :, 0], self.mass[:, :, 1]  # a map may reach 0 and 1, where nothing else happened
-        found = [(xlog1py(held, -law) + xlogy(happened, law)).sum(axis=2) for law in self.laws]
-        return np.stack(found, axis=2)
+        never, events = self.mass[:, :, 0], self.mass[:, :, 1]  # a map may reach 0 and 1, where nothing else happened
+        return np.stack([(xlog1py(never, -law) + xlogy(events, law)).sum(axis=2) for law in self.laws], axis=2)
 
     def noise(self) -> list[tuple[float, float]]:
         held = self.mass[0].sum(axis=(0, 1))

@@ -60,8 +60,9 @@ def calibration_of(
     """
     Is a score calibrated?
 
-    Up to 50 000 rows the exact test with 999 draws, up to 200 000 with 199; beyond, the smaller of two large-sample
-    p-values, doubled: of the bound of the reliability term, and of Spiegelhalter's test. Rows that come in clusters
+    Up to 50 000 rows the exact test with 999 draws, up to 200 000 with 199; beyond, the same test of cells of the
+    score, or of several classes the smaller of two large-sample p-values, doubled: of the bound of the reliability
+    term, and of Spiegelhalter's test. Rows that come in clusters
     are judged by the bound alone, whose errors are robust: draws of rows would take them as independent.
 
     Parameters
@@ -92,9 +93,45 @@ def calibration_of(
     bound = from_bound(result, "reliability", "bound")
     classical = calibration_test(y, law, method="spiegelhalter", **given)
     parts = {test.method: {"statistic": test.statistic, "pvalue": test.pvalue} for test in (bound, classical)}
-    smallest = min(bound.pvalue, classical.pvalue)
+    return of_many(parts, result if result.n_classes == 2 else None, bound.n)
+
+
+#: What the test of cells is called, and how often it draws outcomes.
+OF_CELLS, _DRAWS_OF_CELLS = "min-p of cells", 399
+
+
+def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n: int) -> TestResult:
+    """
+    The test that sentences go by, of rows that are too many to draw the outcome of each.
+
+    Where the scores are in cells, it draws outcomes for cells, and sees what the test of few rows sees. Beyond the
+    smallest p-value that its draws can give, large-sample laws go on.
+
+    Parameters
+    ----------
+    parts : dict
+        Large-sample tests: the statistic and the p-value of each.
+    result : Decomposition or None
+        One that knows the test of cells.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    TestResult
+        With all of them.
+    """
     words = "P(Y | S) = S: outcomes are drawn from the scores"
-    return TestResult(smallest, min(2.0 * smallest, 1.0), "bound or spiegelhalter", words, bound.n, 0, parts)
+    known = [part["pvalue"] for part in parts.values() if not math.isnan(part["pvalue"])]
+    smallest = min(known, default=math.nan)
+    adjusted = min(len(known) * smallest, 1.0) if known else smallest
+    cells = None if result is None else result.calibration_pvalue
+    if cells is None or math.isnan(cells):
+        return TestResult(smallest, adjusted, "bound or spiegelhalter", words, n, 0, parts)
+    parts = parts | {OF_CELLS: {"statistic": math.nan, "pvalue": cells}}
+    if cells <= 1.0 / (_DRAWS_OF_CELLS + 1.0) and adjusted < cells:
+        cells = adjusted
+    return TestResult(cells, cells, OF_CELLS, words, n, _DRAWS_OF_CELLS, parts)
 
 
 def grouping_of(

@@ -15,7 +15,7 @@ from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.report._calibration import diagram, graded, meaning, metrics_table
 from scoreprism.report._cells import curve_of, grades_of
-from scoreprism.report._evidence import alpha_of
+from scoreprism.report._evidence import OF_CELLS, alpha_of
 from scoreprism.report._fit import overheard
 from scoreprism.report._method import REFERENCES, facts_table, tables_of
 from scoreprism.report._model import Block, Figure, Notice, Origin, Section, Table
@@ -33,7 +33,7 @@ from scoreprism.scale._groups import key_order
 MOST_PERIODS = 60
 MISSING = "(missing)"
 #: Tests as people call them.
-_TESTS = {"bound": "reliability above 0", "spiegelhalter": "Spiegelhalter's"}
+_TESTS = {"bound": "reliability above 0", "spiegelhalter": "Spiegelhalter's", OF_CELLS: "smallest of several, by cells"}
 
 
 # ── calibration ─────────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +72,8 @@ def _tests(case: SummedCase) -> Table:
     for model in case.models.values():
         for method, part in model.calibration.components.items():
             rows.append((model.name, _TESTS.get(method, method), part["statistic"], part["pvalue"]))
-        rows.append((model.name, "both, adjusted", None, model.calibration.pvalue))
+        if model.calibration.method not in model.calibration.components:
+            rows.append((model.name, "both, adjusted", None, model.calibration.pvalue))
     columns = [
         ("model", "model", "text"), ("method", "test", "text"), ("statistic", "statistic", "short"),
         ("pvalue", "p-value", "pvalue"),

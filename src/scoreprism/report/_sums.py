@@ -13,7 +13,7 @@ from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable
 from scoreprism.report._cells import Cells, metrics_of, spiegelhalter_of
-from scoreprism.report._evidence import from_bound
+from scoreprism.report._evidence import from_bound, of_many
 from scoreprism.report._fit import overheard
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.scale import Partial, ScaledDecomposition
@@ -78,16 +78,12 @@ class SummedModel(Judged):
 
     @cached_property
     def calibration(self) -> TestResult:
-        """The bound of the reliability or Spiegelhalter's test, as for rows that are too many to draw outcomes."""
+        """The test of cells, as for rows that are too many to draw the outcome of each."""
         bound = from_bound(self.main, "reliability", "bound")
         z = spiegelhalter_of(self.cells)
         parts = {"bound": {"statistic": bound.statistic, "pvalue": bound.pvalue}}
         parts["spiegelhalter"] = {"statistic": z, "pvalue": min(2.0 * tail(abs(z)), 1.0)}
-        known = [part["pvalue"] for part in parts.values() if not np.isnan(part["pvalue"])]
-        words = "P(Y | S) = S: outcomes are drawn from the scores"
-        smallest = min(known, default=float("nan"))
-        adjusted = min(len(known) * smallest, 1.0) if known else smallest
-        return TestResult(smallest, adjusted, "bound or spiegelhalter", words, bound.n, 0, parts)
+        return of_many(parts, self.main, bound.n)
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,8 +72,10 @@ def _shares(case: Matter, model: Judged) -> str:
         return f"The {result.loss} loss of {model.name} is {show(result.risk, 'short')}: it has no shares."
     told = {term: value for term, value in result.terms.items() if term not in result.muted}
     parts = [f"{term} {show(value / result.risk, 'share')}" for term, value in told.items()]
-    parts += [f"{' and '.join(result.muted)} too uncertain to say"] if result.muted else []
-    said = f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: {enumerated(parts)}."
+    rest = show(sum(result.terms[term] for term in result.muted) / result.risk, "share")
+    apart = f"; {enumerated(result.muted)}, {rest} together, cannot be told apart" if result.muted else ""
+    said = f"Estimated parts of the {result.loss} loss of {model.name}, {digits(result.risk)}: "
+    said += f"{enumerated(parts)}{apart}."
     return marked(said, result._mark)
 
 
