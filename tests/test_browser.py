@@ -157,7 +157,7 @@ def test_dark_is_dark_and_print_is_light(opened):
     page = opened(color_scheme="dark")
     brightness = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
     assert max(page.evaluate(brightness)) < 60
-    line = "getComputedStyle(document.querySelector('svg.plot .s-0072b2, svg.plot .f-0072b2')).fill"
+    line = "getComputedStyle(document.querySelector('svg.plot .s-0072b2')).stroke"
     dark = page.evaluate(line)
     page.emulate_media(media="print")
     assert min(page.evaluate(brightness)) == 255
