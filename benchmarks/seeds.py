@@ -40,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.seeds")
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args(arguments)
-    print("| example | rows | features | verdicts over seeds | sd of reliability / se | sd of grouping / se | permuted rows: change / loss |")
+    print(
+        "| example | rows | features | verdicts over seeds | sd of reliability / se | sd of grouping / se | permuted rows: change / loss |"
+    )
     print("|---|---:|---|---|---:|---:|---:|")
     warnings.simplefilter("ignore")
     for name, (y, s, X) in examples().items():

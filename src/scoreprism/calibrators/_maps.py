@@ -64,6 +64,17 @@ class Chart(Part):
                 logit[bent] = sign * (np.log(distance) - np.log1p(-distance))
         return logit
 
+    def places(self, x: FloatArray) -> FloatArray:
+        """The smallest scores whose coordinates reach these, by halving: the coordinate rises with the score."""
+        if self.space in ("score", self.kind):
+            return x
+        low, high = (np.full(x.shape, end) for end in ((0.0, 1.0) if self.kind == "probability" else (-FAR, FAR)))
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            reached = self(middle) >= x
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
     def formula(self, score: Term) -> Term:
         """The coordinate as a formula."""
         if self.space in ("score", self.kind):
@@ -354,8 +365,14 @@ class BinaryMap(Part):
     def formula(self, score: Term, *, coordinate: Term | None = None) -> Term:
         """The map as a formula, without a value where the score is missing or not of its kind."""
         limits = RANGES[self.chart.kind]
-        x = self.chart.formula(score.guarded(*limits)) if coordinate is None else coordinate
-        value = self.curve.formula(x.kept())
+        inside = score.guarded(*limits)
+        x = self.chart.formula(inside) if coordinate is None else coordinate
+        steps = self.curve.second if isinstance(self.curve, Sum) and isinstance(self.curve.second, Steps) else None
+        if steps is None or coordinate is not None:
+            value = self.curve.formula(x.kept())
+        else:  # steps at scores: comparing the coordinate would write it again for each of them
+            at = Steps(self.chart.places(steps.starts), steps.values)
+            value = self.curve.first.formula(x.kept()) + at.formula(inside)  # type: ignore[attr-defined]
         if self.link == "logit":
             value = sigmoid(value).cut(high=BELOW_ONE)
         if self.floor > 0.0:

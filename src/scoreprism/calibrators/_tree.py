@@ -24,6 +24,8 @@ _ROWS, _DEEPEST = 8, 13
 _TIED = 5
 #: Log-odds are shifted by no more than this.
 _FARTHEST = 6.0
+#: Steps of a fitted map that are smaller than this, in log-odds, are none.
+_FLAT = 0.005
 #: Level models below this share are left out.
 _NOTHING = 1e-4
 
@@ -187,6 +189,16 @@ def _tree_average(leaf: Sequence[FloatArray], mean: Sequence[FloatArray]) -> tup
     return below[:, 0], out
 
 
+def _flattened(shift: FloatArray) -> FloatArray:
+    """Shifts with steps too small to matter left out: a map of few steps is quicker to read, to store and to query."""
+    out, level = np.empty(shift.size), float(shift[0])
+    for i, value in enumerate(shift.tolist()):
+        if abs(value - level) > _FLAT:
+            level = value
+        out[i] = level
+    return out
+
+
 class TreeCalibrator(Calibrator):
     """
     A natural spline with local shifts of its log-odds: the map that finds jumps, bumps and tables of means.
@@ -231,6 +243,7 @@ class TreeCalibrator(Calibrator):
         information = (pooled.weight * law * (1.0 - law))[None]
         shift = local_shifts(gradient, information, law, pooled.weight, data.total, single=True)[0]
         logit = data.logit(pooled.score)
+        shift = _flattened(shift)
         new = np.flatnonzero(np.diff(shift) != 0.0) + 1
         starts = np.concatenate([logit[:1], 0.5 * (logit[new - 1] + logit[new])])
         keep = np.concatenate([[True], np.diff(starts) > 0.0])

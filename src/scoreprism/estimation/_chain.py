@@ -16,7 +16,7 @@ from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._logistic import expected
 from scoreprism.calibrators._tree import local_shifts
-from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, Partitions, split_blocks
+from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, Partitions, Ties, split_blocks
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Fits, Sheet, floor_of, has_infinite
 from scoreprism.estimation._fits import CellFits, Cells, RowFits, between
@@ -81,6 +81,7 @@ class Problem:
     calibration_groups: IntArray | None = None  # clusters of the calibration split, which share a block
     partitions: Partitions | None = None  # random partitions of the rows, of which `plan` is the first
     repeats: int = 1  # how many of them levels above C are fitted in
+    ties: Ties | None = None  # tells rows of the same score and outcome apart when folds are dealt
     pooling: Pooling | None = None  # where lines are sums: their cells, and what they hold in each fold
 
     @property

@@ -13,6 +13,7 @@ from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import prepare_named
+from scoreprism.estimation._parse import in_same_folds
 from scoreprism.frames import backend_of, column_names, columns_of
 from scoreprism.losses import ProperLoss
 from scoreprism.simplex import ArrayLike
@@ -166,7 +167,7 @@ def compare(
     loss : str or ProperLoss, default="log"
         The loss.
     random_state : int, Generator or None, default=0
-        Seed of the folds, which all models share; a number gives the folds that `decompose` has by it.
+        Seed of the folds, which all models share; `decompose` of one of them has others, which matters little.
     **options : object
         Further arguments of `decompose`.
 
@@ -196,6 +197,8 @@ def compare(
         options["cv"] = list(options["cv"])  # once for all models
     options |= {"loss": loss, "random_state": seed}
     asked = {name: prepare_named(y_true, s, X, options) for name, s in models.items()}
+    problems = in_same_folds([one.problem for one in asked.values()])
+    asked = {name: one._replace(problem=own) for (name, one), own in zip(asked.items(), problems, strict=True)}
     first = next(iter(asked.values()))
     floors = find_floors([one.problem.sheet for one in asked.values()], first.losses, first.clip)
     found = {name: next(iter(one.decomposed(floors).values())) for name, one in asked.items()}

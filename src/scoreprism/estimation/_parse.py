@@ -112,16 +112,14 @@ def parse(request: Request) -> Problem:
     maps = parse_calibrator(request.calibrator, k)
     reference = parse_reference(request.reference)
     repeats = _repeats(request, reference) if any(not isinstance(source, GivenLaw) for _, source in sources) else 1
+    ties = partial(_columns, [source for _, source in sources if not isinstance(source, GivenLaw)], sheet.n)
     if alone:
         plan, partitions = no_crossfit(data), None
     else:
         count = PARTITIONS if k == 2 else PARTITIONS_OF_CLASSES
         if any(isinstance(one, ForeignMap) for one in maps):
             count = PARTITIONS_OF_FOREIGN
-        features = [source for _, source in sources if not isinstance(source, GivenLaw)]
-        plan, partitions = make_partitions(
-            request.cv, data, sheet.groups, seed, max(count, repeats), partial(_columns, features, sheet.n)
-        )
+        plan, partitions = make_partitions(request.cv, data, sheet.groups, seed, max(count, repeats), ties)
     if not plan.whole:
         share = f"{int(plan.tested.sum())} of {sheet.n}"
         notes += (f"cv tests {share} rows: the terms speak of these, the others have weight 0",)
@@ -140,8 +138,38 @@ def parse(request: Request) -> Problem:
         notes=notes,
         doubts=doubts,
         partitions=partitions,
+        ties=ties,
         repeats=1 if partitions is None else min(repeats, len(partitions.home)),
     )
+
+
+def in_same_folds(problems: Sequence[Problem]) -> list[Problem]:
+    """
+    Several scores of the same rows in the same folds, so that what is common to them cancels in differences.
+
+    Folds are dealt to rows in an order of their own, which goes by the score; here it goes by all scores together.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Of the same rows, outcomes, weights and groups.
+
+    Returns
+    -------
+    list of Problem
+        As they came where there is one, or where folds were given.
+    """
+    first = problems[0]
+    dealt = [one.partitions for one in problems if one.partitions is not None and len(one.partitions.home) > 1]
+    if len(problems) == 1 or len(dealt) < len(problems):
+        return list(problems)
+    joint = replace(first.data, score=np.column_stack([one.data.score for one in problems]))
+    count = max(len(partitions.home) for partitions in dealt)
+    plan, partitions = make_partitions(dealt[0].folds, joint, first.sheet.groups, first.seed, count, first.ties)
+    if partitions is None:
+        return list(problems)
+    pairs = zip(problems, dealt, strict=True)
+    return [replace(one, plan=plan, partitions=partitions.first(len(own.home))) for one, own in pairs]
 
 
 def _repeats(request: Request, reference: Any) -> int:

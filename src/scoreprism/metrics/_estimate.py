@@ -151,6 +151,7 @@ class Estimate(float):
             Number of resamples, where resamples are needed.
         random_state : int, Generator or None, optional
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
+        method : {"any-shape", "scaled", "hull", "basic", "percentile"}, optional
             How resamples become an interval: "scaled" by default, "hull" for smECE. Metrics of a smoothed curve (ICI,
             LCS, E50, E90, Emax) have "any-shape" by default, which goes by the law C itself; the others assume that
             the smoother can follow C. docs/metrics.md says what they are and how often each covers.

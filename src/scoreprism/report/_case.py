@@ -15,7 +15,7 @@ from scoreprism._validation import parse_confidence, parse_groups, parse_labels,
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import parse_losses
-from scoreprism.estimation._parse import Request
+from scoreprism.estimation._parse import Request, in_same_folds
 from scoreprism.frames import take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.report._fit import Asked, Model, asked, fitted
@@ -127,6 +127,8 @@ def parse_case(
     for name, score in given.items():
         before = next((one.problem for one in every.values()), None)
         every[name] = asked(Request(y_true, score, X, random_state=seed, **options), before)
+    problems = in_same_folds([one.problem for one in every.values()])
+    every = {name: one._replace(problem=own) for (name, one), own in zip(every.items(), problems, strict=True)}
     floors = find_floors([one.problem.sheet for one in every.values()], losses, clip)
     models: dict[str, Model] = {}
     for name, one in tracked(every.items(), len(every), "models"):
