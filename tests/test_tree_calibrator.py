@@ -162,6 +162,11 @@ def test_a_map_is_its_spline_with_shifted_log_odds(monkeypatch):
     smooth = NaturalSplineCalibrator().fit(s, y).calibrate(s)
     shift = shift_by_definition(s, y - smooth, smooth * (1 - smooth), smooth, np.ones(800), 800, atoms=False)
     fitted = TreeCalibrator().fit(s, y)
+    rough = logit(fitted.calibrate(s)) - logit(smooth)
+    assert rough == pytest.approx(shift, abs=0.005 + 1e-9)  # steps below that are left out
+    assert np.unique(rough.round(9)).size < np.unique(shift.round(9)).size
+    monkeypatch.setattr(_tree, "_FLAT", 0.0)
+    fitted = TreeCalibrator().fit(s, y)
     assert fitted.calibrate(s) == pytest.approx(expit(logit(smooth) + shift), abs=1e-10)
     assert fitted.starts_.size == fitted.shifts_.size > 2
     between = 0.5 * (logit(s[1:]) + logit(s[:-1]))  # a shift holds up to half the way to the next score
