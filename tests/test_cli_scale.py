@@ -1,12 +1,14 @@
 """report and diagnose at scale: the same numbers as the library's, from any engine, from files or from kept sums."""
 
 import json
+import math
 import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,7 @@ from scoreprism.cli._scale import at_scale
 from scoreprism.inference import calibration_test
 from scoreprism.report import summarize_sums
 from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
+from scoreprism.report._evidence import of_many
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE
 from tests.conftest import spark_or_skip
@@ -413,14 +416,32 @@ def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monk
     assert f"side: left out for fewer than 100 rows or 10 of the rarer outcome: calm ({calm.height:,})" in said
 
 
-def test_two_tests_are_adjusted_for_being_two():
-    rng = np.random.default_rng(0)
-    p = rng.random(3000)
-    calibrated = pl.DataFrame({"y": (rng.random(3000) < p).astype(int), "p": p})
-    found = summarize_sums(scale.summarize(calibrated, target="y", score="p")).models["p"].tests["calibration"]
-    smallest = min(part["pvalue"] for part in found.components.values())
-    assert 0.0 < smallest < 0.5
-    assert found.pvalue == pytest.approx(2.0 * smallest)  # Bonferroni
+def test_sums_are_tested_as_rows_are():
+    """Outcomes drawn for cells, and for rows: p-values of calibrated scores that go together, with 399 draws each."""
+    found, rows = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        p = rng.random(3000)
+        y = (rng.random(3000) < p).astype(int)
+        sums = scale.summarize(pl.DataFrame({"y": y, "p": p}), target="y", score="p", loss="brier")
+        test = summarize_sums(sums, sections=["verdict"]).models["p"].tests["calibration"]
+        assert test.method == "min-p of cells"
+        assert test.pvalue == test.components["min-p of cells"]["pvalue"]
+        found.append(test.pvalue)
+        rows.append(calibration_test(y, p, n_resamples=399, random_state=0).pvalue)
+    assert np.corrcoef(found, rows)[0, 1] > 0.7
+    assert (np.array(found) <= 0.05).sum() == (np.array(rows) <= 0.05).sum()
+
+
+@pytest.mark.parametrize(("cells", "expected"), [(None, 0.04), (math.nan, 0.04), (0.3, 0.3), (1 / 400, 1 / 400)])
+def test_which_p_value_is_told(cells, expected):
+    """Without the test of cells, two large-sample tests are adjusted for being two; with it they only go on beyond it."""
+    parts = {"bound": {"statistic": 2.0, "pvalue": 0.02}, "spiegelhalter": {"statistic": 0.1, "pvalue": 0.9}}
+    result = SimpleNamespace(calibration_pvalue=cells)
+    assert of_many(parts, result, 1000).pvalue == pytest.approx(expected)
+    sure = parts | {"bound": {"statistic": 9.0, "pvalue": 1e-12}}
+    beyond = 2e-12 if cells is None or not cells > 1 / 400 else cells
+    assert of_many(sure, result, 1000).pvalue == pytest.approx(beyond)
 
 
 def test_infinite_losses_are_counted(table):
