@@ -9,6 +9,7 @@ shifts, fitted again on resamples.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from scoreprism.calibrators import TreeCalibrator
 from scoreprism.calibrators._batch import Batch
 from scoreprism.estimation._fits import CellFits, Cells
 from scoreprism.estimation._parse import Request, parse
-from scoreprism.exceptions import ScoreprismError
+from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.intervals import Interval, quantile
 from scoreprism.metrics._estimate import Absent, Inference
 from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw
@@ -52,10 +53,13 @@ def _fitted(rows: Rows) -> Fitted:
 
     def make() -> Fitted:
         losses = parse_losses(["brier"])
-        laws = fit_laws(parse(Request(rows.y, rows.law, sample_weight=rows.weight, pos_label=1)), losses)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # of C, which nobody asked for here
+            laws = fit_laws(parse(Request(rows.y, rows.law, sample_weight=rows.weight, pos_label=1)), losses)
+            found = laws.decomposed(losses, "debiased", None)["brier"]
         fits = laws.choice.winner.fits
         assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
-        return Fitted(laws.decomposed(losses, "debiased", None)["brier"], fits)
+        return Fitted(found, fits)
 
     return rows.kept("brier laws", make)
 
