@@ -189,13 +189,13 @@ def test_replicate_b_does_not_depend_on_the_number_of_replicates(name):
 
 
 def test_resamples_of_a_tree_are_fitted_many_at_a_time():
-    """Each by itself, however many there are, and in whatever company."""
+    """Each all but by itself: large shifts are expanded at the mean law of those that are fitted together."""
     y, s = data_for("emax", n=100)
     curve, entropy = TreeCurve(parse_rows(y, s, None, None, None)), np.array([5, 6])
     many = curve.noise(140, entropy)
-    assert many[:3] == pytest.approx(curve.noise(3, entropy), abs=1e-8)
+    assert many[:3] == pytest.approx(curve.noise(3, entropy), abs=1e-4)
     gaps = curve.places()[1](curve.units.weight * draw(curve.units, 100, entropy, 2))
-    assert many[2] == pytest.approx(gaps - curve.profile.gap, abs=1e-8)
+    assert many[2] == pytest.approx(gaps - curve.profile.gap, abs=1e-4)
 
 
 def wave(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
