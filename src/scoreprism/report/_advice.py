@@ -185,7 +185,12 @@ def _of_several(case: Matter) -> str:
     floored = [model.name for model in wrong if model.basis(case.loss)._mark]
     parts = [enumerated(plain)] if plain else []
     parts += [f"{enumerated(floored)} ({wrong[-1].basis(case.loss)._mark})"] if floored else []  # those come last
-    return f"{sentence} Recalibrate {', and '.join(parts)}." if parts else sentence
+    sentence += f" Recalibrate {', and '.join(parts)}." if parts else ""
+    tested = [model.name for model in order if only_tested(case, model)]
+    if not tested:
+        return sentence
+    are = "is" if len(tested) == 1 else "are"
+    return f"{sentence} {enumerated(tested)} {are} not calibrated, but that recalibration gains anything is not shown."
 
 
 def _infinite(case: Matter, models: list[Judged]) -> str:
