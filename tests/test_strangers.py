@@ -792,6 +792,6 @@ def test_features_that_are_other_scores(models):
     answer = json.loads(made.stdout)
     assert contradictions(answer) == []
     found = answer["models"]["p_bold"]["losses"]["brier"]["terms"]
-    assert found["grouping"]["estimate"] == pytest.approx(0.0, abs=0.004)
+    assert found["grouping"]["estimate"] is None  # mostly noise, and so muted
     for words in ("p_true", "p_noisy", "A better model"):
         assert words not in made.stdout
