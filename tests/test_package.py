@@ -104,9 +104,12 @@ def test_demo(tmp_path, monkeypatch):
         assert word in result.output
         assert word in page
     rows = example_predictions()
-    direct = scoreprism.decompose(rows["default"], rows["logistic"], rows[:, 5:], random_state=0)
+    four = {name: rows[name] for name in ("logistic", "forest", "average", "stacking")}
+    direct = scoreprism.compare(four, rows["default"], rows[:, 5:], random_state=0)["logistic"]
     assert f"{direct.risk:.4f}" in result.output
-    assert f"{direct.terms['grouping']:.5f}" in page  # in a column of small numbers
+    assert f"{direct.terms['reliability']:.4f}" in page
+    assert "grouping" in direct.muted
+    assert f"{direct.terms['grouping']:.4f}" not in page
     assert "Hofmann" in page
     (tmp_path / "scoreprism-demo.html").write_text(page + "a word of my own", encoding="utf-8")
     again = CliRunner().invoke(main, ["demo"])  # its own page would be replaced: tests/test_strangers.py
