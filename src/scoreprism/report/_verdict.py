@@ -232,6 +232,6 @@ def _how_sure(case: Matter, model: Judged) -> str:
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."
     return (
-        f"{sure} “At least” and “at most” are one-sided bounds, intervals are two-sided, both at {case.percent}; terms "
-        "are corrected for the noise of what was fitted."
+        f"{sure} “At least” is a one-sided bound, “at most” the upper end of a two-sided interval, both at "
+        f"{case.percent}; terms are corrected for the noise of what was fitted."
     )

@@ -292,8 +292,8 @@ def _ends(after: Reach, before: Reach, z: float) -> tuple[float, float]:
     """
     Ends of the interval of a difference of two independent estimates (MOVER; Zou and Donner 2008).
 
-    The ends of reliabilities are cut at 0, as ever. Where both periods are calibrated this covers .98; uncut ends
-    would always cover, with intervals 40 % wider (docs/scale.md).
+    The ends of reliabilities are cut at 0, as ever. Where both periods are calibrated brackets covered .98; uncut
+    ends would always cover, with intervals 40 % wider (docs/scale.md; measured before ends held for any shape).
     """
     with np.errstate(invalid="ignore"):
         change = float(np.subtract(after.value, before.value))  # two infinite losses have no difference
