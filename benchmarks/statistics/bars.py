@@ -159,11 +159,17 @@ def reliability(book: Book) -> Section:
     for scenario, n, results in _cells_of(book, "scores"):
         for loss in LOSSES:
             bar = _reliability_bar(scenario, n)
-            lines.append(covering(scenario, n, loss, results, "rel", ("rel.low", "rel.high"), "bracket", bar))
-            if f"{loss}.env.low" in results:
-                ends = ("env.low", "env.high")
-                lines.append(covering(scenario, n, loss, results, "rel", ends, "envelope", Bar(low=0.94)))
-    text = "Nominal 95 %. In c, reliability is 0 and coverage says how often the interval holds 0."
+            for what, ends, limit in (
+                ("any shape (default)", ("rel.low", "rel.high"), None if bar is None else Bar(low=bar.low)),
+                ("smooth", ("rel.low", "rel.smooth"), bar),
+                ("bracket", ("bracket.low", "bracket.high"), None),
+                ("envelope", ("envelope.low", "envelope.high"), Bar(low=0.94)),
+            ):
+                lines.append(covering(scenario, n, loss, results, "rel", ends, what, limit))
+    text = (
+        "Nominal 95 %. In c, reliability is 0 and coverage says how often the interval holds 0. *Any shape* may cover "
+        "more than its bar's upper end: it makes no use of these curves being smooth."
+    )
     return Section("2. Reliability and its intervals", lines, text)
 
 
@@ -239,6 +245,10 @@ def grouping(book: Book) -> Section:
             if judge and loss == "brier":
                 bar = Bar(high=60.0 if n == 500 else 28.0)
                 lines.append(judged(base | {"quantity": "RMSE"}, root_mean_square(errors), bar))
+            if judge and n == 2000:
+                found = mean(results[f"{loss}.grp.lower"] / truth)
+                found = Value(found.value, found.error)
+                lines.append(judged(base | {"quantity": "bound / truth", "ratio": found.value}, found, Bar(low=0.6)))
             if f"{loss}.glest" in results:
                 theirs = results[f"{loss}.glest"] - truth
                 found = root_ratio(errors, theirs)
@@ -284,10 +294,14 @@ def guard(book: Book) -> Section:
     lines = []
     for study, title, bar in (("features", "stack", Bar(high=0.10)), ("lightgbm", "LightGBM", Bar(low=0.95))):
         for scenario, n, results in _cells_of(book, study):
-            for key, loss in ((f"{loss}.guard", loss) for loss in LOSSES):
-                found = share(results[key])
-                line = _line(scenario, n, loss, f"warns of overfitting, {title}", results) | {"rate": found.value}
-                lines.append(judged(line, found, bar))
+            for loss in LOSSES:
+                for key, what, limit in (
+                    ("guard", "warns of overfitting", bar),
+                    ("muted", "the estimate is muted", None),
+                ):
+                    found = share(results[f"{loss}.{key}"])
+                    line = _line(scenario, n, loss, f"{what}, {title}", results) | {"rate": found.value}
+                    lines.append(judged(line, found, limit))
     return Section("7b. The overfit guard", lines)
 
 
@@ -300,8 +314,43 @@ def null_of_three(book: Book) -> Section:
             bar = Bar(high=3.0, size=True) if loss == "log" else None
             lines.append(judged(base, mean(results[f"{loss}.rel"]), bar))
             ends = ("rel.low", "rel.high")
-            lines.append(covering("3-class null", n, loss, results, "rel", ends, "bracket holds 0", Bar(low=0.98)))
+            lines.append(covering("3-class null", n, loss, results, "rel", ends, "any shape holds 0", Bar(low=0.98)))
     return Section("8. Three classes, calibrated", lines)
+
+
+#: Sentences by the number in them: the term it speaks of, and whether a number above the truth is false (or one below).
+_CLAIMS = {
+    "at least": ("“Recalibrate: that gains at least”", "rel", True),
+    "at most": ("“recalibration gains at most”, or “between 0 and”", "rel", False),
+    "better": ("“A better model of these features gains at least”", "grp", True),
+    "reached": ("“A loss of … or less can be reached”", "irr", False),
+}
+
+
+def sentences(book: Book) -> Section:
+    """How often a sentence of the advice is false, in the worst cell of a study."""
+    lines = []
+    for study in ("scores", "oracle", "features", "lightgbm", "new"):
+        for loss in LOSSES:
+            for key, (text, term, above) in _CLAIMS.items():
+                rates = []
+                for scenario, n, results in _cells_of(book, study):
+                    said = results[f"{loss}.said.{key}"]
+                    room = 5e-3 * np.abs(said)  # sentences are rounded to three digits
+                    truth = _truth(scenario, loss, term)
+                    false = (said - room > truth) if above else (said + room < truth)
+                    if not np.isnan(said).all() and scenario != "clusters, ignored":
+                        rates.append((float(np.mean(false)), f"{scenario}, {n}", false, np.mean(~np.isnan(said))))
+                if rates:
+                    worst, where, false, said_in = max(rates, key=lambda rate: rate[0])
+                    line = {"scenario": f"{study}: {where}", "loss": loss, "quantity": text, "simulations": false.size}
+                    line |= {"said": float(said_in), "rate": worst}
+                    lines.append(judged(line, share(false.astype(float)), Bar(high=0.06)))
+    text = (
+        "The cell of each study where the sentence is false most often: *said*, how often it is said there; *rate*, how "
+        "often it is said and false, of all samples."
+    )
+    return Section("8b. Sentences that are false", lines, text)
 
 
 def further(book: Book) -> Section:
@@ -310,7 +359,7 @@ def further(book: Book) -> Section:
     for scenario, n, results in _cells_of(book, "new"):
         for loss in LOSSES:
             kinds = (
-                ("rel", ("rel.low", "rel.high"), "reliability, bracket"),
+                ("rel", ("rel.low", "rel.high"), "reliability, any shape"),
                 ("grp", ("grp.lower", ""), "grouping ≥"),
                 ("irr", ("", "irr.upper"), "irreducible ≤"),
             )
@@ -322,5 +371,5 @@ def further(book: Book) -> Section:
 
 SECTIONS: tuple[Callable[[Book], Section], ...] = (
     exactness, reliability, bounds, against_plugin, calibration_tests, grouping, grouping_tests, irreducible, guard,
-    null_of_three, *rough.SECTIONS, further,
+    null_of_three, sentences, *rough.SECTIONS, further,
 )  # fmt: skip

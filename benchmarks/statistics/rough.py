@@ -291,7 +291,7 @@ def cells() -> Iterator[Cell]:
     """Every cell of this study."""
     for law in LAWS:
         for n in SIZES.get(law, (500, 2000, 20_000)):
-            wanted = 60 if n == 20_000 and law != "rare" else 200
+            wanted = 60 if n == 20_000 and law not in ("rare", *_NULLS) else 200
             arguments = {"law": law, "n": n, "told": n <= 2000}
             yield Cell(f"rough/{law}/{n}", scores, wanted, 4, arguments)
     for law in ("calib", "c"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -32,18 +33,20 @@ def recorded(found: Mapping[str, Decomposition], *, envelope: bool = False) -> N
 
 
 def _of_one(result: Decomposition, envelope: bool) -> Numbers:
-    """Estimates, intervals and bounds of a decomposition."""
-    terms, bracket = result.terms, result.interval("reliability")
+    """Estimates, intervals, bounds and claims of a decomposition."""
+    terms, wide = result.terms, result.interval("reliability")
     numbers = {
         "gap": abs(sum(terms.values()) - result.risk),
         "rel": terms["reliability"],
-        "rel.low": bracket.low,
-        "rel.high": bracket.high,
+        "rel.low": wide.low,
+        "rel.high": wide.high,
+        "rel.smooth": result.interval("reliability", method="smooth").high,
         "rel.lower": result.lower_bound("reliability").value,
-    }
+    } | claims(result)
     if envelope:
-        wide = result.interval("reliability", method="envelope")
-        numbers |= {"env.low": wide.low, "env.high": wide.high}
+        for method in ("bracket", "envelope"):
+            other = result.interval("reliability", method=method)
+            numbers |= {f"{method}.low": other.low, f"{method}.high": other.high}
     spreads = np.average(result.level_spreads, axis=0, weights=result.sample_weight)
     numbers["spread.C"] = spreads[1]
     if "grouping" in terms:
@@ -57,7 +60,26 @@ def _of_one(result: Decomposition, envelope: bool) -> Numbers:
             "irr.upper": result.upper_bound("irreducible").value,
             "spread.Q": spreads[2],
             "guard": float(any("overfits" in note for note in result.notes)),
+            "muted": float("grouping" in result.muted),
         }
+    return numbers
+
+
+#: What a reader is told, and the number in it; a sentence that is not said is NaN.
+CLAIMS = {
+    "at least": r"^Recalibrate: that gains at least ([\d.e-]+)",
+    "at most": r"(?:gains at most|between 0 and|, at most) ([\d.e-]+) \([\d.e+-]+ %\)(?: whatever its shape)?(?:[.;]|$)",
+    "better": r"^A better model of these features gains at least ([\d.e-]+)",
+    "reached": r"^A loss of ([\d.e-]+) or less can be reached",
+}
+
+
+def claims(result: Decomposition) -> Numbers:
+    """The numbers in the sentences of the advice: whether they are true is judged where the law is known."""
+    numbers: Numbers = {}
+    for name, pattern in CLAIMS.items():
+        found = [match for line in result.summary().advice if (match := re.search(pattern, line))]
+        numbers[f"said.{name}"] = float(found[0].group(1)) if found else np.nan
     return numbers
 
 

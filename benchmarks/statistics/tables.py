@@ -12,7 +12,7 @@ from scoreprism.simplex import FloatArray
 
 #: Columns in the order they are shown; a table shows those that one of its lines fills. In 1e-4: truth … width.
 COLUMNS = (
-    "scenario", "n", "loss", "quantity", "simulations", "truth", "bias", "RMSE", "peer", "ratio", "coverage", "before", "width", "rate",
+    "scenario", "n", "loss", "quantity", "simulations", "truth", "bias", "RMSE", "peer", "ratio", "coverage", "before", "width", "said", "rate",
     "gap", "±", "bar", "verdict",
 )  # fmt: skip
 _SMALL_UNITS = ("truth", "bias", "RMSE", "peer", "width")
