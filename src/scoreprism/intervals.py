@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,7 +233,8 @@ class Ends:
         Ends
             With the moments.
         """
-        held = powers[0] > 0.0
+        held: Any = powers[0] > 0.0
+        held = slice(None) if held.all() else held  # nothing is copied where all rows count
         gains, share = what_if.gains[:, held], what_if.share[:, held]
         w, w2, w3, w4 = (power[held] for power in powers)
         total = float(w.sum())

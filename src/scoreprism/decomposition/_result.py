@@ -162,7 +162,7 @@ class Decomposition(Drawable, TermTable):
     _groups: IntArray | None = None
     _population: bool = False
     _alternatives: tuple[Alternative, ...] = ()
-    _resolution: Decomposition | None = None
+    _resolution: Callable[[], Decomposition] | None = None
     _resampler: Resamples | None = None
     _doubts: tuple[tuple[int, str], ...] = ()
     floored: Decomposition | None = None
@@ -227,7 +227,7 @@ class Decomposition(Drawable, TermTable):
         """What the terms leave unexplained: zero, except under ``form="plugin"``, where it is the last term."""
         return self.terms["residual"] if self.form == "plugin" else 0.0
 
-    @property
+    @cached_property
     def resolution_form(self) -> Decomposition:
         """Uncertainty − resolution + reliability by the same law C, for decompositions made by `decompose`."""
         if self._resolution is None:
@@ -235,7 +235,7 @@ class Decomposition(Drawable, TermTable):
                 "this decomposition has no resolution form, which decompose() makes. "
                 "Use resolution_decomposition with a calibrated law."
             )
-        return self._resolution
+        return self._resolution()
 
     @property
     def rows(self) -> FloatArray:

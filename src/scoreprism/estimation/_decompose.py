@@ -305,7 +305,7 @@ def decomposed_by(
             notes=(*found.notes, *_few(found)),
             _calibration=calibrated,
             _alternatives=alternatives,
-            _resolution=_resolution(problem, choice.winner, loss, form, distance),
+            _resolution=partial(_resolution, problem, choice.winner, loss, form, distance),
             _resampler=None if lasting else Resampler(problem, choice.shares, loss, form, distance),
         )
 

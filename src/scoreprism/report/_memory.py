@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -58,6 +59,6 @@ def lean(laws: Laws, results: dict[str, Decomposition]) -> tuple[Laws, dict[str,
 
 
 def _bare(found: Decomposition) -> Decomposition:
-    resolution = None if found._resolution is None else replace(found._resolution, _evaluate=None)
+    light = None if found._resolution is None else replace(found.resolution_form, _evaluate=None)
     floored = None if found.floored is None else _bare(found.floored)
-    return replace(found, _resolution=resolution, floored=floored)
+    return replace(found, _resolution=None if light is None else partial(replace, light), floored=floored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -178,7 +179,7 @@ def decomposed(
         spread=float(moments.mean[levels + 1]),
         std_error=moments.std_error({0: 1.0}),
     )
-    return replace(found, _alternatives=(own,), _resolution=_resolution(sums, sheet, asked, risk))
+    return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, sheet, asked, risk))
 
 
 def _sheet(sums: ClassSums, rows_in_all: int) -> SummedSheet:
