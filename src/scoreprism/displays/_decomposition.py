@@ -238,14 +238,17 @@ class DecompositionDisplay(Display[Any]):
         One bar per model, what cannot be removed at the left, what recalibration removes at the right.
 
         A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
-        estimate is negative, or muted, is hatched.
+        estimate is negative, or muted, is hatched; a muted one that may be 0 is not drawn.
         """
         names, least = self.curves[0].names, 0.0
+        seen_terms: dict[str, None] = {}
         digits = max(_digits(result) for result in self.curves)
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
             lengths = drawn_lengths(result, level)
-            for number, name in enumerate(reversed(terms)):
+            drawn = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
+            seen_terms |= dict.fromkeys(drawn)
+            for number, name in enumerate(drawn):
                 sign = result._signs[names.index(name)]
                 start, value = (position if sign > 0 else 0.0), sign * lengths[name]
                 look = {"color": inks.term(name, names), "height": 0.62, **style}
@@ -254,14 +257,14 @@ class DecompositionDisplay(Display[Any]):
                 self.bar_ += axes.barh(row, value, left=start, **look)
                 known = known_of(result, name, level)
                 ends = [start + sign * end for end in (known.low, known.high)]
-                self._whisker(axes, inks, row + 0.16 * (number - (len(terms) - 1) / 2), start + value, ends)
+                self._whisker(axes, inks, row + 0.16 * (number - (len(drawn) - 1) / 2), start + value, ends)
                 position += value if sign > 0 else 0.0
                 total += value
                 seen = [end for end in ends if np.isfinite(end)]
                 reached, least = max(reached, position, *seen), min(least, start + value, *seen)
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
-            more = " and more" if not self._whole and set(terms) & set(result.muted) else ""
+            more = " or more" if not self._whole and set(drawn) & set(result.muted) else ""
             self._write(axes, inks, row, reached, _number(total, digits) + more)
         axes.set_yticks(range(len(self.names)), self._rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
@@ -269,8 +272,8 @@ class DecompositionDisplay(Display[Any]):
         self._make_room(axes, least)
         from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
 
-        handles = [Patch(color=inks.term(name, names)) for name in reversed(terms)]
-        legend(axes, inks, handles, list(reversed(terms)))
+        shown = [name for name in reversed(terms) if name in seen_terms]
+        legend(axes, inks, [Patch(color=inks.term(name, names)) for name in shown], shown)
 
     def _rows(self) -> list[str]:
         """Names of the bars; with their numbers of rows, where these differ."""

@@ -10,7 +10,7 @@ from scoreprism.curves import NetBenefit, net_benefit, roc_curve
 from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
 from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Figure, Section, Table, show
-from scoreprism.report._pieces import ends, figure, table, thinned
+from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
 from scoreprism.report._report import SECTIONS
 
 #: Thresholds that tables give.
@@ -89,6 +89,9 @@ def _murphy(case: Case) -> Figure:
         f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every "
         "proper loss is a weighted mean of these curves."
     )
+    muted = case.first.decompositions[case.loss].muted
+    if muted:
+        described += f" The border between {enumerated(muted)} is mostly noise here."
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
@@ -101,9 +104,9 @@ def _losses(case: Case) -> Table:
         found.append((f"{first.name} beyond {model.name}", first.murphy.decision_loss(model.murphy)))
     rows = [(name, one.value, one.threshold, one.bound, one.cdl, one.cdl_bound) for name, one in found]
     columns = [
-        ("model", "model", "text"), ("value", "largest loss", "number"), ("threshold", "at threshold", "digits"),
-        ("bound", "at most, at any", "number"), ("cdl", "payoffs in [0, 1]", "number"),
-        ("cdl_bound", "at most", "number"),
+        ("model", "model", "text"), ("value", "largest loss", "loss"), ("threshold", "at threshold", "digits"),
+        ("bound", "at most, at any", "loss"), ("cdl", "payoffs in [0, 1]: largest", "loss"),
+        ("cdl_bound", "at most", "loss"),
     ]  # fmt: skip
     note = (
         f"The bounds hold at all thresholds at once, with {case.percent} confidence, if the event rate does not cross "
