@@ -231,3 +231,11 @@ def test_sentences_are_rarely_false():
             else:
                 false += d.interval("reliability").high < gain
     assert false <= 8
+
+
+def test_a_calibration_split_says_what_it_leaves_out():
+    rng = np.random.default_rng(0)
+    s = rng.dirichlet([1.0, 1.0, 1.0], 400)
+    y = (rng.random((400, 1)) > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    d = decompose(y[:200], s[:200], calibrator="flexible", calibration=(s[200:], y[200:]))
+    assert "shifts and boosting are left out: they are fitted only in random folds of the rows" in d.notes

@@ -12,8 +12,7 @@ from scoreprism.decomposition._rows import Sheet
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import TermTable
 from scoreprism.intervals import Interval, Moments, quantile
-from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, clip_law, unify
+from scoreprism.simplex import FloatArray
 
 #: What can be done with members and their aggregate, from doing nothing to using all they know.
 ACTIONS = {
@@ -140,22 +139,16 @@ class Actions(TermTable):
         return found
 
 
-def actions_of(
-    laws: dict[str, FloatArray], sheet: Sheet, loss: ProperLoss, clip: float | None, level: float
-) -> Actions:
+def actions_of(losses: dict[str, FloatArray], sheet: Sheet, level: float) -> Actions:
     """
-    Judge actions by their laws.
+    Judge actions by their losses.
 
     Parameters
     ----------
-    laws : dict of str to array
-        Law of each action, out of sample.
+    losses : dict of str to array of shape (n,)
+        Loss of each action in every row, out of sample.
     sheet : Sheet
-        Outcomes and weights.
-    loss : ProperLoss
-        The loss.
-    clip : float or None
-        Clipping distance.
+        Weights and clusters.
     level : float
         Confidence level.
 
@@ -164,8 +157,5 @@ def actions_of(
     Actions
         Losses and gains.
     """
-    shaped = unify([sheet.laws[0], *laws.values()])[1:]
-    kept = shaped if clip is None else [clip_law(law, clip) for law in shaped]
-    lines = np.stack([loss.loss(law, sheet.y) for law in kept])
-    moments = Moments.of(lines, np.empty((0, sheet.n)), sheet.weight, sheet.groups)
-    return Actions(tuple(laws), sheet.backend, level, moments)
+    moments = Moments.of(np.stack(list(losses.values())), np.empty((0, sheet.n)), sheet.weight, sheet.groups)
+    return Actions(tuple(losses), sheet.backend, level, moments)

@@ -32,7 +32,7 @@ from scoreprism.ensembles._stacking import Stacking
 from scoreprism.ensembles._sufficiency import score_test
 from scoreprism.estimation import Comparison
 from scoreprism.estimation._chain import Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._decompose import chain_of, decomposed_by
+from scoreprism.estimation._decompose import chain_of, decomposed_by, fits_above
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
@@ -377,12 +377,19 @@ def _actions(
     clip: float | None,
     level: float,
 ) -> Actions:
-    """The laws of everything that could be done; stacking where every training part has all classes."""
-    laws = {"leave": ensemble.law, "recalibrate": winner.fitted.law}
-    if all(np.unique(problem.data.codes[train]).size == ensemble.k for train in problem.plan.trains):
+    """The losses of everything that could be done; stacking where every training part has all classes."""
+    sheet, plan = chain_of(problem, winner, lines, ())
+    leave, recalibrate, vector, *_ = sheet.clipped(clip).evaluated(loss, plan.levels)[0]
+    losses = {"leave": leave, "recalibrate": recalibrate}
+    plans = [problem.plan]
+    if problem.partitions is not None:
+        plans = [problem.partitions.plan(p) for p in range(problem.repeats)]
+    if all(np.unique(problem.data.codes[rows]).size == ensemble.k for plan in plans for rows in plan.trains):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparationWarning)  # then it is fitted to smoothed targets, which is fine
-            fits = combined(Stacking(), ensemble.members, problem.data, problem.plan)
-        laws["stack"] = problem.plan.gather(fits).law
-    laws["keep the vector"] = lines[0][1]
-    return actions_of(laws, problem.sheet, loss, clip, level)
+            first, *more = (plan.gather(combined(Stacking(), ensemble.members, problem.data, plan)) for plan in plans)
+        fits = fits_above(problem, winner, replace(first, again=tuple(more)))
+        assert fits is not None  # noqa: S101 - the score of an ensemble is always calibrated
+        losses["stack"] = fits.clipped(clip).losses(loss, problem.sheet.y)
+    losses["keep the vector"] = vector
+    return actions_of(losses, problem.sheet, level)

@@ -19,6 +19,7 @@ from scoreprism.decomposition._rows import Plan, Sheet, assemble, fold_laws, wit
 from scoreprism.estimation._chain import OVERFIT, Block, Calibrated, Choice, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._check import CalibrationCheck
 from scoreprism.estimation._fits import LevelFits
+from scoreprism.estimation._learners import BoostLearner, ShiftLearner
 from scoreprism.estimation._parse import FEW_SURPRISES, Request, parse
 from scoreprism.estimation._resample import Resampler
 from scoreprism.exceptions import OverfitWarning
@@ -368,13 +369,13 @@ def fitted_sheet(problem: Problem, winner: Calibrated, chain: Sequence[Line]) ->
     return replace(
         sheet,
         laws=laws,
-        fits=(None, winner.fits, *(_fits_above(problem, winner, fit) for _, _, fit in chain[1:])),
+        fits=(None, winner.fits, *(fits_above(problem, winner, fit) for _, _, fit in chain[1:])),
         folds=[None, *(None if fit is None else fold_laws(fit.folds, None, laws[0].ndim) for _, _, fit in chain)],
         factors=(1.0, *(1.0 if fitted is None else fitted.factor for _, _, fitted in chain)),
     )
 
 
-def _fits_above(problem: Problem, winner: Calibrated, fit: FittedLaw | None) -> LevelFits | None:
+def fits_above(problem: Problem, winner: Calibrated, fit: FittedLaw | None) -> LevelFits | None:
     """How a level above C was fitted; None for a law that was given."""
     if fit is None or winner.fits is None or problem.pooling is not None:
         return None
@@ -423,6 +424,10 @@ def _notes(problem: Problem, choice: Choice) -> list[str]:
         notes = [f"C = P(Y | S) is {problem.maps[0].name}, {where}"]
     else:
         notes = [f"C = P(Y | S) mixes {choice.described} by their likelihood out of sample, {where}"]
+    if problem.calibration is not None or problem.partitions is None:
+        absent = [one.name for one in problem.maps if isinstance(one, (ShiftLearner, BoostLearner))]
+        rule = "are left out: they are fitted only in random folds of the rows"
+        notes += [f"{' and '.join(absent)} {rule}"] if absent else []
     blocks = [level for level in problem.levels if isinstance(level, Block)]
     for own in dict.fromkeys(level.reference for level in blocks):  # None, and stacks of some levels
         fitted = [level.name for level in blocks if level.reference is own]

@@ -221,9 +221,7 @@ def _bars(case: Matter) -> Block | None:
     )
     muted = dict.fromkeys(term for term in terms if any(term in result.muted for result in found.values()))
     if muted:
-        described += (
-            f" Of {enumerated(tuple(muted))} only the least it can be is drawn: an estimate would be noise."
-        )
+        described += f" Of {enumerated(tuple(muted))} only the least it can be is drawn: an estimate would be noise."
     title, size = f"What could be removed from each loss{_with(mark)}", (4.8, 1.4 + 0.36 * len(found))
     return figure("waterfall", title, marked(described, mark), draw, size=size)
 
