@@ -138,7 +138,12 @@ def test_what_segments_cannot_take(options, text):
 def test_models_share_rows_and_folds():
     _X, y, s, q = example()
     found = compare({"score": s, "oracle": q}, y, loss="brier", random_state=0)
-    assert found["score"].terms == decompose(y, s, loss="brier", random_state=0).terms
+    turned = compare({"oracle": q, "score": s}, y, loss="brier", random_state=0)
+    assert [turned[name].terms for name in ("score", "oracle")] == [found[name].terms for name in ("score", "oracle")]
+    alone = decompose(y, s, loss="brier", random_state=0)  # in folds of its own
+    assert found["score"].terms["reliability"] == pytest.approx(
+        alone.terms["reliability"], abs=alone.std_error["reliability"]
+    )
     gap = found.difference("score", "oracle")
     assert gap.risk == pytest.approx(np.mean((s - y) ** 2 - (q - y) ** 2), abs=1e-14)
     rows = (s - y) ** 2 - (q - y) ** 2

@@ -201,7 +201,7 @@ def test_few_rows_that_carry_the_variance_are_pointed_out():
     y = (rng.random(2000) < 0.003 + 0.994 * s).astype(int)
     d = decompose(y, s, loss="log")
     assert 0 < d._ends.effective_rows < 10
-    note = f"few rows carry the variance (about {d._ends.effective_rows:.2g}): intervals and bounds are less sure than said"
+    note = f"few rows carry the variance (about {max(d._ends.effective_rows, 1.0):.2g}): intervals and bounds are less sure than said"
     assert note in d.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

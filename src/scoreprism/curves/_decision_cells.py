@@ -164,7 +164,7 @@ class DecisionCells:
         after = np.sqrt(np.cumsum(variance, axis=1) + skew[:, None] ** 2)
         before = np.column_stack([skew, after[:, :-1]])
         # gain + z·√variance grows along a cell up to √variance = −z/(2 ratio)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 at z = 0
             best = np.where(ratio < 0.0, -0.5 * z / ratio, np.inf)
         error = np.clip(best, before, after)
         reach = np.cumsum(gain, axis=1) - gain + ratio * (error**2 - before**2) + z * error

@@ -175,7 +175,8 @@ def amount(value: float, risk: float) -> str:
     >>> amount(0.0451, 0.6402)
     '0.0451 (7 %)'
     """
-    return f"{value:.3g} ({100 * value / risk:.2g} %)" if value < 0.995 * risk else f"{value:.3g} (100 %)"
+    percent = 100.0 * value / risk
+    return f"{value:.3g} ({f'{percent:.2g}' if percent < 99.5 else f'{percent:.0f}'} %)"
 
 
 def advise(result: Decomposition, level: float, pvalue: float | None = None) -> tuple[str, ...]:

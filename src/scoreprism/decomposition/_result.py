@@ -295,7 +295,7 @@ class Decomposition(Drawable, TermTable):
             Confidence level.
         method : {"auto", "any-shape", "smooth", "bracket", "envelope", "clt", "bca"}, default="auto"
             ``"any-shape"`` holds whatever the shape of C, jumps, bumps and tables of leaves included, as long as C
-            hardly changes between neighbours in the score (2.5 to 3.4 % of the rows, or rows of the same score).
+            hardly changes between neighbours in the score (a few percent of the rows, or rows of the same score).
             ``"smooth"`` is narrower, and holds where the maps that were fitted can follow C. ``"bracket"`` widens the
             interval by twice the spread of the fitted laws on the side where their noise pulls: it assumes what
             ``"smooth"`` does, and that errors are normal. ``"envelope"``, for the reliability, takes the largest upper
@@ -373,7 +373,10 @@ class Decomposition(Drawable, TermTable):
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self.rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
-        return bca(self.terms[name], replicates, influence, level)
+        found = bca(self.terms[name], replicates, influence, level)
+        if not ROLES[self._roles[i]].nonnegative:
+            return found
+        return Interval(max(found.low, 0.0), max(found.high, 0.0), level, found.method)
 
     def lower_bound(self, term: str, level: float = 0.95) -> Bound:
         """

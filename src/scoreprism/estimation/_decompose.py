@@ -518,9 +518,8 @@ def _few(result: Decomposition) -> tuple[str, ...]:
     ends = result._ends
     if ends is None or not 0.0 < ends.effective_rows < _FEW_EFFECTIVE:
         return ()
-    return (
-        f"few rows carry the variance (about {ends.effective_rows:.2g}): intervals and bounds are less sure than said",
-    )
+    rows = max(ends.effective_rows, 1.0)
+    return (f"few rows carry the variance (about {rows:.2g}): intervals and bounds are less sure than said",)
 
 
 def _resolution(problem: Problem, winner: Calibrated, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:

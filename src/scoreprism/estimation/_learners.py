@@ -178,7 +178,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
-        chosen = [get_calibrator(parse_choice(calibrator, CALIBRATORS, "calibrator"))]
+        chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
     elif isinstance(calibrator, Calibrator):
         chosen = [calibrator]
     else:

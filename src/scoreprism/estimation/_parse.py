@@ -111,7 +111,8 @@ def parse(request: Request) -> Problem:
     alone = calibration is not None and not any(not isinstance(source, GivenLaw) for _, source in sources)
     maps = parse_calibrator(request.calibrator, k)
     reference = parse_reference(request.reference)
-    repeats = _repeats(request, reference) if any(not isinstance(source, GivenLaw) for _, source in sources) else 1
+    repeats = _repeats(request, reference)
+    repeats = repeats if any(not isinstance(source, GivenLaw) for _, source in sources) else 1
     ties = partial(_columns, [source for _, source in sources if not isinstance(source, GivenLaw)], sheet.n)
     if alone:
         plan, partitions = no_crossfit(data), None
@@ -163,7 +164,8 @@ def in_same_folds(problems: Sequence[Problem]) -> list[Problem]:
     dealt = [one.partitions for one in problems if one.partitions is not None and len(one.partitions.home) > 1]
     if len(problems) == 1 or len(dealt) < len(problems):
         return list(problems)
-    joint = replace(first.data, score=np.column_stack([one.data.score for one in problems]))
+    ordered = sorted((one.data.score for one in problems), key=lambda score: np.sort(score, axis=None).tobytes())
+    joint = replace(first.data, score=np.column_stack(ordered))  # in whichever order the models were given
     count = max(len(partitions.home) for partitions in dealt)
     plan, partitions = make_partitions(dealt[0].folds, joint, first.sheet.groups, first.seed, count, first.ties)
     if partitions is None:

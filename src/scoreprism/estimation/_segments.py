@@ -25,7 +25,7 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import floor_of
+from scoreprism.decomposition._rows import FEW, floor_of
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import Prepared, prepare_named
@@ -175,7 +175,12 @@ class SegmentDecompositions(Drawable, TermTable):
         )
 
     def _footer(self) -> list[str]:
-        return [f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()]
+        few = [f"{segment} ({d.n_units})" for segment, d in self.decompositions.items() if d.n_units < FEW]
+        short = f"fewer than {FEW} independent rows or clusters, so intervals are too short: {', '.join(few)}"
+        return [
+            *([short] if few else []),
+            *(f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()),
+        ]
 
 
 def evidence(d: Decomposition, name: str) -> float:

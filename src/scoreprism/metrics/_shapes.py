@@ -24,7 +24,7 @@ from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.intervals import Interval, quantile
 from scoreprism.metrics._estimate import Absent, Inference
-from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw
+from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw, largest
 from scoreprism.metrics._rows import Rows
 from scoreprism.simplex import FloatArray
 
@@ -148,12 +148,13 @@ class TreeCurve(Curve):
 
 
 def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
-    """Ends of a quantile of |S − C|, by resamples of a tree of local shifts."""
+    """Ends of a quantile of |S − C|, by resamples of a tree of local shifts; the largest is at least the mean."""
 
     def ends(rows: Rows, level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
         curve = rows.kept("tree curve", lambda: TreeCurve(rows))
         value = float(norm(curve.profile.gap, curve.profile.mass))
         found = GapInference(curve, norm, value, 1, "hull").interval(level, n_resamples, random_state, None)
-        return found.low, found.high
+        least = absolute_ends(rows, level)[0] if norm is largest else 0.0
+        return max(found.low, least), max(found.high, least)
 
     return ends

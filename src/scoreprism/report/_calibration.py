@@ -94,7 +94,8 @@ def meaning(case: Matter) -> str:
         verdict = f"is not shown to be miscalibrated ({pvalue(test.pvalue)})"
     words = [f"{model.name} {verdict}"]
     if case.binary:
-        words += [word for word in (_overall(found), _slope(found)) if word]
+        shown = model.refuted or model.miscalibrated
+        words += [word for word in (_overall(found), _slope(found, shown=shown)) if word]
     return "; ".join(words) + "."
 
 
@@ -111,14 +112,15 @@ def _overall(found: Any) -> str:
     return f"{side} (observed : expected {value:.2f}, {span(interval.low, interval.high, 2)})"
 
 
-def _slope(found: Any) -> str:
+def _slope(found: Any, *, shown: bool) -> str:
     if "calibration_slope" not in found.intervals:
         return ""
     value, interval = float(found.estimates["calibration_slope"]), found.intervals["calibration_slope"]
     words = f"(slope {value:.2f}, {span(interval.low, interval.high, 2)})"
-    if interval.high < 1.0:
-        return f"its predictions are too extreme {words}"
-    return f"its predictions are too timid {words}" if interval.low > 1.0 else ""
+    side = "too extreme" if interval.high < 1.0 else "too timid" if interval.low > 1.0 else ""
+    if not side:
+        return ""
+    return f"its predictions are {side} {words}" if shown else f"the slope alone suggests predictions {side} {words}"
 
 
 def _diagram(case: Case, model: Model, number: int) -> Block:
