@@ -31,10 +31,11 @@ WALD = (
     "global_balance",
     "auc",
 )
-METHODS = ("percentile", "basic", "scaled", "hull")
+METHODS = ("percentile", "basic", "scaled", "hull", "any-shape")
 BINS = 10
+SHAPED = ("lcs", "ici", "e50", "e90", "emax")
 #: Where the default is not "scaled".
-DEFAULT = {"e50": "hull", "e90": "hull", "emax": "hull", "smece": "hull"}
+DEFAULT = {"smece": "hull", **dict.fromkeys(SHAPED, "any-shape")}
 
 
 def calibrated(s):
@@ -181,6 +182,9 @@ def one(
         if name in GAPS:  # what "hull" is, without computing its parts again
             (a, b, _), (c, d, _) = found[name, "scaled"], found[name, "percentile"]
             found[name, "hull"] = (min(a, c), max(b, d), float(value))
+        if name in SHAPED:
+            interval = value.interval(LEVEL, n_resamples=RESAMPLES, random_state=seed)
+            found[name, "any-shape"] = (interval.low, interval.high, float(value))
     return found
 
 
@@ -202,7 +206,8 @@ def main(
             print("|---|---|---|" + "---|" * len(METHODS))
             for name in names:
                 cells = []
-                for method in METHODS if name in GAPS else ("analytic",):
+                methods = METHODS if name in SHAPED else METHODS[:4] if name in GAPS else ("analytic",)
+                for method in methods:
                     low, high, value = np.array([d[name, method] for d in draws]).T
                     hit = ((low <= known[name] + 1e-12) & (known[name] - 1e-12 <= high)).mean()
                     cells.append(f"{hit:.3f} ({(high - low).mean():.4f})")

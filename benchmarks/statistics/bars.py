@@ -336,7 +336,7 @@ def sentences(book: Book) -> Section:
                 rates = []
                 for scenario, n, results in _cells_of(book, study):
                     said = results[f"{loss}.said.{key}"]
-                    room = 5e-3 * np.abs(said)  # sentences are rounded to three digits
+                    room = 0.5 * 10.0 ** (np.floor(np.log10(said)) - 2)  # sentences are rounded to three digits
                     truth = _truth(scenario, loss, term)
                     false = (said - room > truth) if above else (said + room < truth)
                     if not np.isnan(said).all() and scenario != "clusters, ignored":
