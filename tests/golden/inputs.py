@@ -168,7 +168,10 @@ def three_classes() -> Input:
 @one
 def three_classes_with_features() -> Input:
     y, s, logits = classes(400, 3, 1)
-    return (np.array(["low", "mid", "top"])[y], s, logits[:, :2]), {"groups": np.arange(400) // 4}
+    return (np.array(["low", "mid", "top"])[y], s, logits[:, :2]), {
+        "groups": np.arange(400) // 4,
+        "reference": "logistic",
+    }
 
 
 @one
