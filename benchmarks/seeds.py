@@ -30,10 +30,14 @@ def examples() -> dict[str, tuple[Any, Any, Any]]:
     return found
 
 
+#: What is no part of a verdict: how many rows would show it, and whether one or both upper ends are told.
+_ASIDE = r"; were the estimate true.*?it\b| if the calibration curve is smooth.*?whatever its shape"
+
+
 def words(advice: tuple[str, ...]) -> str:
     """A verdict without its numbers."""
     kept = [line for line in advice if not line.startswith(("The rest", "A loss of", "That a lower"))]
-    return " ".join(re.sub(r"; were the estimate true.*?it\b", "", re.sub(r"[\d.,]+( %)?", "#", line)) for line in kept)
+    return " ".join(re.sub(_ASIDE, "", re.sub(r"[\d.,]+( %)?", "#", line)) for line in kept)
 
 
 def main(arguments: list[str] | None = None) -> int:
