@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.runner import Case
-from scoreprism.inference import _fast, corp_bootstrap
+from scoreprism._kernels import compiled as _fast
+from scoreprism.inference import corp_bootstrap
 
 N, RESAMPLES = 10**5, 1000
 #: Resamples the peer is timed on; its time is scaled up.

@@ -20,10 +20,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose, get_loss
+from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.pipelines import pipeline_bootstrap
 from scoreprism.pipelines._bootstrap_result import METHODS
-from scoreprism.simplex import sigmoid
 
 N, REPLICATES, SEED = 500, 99, 6
 LOSSES = ("brier", "log")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import scoreprism
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: Waves over the range of the scores.
 WAVES = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)

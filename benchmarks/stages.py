@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtr
 
+from scoreprism._core.simplex import clip_law
 from scoreprism.ensembles import select_stage, stagewise_decomposition
 from scoreprism.ensembles._select import RULES, Curves
 from scoreprism.ensembles._stage_inputs import follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.losses import get_loss
-from scoreprism.simplex import clip_law
 
 # ── a filtration whose laws are known ───────────────────────────────────────────────────────────────────
 

@@ -15,12 +15,12 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from sklearn.naive_bayes import GaussianNB
 
+from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays import DISPLAYS
 from scoreprism.ensembles import aggregation_decomposition
 from scoreprism.inference import map_inference
 from scoreprism.pipelines import pipeline_bootstrap
-from scoreprism.simplex import sigmoid
 
 NAMES = ("logistic regression", "boosting", "random forest", "neural net", "naive Bayes")
 NAMES += ("nearest neighbours", "splines", "ridge", "one tree", "all of them, averaged")

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from scoreprism import decompose, decompose_by
+from scoreprism._core.simplex import sigmoid
 from scoreprism.curves import grouping_curve, murphy_decomposition, net_benefit, reliability_curve, roc_curve
 from scoreprism.datasets import load_german_credit
 from scoreprism.displays import (
@@ -36,7 +37,6 @@ from scoreprism.report import (
     summarize,
 )
 from scoreprism.report._svg import blank
-from scoreprism.simplex import sigmoid
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 #: What a column, a label or a file may be called.

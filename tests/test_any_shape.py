@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
+from scoreprism._core.simplex import one_hot
 from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.estimation._second import leaves
 from scoreprism.exceptions import UnavailableError
 from scoreprism.intervals import Ends, WhatIf
 from scoreprism.losses import LOSSES, get_loss
-from scoreprism.simplex import one_hot
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # scipy.stats.norm.ppf(.975) and (.95)
 

@@ -38,9 +38,9 @@ from sklearn.linear_model import LogisticRegression
 
 import scoreprism as sp
 from scoreprism import calibrators, curves, displays, ensembles, inference, metrics, pipelines, references, scale
+from scoreprism._core.simplex import as_vector
 from scoreprism.cli import main
 from scoreprism.exceptions import DoubleUseWarning, InputError, ScoreprismError, ScoreprismWarning
-from scoreprism.simplex import as_vector
 
 N = 60
 RNG = np.random.default_rng(7)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from scoreprism._core.simplex import sigmoid
 from scoreprism.calibrators import (
     CALIBRATORS,
     BinEffectsCalibrator,
@@ -35,7 +36,6 @@ from scoreprism.calibrators import (
 )
 from scoreprism.calibrators._files import digest
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
-from scoreprism.simplex import sigmoid
 
 #: Some laws here fall on purpose, and random ones may.
 pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")

@@ -17,6 +17,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from scoreprism._core.numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
+from scoreprism._kernels.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
+from scoreprism._kernels.quadratic_program import solve_qp
 from scoreprism.calibrators import (
     BetaCalibrator,
     BinEffectsCalibrator,
@@ -39,11 +42,8 @@ from scoreprism.calibrators import (
     get_calibrator,
 )
 from scoreprism.calibrators._kernel import KERNELS, kernel_sums
-from scoreprism.calibrators._numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
-from scoreprism.calibrators._qp import solve_qp
 from scoreprism.calibrators._splines import Basis
 from scoreprism.exceptions import ContradictedOrderWarning, InputError, ScoreOrderWarning
-from scoreprism.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
 
 #: Some laws here fall on purpose, and random ones may.
 pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
@@ -258,7 +258,7 @@ def test_cells_decide_what_to_sort_without_changing_the_fit(law, weighted, monke
     y = (rng.random(n) < 0.2 + 0.6 * rank**2).astype(float)
     weight = rng.integers(0, 3, n) * rng.random(n) if weighted else None
     fast = isotonic_ladder(score, y, weight)
-    monkeypatch.setattr("scoreprism.isotonic._MANY", 10**9)
+    monkeypatch.setattr("scoreprism._kernels.isotonic._MANY", 10**9)
     slow = isotonic_ladder(score, y, weight)
     for mine, theirs in zip(fast, slow, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
@@ -1260,7 +1260,7 @@ def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
 
 def test_a_fit_that_used_up_its_steps_says_so(monkeypatch):
     """One Newton step from zero is no minimum; sixty are."""
-    from scoreprism.calibrators import _logistic
+    from scoreprism._kernels import logistic as _logistic
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)
@@ -1271,7 +1271,7 @@ def test_a_fit_that_used_up_its_steps_says_so(monkeypatch):
 
 
 def test_a_sum_is_of_two_curves():
-    from scoreprism.calibrators._maps import Affine, Sum
+    from scoreprism._maps.binary_map import Affine, Sum
     from scoreprism.exceptions import InputError
 
     line = Affine(1.0, 0.5)
@@ -1340,7 +1340,7 @@ def test_nonnegative_least_squares_alone_solve_the_quadratic_program(monkeypatch
     Shortest x with x₁ + 2x₂ ≥ 5: (1, 2), the projection of 0 on the line. With G = ((2, 1), (1, 2)) and the same
     constraint x = λ G⁻¹a, G⁻¹a = (0, 1), a·G⁻¹a = 2: (0, 2.5).
     """
-    from scoreprism.calibrators import _qp
+    from scoreprism._kernels import quadratic_program as _qp
 
     monkeypatch.setattr(_qp, "_polished", lambda x, *_: x)
     rows, least = np.array([[1.0, 2.0]]), np.array([5.0])

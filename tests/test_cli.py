@@ -854,7 +854,7 @@ def test_bugs_show_no_traceback_unless_asked():
 
 SLOW = """
 import pathlib, sys, time
-import scoreprism._files as files
+import scoreprism._core.atomic_files as files
 whole = files._sync
 def slow(temporary):
     whole(temporary)

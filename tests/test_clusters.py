@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism import _workers, decompose
-from scoreprism._workers import run_all, worker_count
+from scoreprism._core.workers import run_all, worker_count
 from scoreprism.exceptions import InputError, LostWorkerError
 from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test
 from scoreprism.pipelines import pipeline_bootstrap, repeated_splits

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition, resolution_decomposition
+from scoreprism._kernels.isotonic import isotonic_fit
 from scoreprism.exceptions import InputError, UnavailableError
-from scoreprism.isotonic import isotonic_fit
 
 Y, S = [0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]
 
@@ -167,7 +167,7 @@ def test_single_class_and_three_classes():
 @pytest.mark.filterwarnings("error")
 def test_many_rows_of_one_score_are_one_block():
     """Cells of the score axis do not help there; as many rows as make them worth a try."""
-    from scoreprism.isotonic import _MANY, isotonic_ladder
+    from scoreprism._kernels.isotonic import _MANY, isotonic_ladder
 
     y = (np.arange(_MANY) % 4 == 0).astype(float)
     for score in (0.3, 0.0, 1.0):
@@ -178,7 +178,7 @@ def test_many_rows_of_one_score_are_one_block():
 @pytest.mark.filterwarnings("error")
 def test_scores_beyond_one_are_pooled_as_any():
     """np.unique says which rows are equal; margins and other scores need not lie in [0, 1]."""
-    from scoreprism.isotonic import pool_ties
+    from scoreprism._kernels.isotonic import pool_ties
 
     score, y = np.array([3.0, 0.5, 3.0, 70000.0, 0.5]), np.array([1.0, 0.0, 0.0, 1.0, 1.0])
     values, where = np.unique(score, return_inverse=True)
@@ -191,7 +191,7 @@ def test_scores_beyond_one_are_pooled_as_any():
 @pytest.mark.parametrize(("low", "step"), [(0.1, 0.05), (0.0, 1e-310), (-8e304, 1e304), (3.0, 1e-15)])
 def test_locating_many_scores_counts_the_cuts_up_to_each(low, step):
     """The definition, #{cuts ≤ x}, at the cuts themselves and beside them, for widths that a grid can and cannot divide."""
-    from scoreprism.isotonic import locate
+    from scoreprism._kernels.isotonic import locate
 
     cuts = low + step * np.arange(16.0)
     near = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), [low - 1.0, cuts[-1] + 1.0]])
@@ -201,7 +201,7 @@ def test_locating_many_scores_counts_the_cuts_up_to_each(low, step):
 
 def test_neighbouring_blocks_of_one_mean_are_one():
     """Means that differ by less than 1e-12 of themselves are one mean, rounded otherwise; both ends always stay."""
-    from scoreprism.isotonic import _without_ties
+    from scoreprism._kernels.isotonic import _without_ties
 
     edge = np.array([0, 2, 5, 9])
     assert _without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-14), 0.7])).tolist() == [0, 5, 9]

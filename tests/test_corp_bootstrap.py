@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
+from scoreprism._kernels import compiled as _fast
+from scoreprism._kernels.ranked import Ranked, Stream, drawn, sums_of_draws
 from scoreprism._validation import parse_random_state
 from scoreprism.exceptions import InfiniteLossWarning, InputError
-from scoreprism.inference import CorpBootstrap, _corp, _fast, corp_bootstrap
-from scoreprism.inference._ranked import Ranked, Stream, drawn, sums_of_draws
+from scoreprism.inference import CorpBootstrap, _corp, corp_bootstrap
 
 NAMES = ("miscalibration", "discrimination", "uncertainty")
 

@@ -12,6 +12,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
 from scoreprism import Chain, Level, compare, corp_decomposition, decompose
+from scoreprism._kernels.isotonic import isotonic_fit
 from scoreprism.calibrators import get_calibrator
 from scoreprism.curves import (
     MurphyDecomposition,
@@ -26,7 +27,6 @@ from scoreprism.curves import (
     stagewise_curve,
 )
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError
-from scoreprism.isotonic import isotonic_fit
 from scoreprism.losses import BetaLoss, Elementary, Tsallis, from_entropy, from_loss, get_loss
 from tests.conftest import EVERY_LOSS
 

@@ -9,10 +9,10 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import AppendixELaw, CopulaLaw, german_credit_population, load_german_credit
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
-from scoreprism.simplex import sigmoid
 
 
 def logit_x1(x):

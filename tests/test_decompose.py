@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, decompose
+from scoreprism._core.simplex import sigmoid
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism.datasets import CopulaLaw
@@ -34,7 +35,6 @@ from scoreprism.exceptions import (
 )
 from scoreprism.intervals import bca
 from scoreprism.losses import LOSSES, get_loss
-from scoreprism.simplex import sigmoid
 
 PARAMETERS = {"pseudo-spherical": {"alpha": 3.0}, "tsallis": {"alpha": 1.5}, "beta": {"a": 0.5, "b": 1.0}}
 PARAMETERS |= {"elementary": {"theta": 0.3}, "cost-weighted": {"fp": 1.0, "fn": 3.0}}

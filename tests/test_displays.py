@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
 from scoreprism import corp_decomposition, decompose
+from scoreprism._core.simplex import sigmoid
 from scoreprism.curves import (
     calibration_map,
     grouping_curve,
@@ -39,7 +40,6 @@ from scoreprism.datasets import CopulaLaw
 from scoreprism.displays import DISPLAYS, DecompositionDisplay, ReliabilityDisplay, TriptychDisplay, house_style
 from scoreprism.displays._style import LINES, MARKERS, PALETTES, Inks
 from scoreprism.exceptions import InputError
-from scoreprism.simplex import sigmoid
 
 NAMES = ("logistic regression", "boosting", "forest", "net", "bayes", "neighbours", "spline", "ridge", "tree", "all")
 RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping", "stagewise"}

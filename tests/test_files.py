@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from scoreprism._files import require_writable, write_text, write_with
+from scoreprism._core.atomic_files import require_writable, write_text, write_with
 from scoreprism.exceptions import InputError
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and rights of Unix")
@@ -152,7 +152,7 @@ def test_a_folder_without_rights_for_another_user():
         pytest.skip("only root can become somebody else")
     program = """
         import os, sys
-        from scoreprism._files import write_text
+        from scoreprism._core.atomic_files import write_text
         from scoreprism.exceptions import InputError
         os.setgid(65534); os.setuid(65534)
         try:
@@ -172,7 +172,7 @@ def test_a_folder_without_rights_for_another_user():
 FULL = """
     import resource, signal, sys
     from pathlib import Path
-    from scoreprism._files import write_text, write_with
+    from scoreprism._core.atomic_files import write_text, write_with
     from scoreprism.exceptions import InputError
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -223,7 +223,7 @@ def test_a_small_file_system_that_is_full(tmp_path):
 SLOW = """
     import signal, sys, time
     from pathlib import Path
-    from scoreprism._files import write_with
+    from scoreprism._core.atomic_files import write_with
 
     def stop(*_):
         raise SystemExit(143)
@@ -263,7 +263,7 @@ def test_signals_leave_the_old_file_whole(tmp_path, sent):
 RACE = """
     import sys, time
     from pathlib import Path
-    from scoreprism._files import write_with
+    from scoreprism._core.atomic_files import write_with
     from scoreprism.exceptions import InputError
 
     def writer(temporary):

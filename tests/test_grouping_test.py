@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from scoreprism import grouping_test
+from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.inference._grouping import score_basis
-from scoreprism.simplex import sigmoid
 
 
 def null(n, seed):

@@ -169,8 +169,8 @@ def test_resolution_intervals():
 
 def test_coverage_of_given_laws():
     """With laws that were given, the interval of the loss difference is the central limit theorem: 95 % ± 3 sd of 400 draws."""
+    from scoreprism._core.simplex import sigmoid
     from scoreprism.datasets import CopulaLaw
-    from scoreprism.simplex import sigmoid
 
     law = CopulaLaw()
     truth = law.population(lambda x1, x2: sigmoid(6 * x1 - 3), "brier")

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 import scoreprism
-from scoreprism._files import write_text
+from scoreprism._core.atomic_files import write_text
+from scoreprism._maps.parts import Part
 from scoreprism.calibrators import (
     PlattCalibrator,
     Provenance,
@@ -24,7 +25,6 @@ from scoreprism.calibrators import (
     TemperatureCalibrator,
     from_json,
 )
-from scoreprism.calibrators._parts import Part
 from scoreprism.exceptions import InputError, LeftoverFileWarning
 from tests.test_cli import call
 
@@ -385,7 +385,7 @@ def test_unpacked_data_are_weighed_too(file, data, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from scoreprism._files import write_with
+from scoreprism._core.atomic_files import write_with
 
 def writer(temporary):
     temporary.write_text("half")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, Level, decompose
+from scoreprism._core.simplex import sigmoid
 from scoreprism.calibrators import PlattCalibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.references import partition_lower_bound
-from scoreprism.simplex import sigmoid
 
 #: On `example()`: glest 0.0.1 with `PARTITION`, by (bins, strategy), its Brier score halved; probmetrics 1.3.0 with our
 #: Platt map, five folds and random state 3.

@@ -31,8 +31,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
+from scoreprism._core.frames import take_rows
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
-from scoreprism.frames import take_rows
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
 from scoreprism.pipelines._bootstrap_result import METHODS
 from scoreprism.pipelines._digest import digest, digest_of_scores

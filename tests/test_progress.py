@@ -8,7 +8,7 @@ import time
 import pytest
 
 from scoreprism import _progress
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 
 
 class Terminal(io.StringIO):

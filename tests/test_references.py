@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 from scipy.optimize import minimize
 
-from scoreprism.calibrators._logistic import fit_logistic
-from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism._core.simplex import sigmoid
+from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.softmax import fit_softmax, log_softmax
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
@@ -18,7 +19,6 @@ from scoreprism.references._boosting import Growth, boost
 from scoreprism.references._features import BINS, Encoder, parse_features
 from scoreprism.references._members import Task, from_eta, mixing_weights, to_eta
 from scoreprism.references._pairs import Search, boost_pairs, find_pairs
-from scoreprism.simplex import sigmoid
 
 
 def features_of(X):

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
+from scoreprism._kernels.binomial import rate_interval, sum_interval, sum_law
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.curves._bands import pointwise_band, uniform_band
-from scoreprism.curves._binomial import rate_interval, sum_interval, sum_law
 from scoreprism.exceptions import InputError, RefutedShapeWarning
 
 pytestmark = pytest.mark.filterwarnings(

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from scoreprism import decompose
-from scoreprism._words import encodable, one_line, visible
+from scoreprism._core.wording import encodable, one_line, visible
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._style import PALETTES, Inks
 from scoreprism.exceptions import ScoreprismError

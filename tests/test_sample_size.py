@@ -11,11 +11,11 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from scoreprism import Chain, Level
+from scoreprism._core.simplex import as_matrix
 from scoreprism.exceptions import InputError
 from scoreprism.inference import required_sample_size
 from scoreprism.inference._sample_size import _ALTERNATIVES, _recalibrated
 from scoreprism.losses import get_loss
-from scoreprism.simplex import as_matrix
 
 Z = norm.ppf(0.95) + norm.ppf(0.8)
 SCORES = np.random.default_rng(0).uniform(0.05, 0.95, 300)

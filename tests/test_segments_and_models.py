@@ -10,11 +10,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
+from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.decomposition._advice import meaning
 from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import InputError, OverfitWarning
-from scoreprism.simplex import sigmoid
 
 
 def example(n=600, seed=0):

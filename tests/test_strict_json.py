@@ -12,7 +12,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism import Chain, Decomposition, Level, scale
-from scoreprism._strict_json import DEPTH, Reader
+from scoreprism._core.strict_json import DEPTH, Reader
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
 from scoreprism.paper import PLANS, Work, _reproduce

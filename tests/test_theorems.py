@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from scoreprism import LOSSES, FiniteModel, get_loss
+from scoreprism._core.simplex import as_matrix, as_vector
 from scoreprism.decomposition import resolution_decomposition
 from scoreprism.levels import Level
 from scoreprism.losses import Brier, LogLoss
-from scoreprism.simplex import as_matrix, as_vector
 from tests.conftest import classes_of, random_model
 
 CASES = [(name, k) for name in LOSSES for k in classes_of(get_loss(name), 2, 4)]

@@ -20,7 +20,7 @@ from benchmarks.statistics.scenarios import (
     gauss,
     grid,
 )
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 Sample = Callable[[int, np.random.Generator], Draw]
 

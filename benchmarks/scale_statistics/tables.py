@@ -22,7 +22,7 @@ from benchmarks.scale_statistics.studies import (
     SHIFT_ROWS,
     SHIFTS,
 )
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 Results = dict[str, FloatArray]
 Book = dict[str, Results]

@@ -21,7 +21,7 @@ from benchmarks.statistics.tables import (
     share,
     within,
 )
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 Results = Mapping[str, FloatArray]
 Book = Mapping[str, Results]

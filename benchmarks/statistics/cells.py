@@ -19,14 +19,14 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import scoreprism
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 Numbers = dict[str, float]
 
 #: What the numbers depend on: a change of these, other than of comments and docstrings, makes a checkpoint stale.
 _SOURCES = (
     "calibrators", "losses", "decomposition", "estimation", "crossfit", "references", "inference", "intervals", "levels",
-    "isotonic", "simplex",
+    "_kernels", "_maps", "_core",
 )  # fmt: skip
 
 

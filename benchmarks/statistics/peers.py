@@ -10,8 +10,8 @@ import warnings
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.losses import get_loss
-from scoreprism.simplex import FloatArray, IntArray
 
 #: How far the paper's isotonic map is kept from 0 and 1 under the log loss.
 CLIP = 1e-6

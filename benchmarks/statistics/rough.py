@@ -17,9 +17,9 @@ import scoreprism
 from benchmarks.statistics.cells import Cell, Numbers
 from benchmarks.statistics.scenarios import LOSSES, SCENARIOS
 from benchmarks.statistics.tables import Bar, Line, Section, Value, judged, mean, root_mean_square, share, within
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import get_loss
-from scoreprism.simplex import FloatArray, IntArray
 
 Results = Mapping[str, FloatArray]
 Book = Mapping[str, Results]

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit, ndtr, softmax
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.datasets import CopulaLaw
 from scoreprism.losses import get_loss
-from scoreprism.simplex import FloatArray, IntArray
 
 LOSSES = ("brier", "log")
 

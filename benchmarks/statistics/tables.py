@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: Columns in the order they are shown; a table shows those that one of its lines fills. In 1e-4: truth … width.
 COLUMNS = (

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         references,
         report,
         scale,
-        simplex,
     )
     from scoreprism.decomposition import (
         Contributions,
@@ -110,7 +109,6 @@ __all__ = [
     "required_sample_size",
     "resolution_decomposition",
     "scale",
-    "simplex",
 ]
 
 #: Where each lazily loaded name lives; modules are listed with themselves.
@@ -148,7 +146,7 @@ _HOME = {
 _MODULES = frozenset(
     {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
     | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "paper", "pipelines"}
-    | {"references", "report", "scale", "simplex"}
+    | {"references", "report", "scale"}
 )
 
 

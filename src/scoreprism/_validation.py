@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism.exceptions import HardLabelsWarning, InputError, LabelError, WeightScaleWarning
-from scoreprism.frames import unwrap
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, n_classes
 
 #: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
 SUM_TOLERANCE = 1e-6

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._validation import listed, parse_count, parse_random_state, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.exceptions import InputError
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 __all__ = ["CrossFit", "FittedLaw", "Partitions", "make_crossfit", "make_partitions", "no_crossfit", "split_blocks"]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
 from scoreprism._validation import distinct, parse_labels, parse_law, parse_numbers, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import NestingError
 from scoreprism.levels import Chain, Level
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
 
 __all__ = ["FiniteModel"]
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.exceptions import UnavailableError
-from scoreprism.simplex import FloatArray, IntArray
 
 __all__ = [
     "FORMS",

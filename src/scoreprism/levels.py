@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen, n_classes
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet, assemble, with_floor
-from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen, n_classes
 
 __all__ = ["Chain", "Level", "term_names"]
 

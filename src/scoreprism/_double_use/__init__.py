@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from scoreprism._core.simplex import IntArray
 from scoreprism._double_use._chance import SEEN, SUSPECTED
 from scoreprism._double_use._equations import holding
 from scoreprism._double_use._leaves import agree
@@ -24,7 +25,6 @@ from scoreprism._double_use._parts import Part, parts
 from scoreprism._double_use._stored import overlap
 from scoreprism._validation import outside
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.simplex import IntArray
 
 __all__ = ["Trace", "find_training_rows", "warn_of_training_rows"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: Log of the chance up to which a trace of training is evidence, and up to which it is worth a caution.
 SEEN, SUSPECTED = float(np.log(1e-6)), float(np.log(1e-4))

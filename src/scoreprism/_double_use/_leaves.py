@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._double_use._chance import SEEN, log_bounded, log_equal, log_too_close
 from scoreprism._double_use._parts import MEMBERS, Part
-from scoreprism.frames import backend_of
-from scoreprism.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.frames import take_rows
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.frames import take_rows
+from scoreprism._core.simplex import FloatArray, IntArray
 
 #: How many members of an ensemble, and how many layers of wrappers, are looked at.
 MEMBERS, _DEPTH = 3, 6

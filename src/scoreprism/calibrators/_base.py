@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scoreprism._core.frames import unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
+from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._validation import (
     distinct,
     is_law,
@@ -32,11 +35,8 @@ from scoreprism.calibrators._checks import (
     warn_of_small_weights,
 )
 from scoreprism.calibrators._data import Data, Map, Origin, Reduction
-from scoreprism.calibrators._formula import ExprTerm, SqlTerm, named
 from scoreprism.calibrators._provenance import Provenance, recorded
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import unwrap
-from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
 
 if TYPE_CHECKING:
     import narwhals as nw

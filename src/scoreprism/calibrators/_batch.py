@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.logistic import expected
 from scoreprism.calibrators._data import Data
-from scoreprism.calibrators._logistic import expected
-from scoreprism.simplex import FloatArray
 
 #: Newton steps from the fit to everything; three are enough unless a training set is odd.
 _STEPS = 12

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.logistic import expected
+from scoreprism._maps.binary_map import BinaryMap, Steps, Sum, parse_distance
 from scoreprism._validation import parse_choice, parse_count, parse_numbers, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._logistic import expected
-from scoreprism.calibrators._maps import BinaryMap, Steps, Sum, parse_distance
 from scoreprism.calibrators._parametric import fit_line
-from scoreprism.simplex import FloatArray, IntArray
 
 
 def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> FloatArray:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from scoreprism._core.frames import column_names, unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._validation import (
     SUM_TOLERANCE,
     is_law,
@@ -23,8 +25,6 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators._data import Data
 from scoreprism.exceptions import InputError, ScoreOrderWarning, WeightScaleWarning
-from scoreprism.frames import column_names, unwrap
-from scoreprism.simplex import ArrayLike, FloatArray
 
 
 def score_numbers(scores: ArrayLike) -> FloatArray:

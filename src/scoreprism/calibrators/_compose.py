@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.softmax import log_softmax
+from scoreprism._maps.parts import Part, require
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
-from scoreprism.calibrators._parts import Part, require
-from scoreprism.calibrators._softmax import log_softmax
-from scoreprism.simplex import FloatArray
 
 
 @dataclass(frozen=True)

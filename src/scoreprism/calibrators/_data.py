@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.calibrators._logistic import fit_logistic
-from scoreprism.calibrators._maps import Chart, log_pair, logit_chart, parse_distance
-from scoreprism.calibrators._parts import Part
-from scoreprism.calibrators._softmax import fit_softmax, log_softmax
-from scoreprism.simplex import FloatArray, IntArray, as_matrix
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
+from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.softmax import fit_softmax, log_softmax
+from scoreprism._maps.binary_map import Chart, log_pair, logit_chart, parse_distance
+from scoreprism._maps.parts import Part
 
 
 class Map(Protocol):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import IntArray
 from scoreprism._validation import listed, parse_count, parse_random_state, refuse
 from scoreprism.calibrators._data import Data
-from scoreprism.simplex import IntArray
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import locate
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, parse_distance
 from scoreprism._validation import parse_choice, parse_number, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._maps import BinaryMap, BrokenLine, Curve, parse_distance
 from scoreprism.calibrators._splines import natural_spline
-from scoreprism.isotonic import locate
-from scoreprism.simplex import FloatArray, IntArray
 
 
 class Kernel(NamedTuple):

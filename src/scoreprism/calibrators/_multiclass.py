@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.numerics import BELOW_ONE
+from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
+from scoreprism._kernels.softmax import fit_softmax, log_softmax
+from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
+from scoreprism._maps.formula import Term
+from scoreprism._maps.parts import Part, require
 from scoreprism._validation import parse_count, parse_number
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map, log_law, smallest
-from scoreprism.calibrators._formula import Term
-from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
-from scoreprism.calibrators._numerics import BELOW_ONE
-from scoreprism.calibrators._parts import Part, require
-from scoreprism.calibrators._softmax import fit_softmax, log_softmax
-from scoreprism.simplex import FloatArray, as_matrix, clip_law
 
 
 def centered(logs: FloatArray) -> FloatArray:

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._validation import parse_choice
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._batch import Batch, fit_lines
-from scoreprism.calibrators._data import Data, Map, log_law, smallest
-from scoreprism.calibrators._logistic import (
+from scoreprism._core.numerics import BELOW_ONE, rising_sigmoid
+from scoreprism._core.simplex import FloatArray, clip_law, one_hot, pick
+from scoreprism._kernels.logistic import (
     Likelihood,
     expected,
     fit_or_smooth,
     separated,
     smoothed_targets,
 )
-from scoreprism.calibrators._maps import Affine, BetaCurve, BinaryMap, log_pair
-from scoreprism.calibrators._numerics import BELOW_ONE, rising_sigmoid
-from scoreprism.calibrators._parts import Part, require
-from scoreprism.calibrators._softmax import log_softmax
-from scoreprism.simplex import FloatArray, clip_law, one_hot, pick
+from scoreprism._kernels.softmax import log_softmax
+from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, log_pair
+from scoreprism._maps.parts import Part, require
+from scoreprism._validation import parse_choice
+from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._batch import Batch, fit_lines
+from scoreprism.calibrators._data import Data, Map, log_law, smallest
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
 _SHARPEST, _FLATTEST = 1e6, 1e-6

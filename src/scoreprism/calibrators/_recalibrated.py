@@ -18,6 +18,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.frames import take_rows
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import warn_of_training_rows
 from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism.calibrators._base import Calibrator
@@ -25,8 +27,6 @@ from scoreprism.calibrators._checks import class_labels, count_rows, parse_decis
 from scoreprism.calibrators._folds import disjoint
 from scoreprism.calibrators._selected import describe_contradiction
 from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
-from scoreprism.frames import take_rows
-from scoreprism.simplex import ArrayLike, FloatArray
 
 
 class Pair(NamedTuple):

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._kernels.isotonic import isotonic_fit
 from scoreprism._validation import outside, parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._data import Data, Map
@@ -25,9 +27,7 @@ from scoreprism.calibrators._parametric import (
 )
 from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator
 from scoreprism.exceptions import ContradictedOrderWarning
-from scoreprism.isotonic import isotonic_fit
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray
 
 #: What ``candidates="auto"`` chooses among, simplest first, by order and by whether there are two classes.
 CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
+from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._validation import parse_number
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._batch import Batch, fit_lines
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._logistic import expected, fit_or_smooth, separated
-from scoreprism.calibrators._maps import Affine, BinaryMap
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
 from scoreprism.calibrators._splines import Basis, Constraint, natural_spline
-from scoreprism.simplex import FloatArray
 
 #: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
 _KNOTS = {

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism.calibrators._maps import Cubics
-from scoreprism.calibrators._numerics import FAR
-from scoreprism.calibrators._qp import solve_qp
-from scoreprism.simplex import FloatArray
+from scoreprism._core.numerics import FAR
+from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.quadratic_program import solve_qp
+from scoreprism._maps.binary_map import Cubics
 
 #: Steps of IRLS at most, and those in which λ is still chosen.
 _STEPS, _CHOICES = 60, 6

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import pool_ties
+from scoreprism._kernels.logistic import expected
+from scoreprism._maps.binary_map import BinaryMap, Steps, Sum
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._logistic import expected
-from scoreprism.calibrators._maps import BinaryMap, Steps, Sum
 from scoreprism.calibrators._smooth import NaturalSplineCalibrator
-from scoreprism.isotonic import pool_ties
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Prior variances of a shift of the log-odds, each as likely as the others.
 _VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from scoreprism._files import system_error, write_with
+from scoreprism._core.atomic_files import system_error, write_with
 from scoreprism._validation import listed, refuse
 from scoreprism.cli._output import Voice, emit_bytes
 from scoreprism.cli._words import shown

@@ -39,7 +39,7 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
     """
     from dataclasses import replace
 
-    from scoreprism._files import write_text
+    from scoreprism._core.atomic_files import write_text
     from scoreprism.report._report import require_ending
 
     voice = Voice(quiet)

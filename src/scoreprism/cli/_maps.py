@@ -63,7 +63,7 @@ def recalibrate(file: str, method: str, order: str | None, save: str | None, for
     FILE must hold rows that the model was not trained on. The losses that are printed are cross-fitted; the map that is
     kept is fitted on all rows.
     """
-    from scoreprism._files import write_text
+    from scoreprism._core.atomic_files import write_text
     from scoreprism.calibrators import SelectedCalibrator, get_calibrator
 
     asked = get_calibrator(method)
@@ -183,7 +183,7 @@ def export(
     force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write the map in CALIBRATOR as an SQL expression, or as a table to look up values in."""
-    from scoreprism._files import write_text
+    from scoreprism._core.atomic_files import write_text
 
     if sql == table:
         raise click.UsageError(f"say what to write: --sql or --csv, {'not both' if sql else 'one of them'}")

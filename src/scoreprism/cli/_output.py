@@ -54,7 +54,7 @@ class Voice:
         text : str
             The line.
         """
-        from scoreprism._progress import paused
+        from scoreprism._core.progress import paused
 
         if not self.quiet:
             with paused():
@@ -63,7 +63,7 @@ class Voice:
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Say warnings in one line each, once, as they come; silent ones keep the bars of long work away too."""
-        from scoreprism._progress import hidden
+        from scoreprism._core.progress import hidden
 
         said: set[str] = set()
 
@@ -190,7 +190,7 @@ def outputs(paths: tuple[str, ...], *, force: bool, inputs: tuple[str, ...] = ()
     list of Path
         The same.
     """
-    from scoreprism._files import require_writable
+    from scoreprism._core.atomic_files import require_writable
 
     found = [Path(path) for path in paths]
     for i, path in enumerate(paths):

@@ -142,7 +142,7 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
         targets = outputs((*wanted, *((kept,) if kept else ())), force=force, inputs=call.inputs)
     found, partial = summed(call, voice, "report", None)
     if kept:
-        from scoreprism._files import write_text
+        from scoreprism._core.atomic_files import write_text
 
         with voice.listening():
             voice.say(f"wrote {write_text(targets.pop(), partial.to_json, overwrite=force)}")
@@ -193,7 +193,7 @@ def _beside(file: str) -> str:
 
 
 def _save_map(found: Report, target: Path, voice: Voice, force: bool) -> None:
-    from scoreprism._files import write_text
+    from scoreprism._core.atomic_files import write_text
     from scoreprism._validation import refuse
     from scoreprism.cli._maps import the_map
 

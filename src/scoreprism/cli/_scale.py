@@ -364,7 +364,7 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
 
 def _read(call: Call) -> dict[str, tuple[Partial, ...]]:
     """Partials added up, score by score; a file that does not fit is named."""
-    from scoreprism._progress import tracked
+    from scoreprism._core.progress import tracked
     from scoreprism.exceptions import InputError
     from scoreprism.scale import Partial
 

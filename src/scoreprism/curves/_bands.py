@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.ranked import Stream
 from scoreprism._validation import refuse
 from scoreprism.inference._corp import replicated, stream_of
-from scoreprism.inference._ranked import Stream
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1

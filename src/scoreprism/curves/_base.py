@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import backend_of, column_names, make_frame
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.decomposition._table import Drawable
-from scoreprism.frames import backend_of, column_names, make_frame
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.binomial import rate_interval, sum_interval
+from scoreprism._kernels.ranked import Stream
 from scoreprism._validation import refuse
 from scoreprism.calibrators._bins import equal_mass_cuts
 from scoreprism.curves._bands import Ask, Band, pointwise_band
 from scoreprism.curves._base import Binary
-from scoreprism.curves._binomial import rate_interval, sum_interval
-from scoreprism.inference._ranked import Stream
 from scoreprism.metrics._curves import even_codes
-from scoreprism.simplex import FloatArray, IntArray
 
 #: How scores are binned.
 STRATEGIES = ("quantile", "uniform")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.curves._elementary import pooled
 from scoreprism.intervals import quantile
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows of one score that are a cell by themselves, and the share of all rows that they must be.
 _TIED, _TIED_SHARE = 5, 1.0 / 1024.0

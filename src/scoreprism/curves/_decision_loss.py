@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.intervals import quantile
-from scoreprism.simplex import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scoreprism.curves._murphy_decomposition import MurphyDecomposition

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._validation import parse_count
 from scoreprism.curves._base import Binary, Curve, parse_binary
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

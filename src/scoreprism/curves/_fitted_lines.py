@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.estimation._fits import CellFits, LevelFits
-from scoreprism.simplex import FloatArray, IntArray, as_vector
 
 
 class Spread(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
 from scoreprism._validation import parse_confidence, parse_count, refuse
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.losses import get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
 
 #: Quantiles of Q that are kept of every bin.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -8,10 +8,10 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates
-from scoreprism.inference._ranked import Stream
-from scoreprism.isotonic import isotonic_blocks
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
 _THETAS = 801

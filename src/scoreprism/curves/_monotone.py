@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder
+from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
-from scoreprism.curves._binomial import rate_interval
 from scoreprism.curves._likelihood import likelihood_band
 from scoreprism.curves._multiscale import multiscale_band
 from scoreprism.curves._redraws import Redraws, worthwhile
 from scoreprism.curves._smooth import SplineCurve
-from scoreprism.inference._ranked import Stream
-from scoreprism.isotonic import Blocks, isotonic_blocks, isotonic_ladder
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
 _POINTS = 500

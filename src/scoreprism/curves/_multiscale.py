@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.ranked import Stream
 from scoreprism._validation import outside
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
 from scoreprism.exceptions import RefutedShapeWarning
-from scoreprism.inference._ranked import Stream
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Halvings on the way to the ends of an interval.
 _HALVINGS = 50

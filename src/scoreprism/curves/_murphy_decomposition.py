@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
 from scoreprism._validation import parse_choice, parse_confidence, refuse
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
 from scoreprism.curves._decision_cells import DecisionCells
@@ -23,7 +24,6 @@ from scoreprism.exceptions import InfiniteLossError
 from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism.levels import Chain
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
 
 #: Where intervals are given unless other thresholds are asked for.
 _THRESHOLDS = np.arange(1, 100) / 100

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.inference._ranked import Stream
-from scoreprism.isotonic import isotonic_blocks
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.ranked import Stream
 
 #: Variance of the number of events in a cell: enough for a normal law, and far less than in a block of the fit.
 _VARIANCE = 12.0

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._kernels.binomial import INTERVALS
 from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary, Curve, effective, parse_binary
 from scoreprism.curves._binned import STRATEGIES, Bins, bin_band, bin_points
-from scoreprism.curves._binomial import INTERVALS
 from scoreprism.curves._distribution import ScoreDistribution, histogram
 from scoreprism.curves._monotone import isotonic_band, isotonic_points
 from scoreprism.curves._smooth import KernelCurve, SplineCurve, smooth_grid
-from scoreprism.frames import make_frame
-from scoreprism.simplex import ArrayLike, FloatArray
 
 #: How the curve is found, and what its band speaks of.
 METHODS, BANDS = ("isotonic", "spline", "kernel", "bins"), ("consistency", "confidence")

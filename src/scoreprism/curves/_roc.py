@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._validation import refuse
 from scoreprism.curves._base import Curve, parse_binary
-from scoreprism.isotonic import isotonic_blocks, pool_ties
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

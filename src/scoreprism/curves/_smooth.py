@@ -8,18 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.numerics import rising_sigmoid
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.ranked import Stream
 from scoreprism.calibrators._data import Data
 from scoreprism.calibrators._kernel import KERNELS, rule_of_thumb
-from scoreprism.calibrators._logistic import fit_logistic
-from scoreprism.calibrators._numerics import rising_sigmoid
 from scoreprism.calibrators._problem import SplineProblem
 from scoreprism.calibrators._smooth import monotone_problem, rising
 from scoreprism.calibrators._splines import Cells, fit_penalised, local_problem
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
-from scoreprism.curves._binomial import rate_interval
-from scoreprism.inference._ranked import Stream
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
 _POINTS = 200

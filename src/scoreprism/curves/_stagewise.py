@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._validation import parse_confidence
 from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.ensembles._stage_inputs import numbered
 from scoreprism.estimation._compare import compare
 from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

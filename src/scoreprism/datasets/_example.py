@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.datasets._german import load_german_credit
 from scoreprism.decomposition import Decomposition
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 __all__ = ["ExactExample", "german_credit_population"]
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism.frames import make_frame
-from scoreprism.simplex import IntArray
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import IntArray
 
 __all__ = ["GermanCredit", "load_german_credit"]
 

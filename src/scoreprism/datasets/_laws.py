@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, sigmoid
 from scoreprism._validation import parse_count, parse_law, parse_number, parse_numbers, parse_random_state, refuse
 from scoreprism.datasets._levelsets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, sigmoid
 
 __all__ = ["AppendixELaw", "CopulaLaw", "PopulationTerms", "Sample", "SquareLaw"]
 
@@ -271,7 +271,7 @@ class CopulaLaw(SquareLaw):
     >>> law = CopulaLaw(rho=0.0)
     >>> round(law.irreducible("brier"), 7)
     0.1963521
-    >>> from scoreprism.simplex import sigmoid
+    >>> from scoreprism._core.simplex import sigmoid
     >>> terms = law.population(lambda x1, x2: sigmoid(6 * x1 - 3), "brier")
     >>> round(terms.reliability, 7), round(terms.grouping, 7)
     (0.0136747, 0.0122324)

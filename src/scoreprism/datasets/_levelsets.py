@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 PlaneFunction = Callable[[FloatArray, FloatArray], FloatArray]
 

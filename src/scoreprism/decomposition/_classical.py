@@ -8,6 +8,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
+from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
 from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._result import Decomposition, Kept
@@ -23,11 +26,8 @@ from scoreprism.decomposition._rows import (
     with_floor,
 )
 from scoreprism.exceptions import InputError
-from scoreprism.frames import backend_of, column_names
 from scoreprism.intervals import Moments
-from scoreprism.isotonic import isotonic_fit, isotonic_sums
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
 
 
 def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:

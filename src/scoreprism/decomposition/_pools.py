@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, clip_law
 
 
 def pooled_losses(loss: ProperLoss, law: FloatArray, weight: FloatArray, events: FloatArray) -> FloatArray:

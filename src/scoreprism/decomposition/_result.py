@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._progress import tracked
+from scoreprism._core.frames import make_frame
+from scoreprism._core.progress import tracked
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._validation import (
     parse_choice,
     parse_confidence,
@@ -33,7 +35,6 @@ from scoreprism.decomposition._summary import (
 )
 from scoreprism.decomposition._table import Contributions, Drawable, TermTable, floor_mark, thousands
 from scoreprism.exceptions import UnavailableError
-from scoreprism.frames import make_frame
 from scoreprism.intervals import (
     FORMS,
     INTERVAL_METHODS,
@@ -51,7 +52,6 @@ from scoreprism.intervals import (
     steps,
 )
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 
 class Kept(NamedTuple):

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
 from scoreprism._validation import (
     GivenLaw,
     Outcomes,
@@ -25,10 +27,8 @@ from scoreprism._validation import (
 from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.decomposition._table import floor_mark
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
-from scoreprism.frames import backend_of
 from scoreprism.intervals import FORMS, Ends, Moments, TermInference, WhatIf
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
 
 
 class Second(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from scoreprism._strict_json import Reader
+from scoreprism._core.strict_json import Reader
 from scoreprism._validation import listed, refuse
 from scoreprism.exceptions import InputError
 

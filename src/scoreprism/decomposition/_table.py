@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import FloatArray
+from scoreprism._core.wording import visible
 from scoreprism._registry import draw
-from scoreprism._words import visible
-from scoreprism.frames import make_frame
-from scoreprism.simplex import FloatArray
 
 #: Columns of sentences, which start at the left.
 _WORDS = frozenset({"what reduces it", "what"})

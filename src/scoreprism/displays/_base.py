@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from scoreprism._core.frames import make_frame, take_rows
 from scoreprism._registry import draws
 from scoreprism._validation import parse_choice, parse_random_state, refuse
 from scoreprism.curves import Curve
@@ -17,7 +18,6 @@ from scoreprism.displays._inputs import Part, by_name, check_axes, class_of, fol
 from scoreprism.displays._labels import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 from scoreprism.estimation._models import predicted
-from scoreprism.frames import make_frame, take_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._registry import draws
 from scoreprism._validation import parse_choice, parse_confidence, refuse
 from scoreprism.displays._inputs import check_axes
@@ -15,7 +16,6 @@ from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.intervals import Interval, quantile
 from scoreprism.scale._drift import AGAINST, LOSS, MARKED, Drift
 from scoreprism.scale._groups import key_order
-from scoreprism.simplex import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

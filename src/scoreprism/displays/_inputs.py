@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.frames import column_names, take_rows
+from scoreprism._core.simplex import n_classes
 from scoreprism._validation import GivenLaw, listed, parse_law, refuse
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.displays._style import Canvas
-from scoreprism.frames import column_names, take_rows
-from scoreprism.simplex import n_classes
 
 #: Options that belong to rows, and are split with them.
 _BY_ROW = ("sample_weight", "groups", "q", "latent")

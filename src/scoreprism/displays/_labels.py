@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.simplex import FloatArray
 
 #: Points of a path that a figure keeps for each column of a fine grid: first, last, lowest, highest.
 _COLUMNS = 400

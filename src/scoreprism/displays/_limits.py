@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import listed, refuse
 from scoreprism.curves import ScoreDistribution
-from scoreprism.simplex import FloatArray
 
 #: Scores that all lie closer to 0 or 1 than this are looked at closely.
 _CORNER = 0.35

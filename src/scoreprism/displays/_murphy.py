@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import parse_choice, parse_labels
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, enters
@@ -15,7 +16,6 @@ from scoreprism.displays._labels import legend, thinned, wrapped
 from scoreprism.displays._limits import zoomed
 from scoreprism.displays._panels import compact, shared_legend, split_axes
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.simplex import FloatArray
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
 _MANY = 20_000

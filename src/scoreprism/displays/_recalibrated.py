@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
+from scoreprism._core.frames import column_names
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import GivenLaw, parse_law
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.displays._inputs import Part
-from scoreprism.frames import column_names
-from scoreprism.simplex import FloatArray
 
 _FOLDS = 5
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._registry import draws
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.displays._inputs import check_axes
 from scoreprism.displays._labels import legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.pipelines import PairedComparison, PairedLine, SplitsSummary
-from scoreprism.simplex import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import refuse
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._base import Display, enters
@@ -14,7 +15,6 @@ from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles._stage_inputs import geometric, read_stages
-from scoreprism.simplex import FloatArray
 
 #: Stages that a boosted model is looked at, unless others are asked for.
 _STAGES = 20

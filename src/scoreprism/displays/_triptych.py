@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from scoreprism._core.frames import make_frame
 from scoreprism._validation import refuse
 from scoreprism.curves import Curve, reliability_curve
 from scoreprism.displays._base import Display
@@ -15,7 +16,6 @@ from scoreprism.displays._panels import compact, shared_legend, split_axes
 from scoreprism.displays._reliability import ReliabilityDisplay
 from scoreprism.displays._simple import RocDisplay, with_area
 from scoreprism.displays._style import Canvas, Inks, house_style
-from scoreprism.frames import make_frame
 
 #: Options that all three panels take.
 _SHARED = ("sample_weight", "pos_label", "classes")

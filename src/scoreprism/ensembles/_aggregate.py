@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import require_aligned
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._validation import GivenLaw, listed, parse_law, plain, refuse, require_rows
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import CrossFit, make_crossfit
@@ -20,9 +22,7 @@ from scoreprism.ensembles._stacking import Stacking
 from scoreprism.estimation._chain import floored
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import require_aligned
 from scoreprism.references._features import score_columns
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
 
 #: Every combiner that is fitted to outcomes.
 COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._core.wording import visible
 from scoreprism._validation import (
     GivenLaw,
     outside,
@@ -19,7 +21,6 @@ from scoreprism._validation import (
     parse_random_state,
     refuse,
 )
-from scoreprism._words import visible
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import assemble
 from scoreprism.decomposition._summary import encode
@@ -38,7 +39,6 @@ from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
 from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray
 
 #: The levels of an ensemble: the aggregate, its recalibration, what the members know, what the features know.
 LEVELS = ("S_ens", "C_ens", "C_S", "Q")

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import require_aligned
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import (
     GivenLaw,
     distinct,
@@ -21,9 +23,7 @@ from scoreprism._validation import (
 from scoreprism.ensembles._stage_inputs import Stages, follow
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._staged_models import LightgbmStages, XgboostStages
-from scoreprism.frames import require_aligned
 from scoreprism.losses import get_loss
-from scoreprism.simplex import FloatArray
 
 #: What a callback watches: the loss after recalibration, or the loss as it is.
 CRITERIA = ("refinement", "raw")

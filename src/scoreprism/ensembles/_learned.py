@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
+from scoreprism._kernels.softmax import log_softmax
 from scoreprism._validation import listed, outside, parse_number
 from scoreprism.calibrators._data import Data, log_law, smallest
 from scoreprism.calibrators._multiclass import centered
-from scoreprism.calibrators._softmax import log_softmax
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
 from scoreprism.ensembles._stacking import smoothed_rows, vanishing
 from scoreprism.exceptions import InfiniteLossError, SeparationWarning
-from scoreprism.simplex import FloatArray, IntArray, as_matrix, one_hot
 
 #: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
 _FARTHEST = 5.0

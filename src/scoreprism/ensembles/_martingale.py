@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._stage_results import Amount
-from scoreprism.simplex import FloatArray
 
 
 def martingale_checks(

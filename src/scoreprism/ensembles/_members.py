@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 from scoreprism._validation import (
     SUM_TOLERANCE,
     is_hard,
@@ -20,8 +22,6 @@ from scoreprism._validation import (
 )
 from scoreprism.estimation._compare import parse_models
 from scoreprism.estimation._models import Scored, predicted
-from scoreprism.frames import backend_of, column_names, columns_of, require_aligned
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 
 _FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.workers import run_all
 from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
-from scoreprism._workers import run_all
 from scoreprism.decomposition._table import Drawable
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_results import Amount
@@ -23,7 +24,6 @@ from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import LostResolutionWarning
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.
 MERGED = 0.01

@@ -13,6 +13,8 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.frames import require_aligned, take_rows
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._validation import (
     distinct,
     parse_choice,
@@ -35,9 +37,7 @@ from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
 from scoreprism.ensembles._stage_maps import FAST
 from scoreprism.ensembles._staged_models import staged_model, transformed
 from scoreprism.exceptions import LabelError
-from scoreprism.frames import require_aligned, take_rows
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray
 
 
 class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import outside, refuse
 from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.exceptions import ScoreprismWarning
-from scoreprism.simplex import FloatArray
 
 #: How boosters call their number of rounds.
 _ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")

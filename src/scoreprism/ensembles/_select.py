@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.workers import run_all
 from scoreprism._validation import (
     GivenLaw,
     parse_choice,
@@ -17,16 +20,13 @@ from scoreprism._validation import (
     refuse,
     warn_of_hard_labels,
 )
-from scoreprism._workers import run_all
 from scoreprism.ensembles._selection import SelectionTable, StageSelection
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._stage_results import Amount
 from scoreprism.ensembles._stage_tables import named_columns, plural
 from scoreprism.estimation._learners import MapLearner
-from scoreprism.frames import backend_of, column_names
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, frozen
 
 #: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
 #: the least, unless the stage with the least raw loss is within half a standard error of it.

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._stage_results import Amount
 from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.logistic import expected, fit_logistic, smoothed_targets
+from scoreprism._kernels.softmax import _curvature, fit_softmax, log_softmax
+from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._validation import outside, parse_choice, parse_number
 from scoreprism.calibrators._data import Data, log_law, smallest
-from scoreprism.calibrators._logistic import expected, fit_logistic, smoothed_targets
-from scoreprism.calibrators._maps import Chart, logit_chart
 from scoreprism.calibrators._multiclass import centered
-from scoreprism.calibrators._softmax import _curvature, fit_softmax, log_softmax
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.exceptions import SeparationWarning
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
 _FLAT = 1e-8

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._validation import parse_random_state, refuse
 from scoreprism.calibrators import OneVsRestCalibrator, SelectedCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator
@@ -17,7 +18,6 @@ from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.estimation._learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 #: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
 FAST = {True: "platt", False: "temperature"}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._validation import parse_choice
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import encode
@@ -17,7 +18,6 @@ from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.intervals import Moments, quantile
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import frozen
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import TermTable
-from scoreprism.frames import make_frame
-from scoreprism.simplex import frozen
 
 #: Lines at the beginning and at the end that a text shows of a long table.
 _ENDS = 5

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import refuse
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.frames import backend_of, column_names
-from scoreprism.simplex import FloatArray
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.
 _ROUNDING = 1e-4

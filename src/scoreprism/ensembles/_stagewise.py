@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
+from scoreprism._core.workers import run_all
 from scoreprism._validation import outside, parse_confidence, parse_count, parse_law, parse_random_state, refuse
-from scoreprism._workers import run_all
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._martingale import martingale_checks
@@ -26,7 +27,6 @@ from scoreprism.finite import FiniteModel
 from scoreprism.levels import Chain, Level
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, frozen
 
 #: Stages of the chain unless others are asked for.
 GRID = 12

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from scoreprism._workers import run_all
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._core.workers import run_all
+from scoreprism._kernels.logistic import expected
 from scoreprism.calibrators._batch import Batch
 from scoreprism.calibrators._data import Data
-from scoreprism.calibrators._logistic import expected
 from scoreprism.calibrators._tree import local_shifts
 from scoreprism.crossfit import REFITS, CrossFit, FittedLaw, Partitions, Ties, split_blocks
 from scoreprism.decomposition._result import Kept
@@ -27,7 +28,6 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references._features import Encoder, Features
 from scoreprism.references._members import MEMBERS, Task, mixed, mixing_weights
 from scoreprism.references._stack import foreign_law, hit_rows
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 
 @dataclass(frozen=True)

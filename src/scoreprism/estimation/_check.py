@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.estimation._fits import Cells
-from scoreprism.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 
 if TYPE_CHECKING:
     from scoreprism.inference._scored import Scored

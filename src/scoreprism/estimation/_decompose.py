@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, unify
 from scoreprism._validation import outside, parse_choice, parse_clip, refuse
 from scoreprism.crossfit import FittedLaw
 from scoreprism.decomposition import Decomposition
@@ -26,7 +27,6 @@ from scoreprism.exceptions import OverfitWarning
 from scoreprism.intervals import FORMS, Alternative
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
-from scoreprism.simplex import ArrayLike, unify
 
 Losses = dict[str, ProperLoss]
 

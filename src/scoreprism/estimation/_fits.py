@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.calibrators._logistic import expected
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
+from scoreprism._kernels.logistic import expected
 from scoreprism.crossfit import FittedLaw
 from scoreprism.decomposition._rows import Fits, Second, spread
 from scoreprism.estimation._second import (
@@ -31,7 +32,6 @@ from scoreprism.estimation._second import (
     residuals,
 )
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray, as_vector, clip_law
 
 
 @dataclass(frozen=True)

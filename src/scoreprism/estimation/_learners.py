@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators import (
     CALIBRATORS,
@@ -33,7 +34,6 @@ from scoreprism.crossfit import Partitions
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 from scoreprism.references._stack import foreign_law
-from scoreprism.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

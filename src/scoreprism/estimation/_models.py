@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import find_training_rows
 from scoreprism._validation import outside, parse_law, refuse
 from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
-from scoreprism.simplex import ArrayLike, FloatArray
 
 
 class Scored(NamedTuple):

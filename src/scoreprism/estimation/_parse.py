@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, column_names, require_aligned
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._validation import (
     GivenLaw,
     distinct,
@@ -31,11 +33,9 @@ from scoreprism.estimation._chain import Block, Given, Problem
 from scoreprism.estimation._learners import ForeignMap, parse_calibrator, parse_reference
 from scoreprism.estimation._tables import joined
 from scoreprism.exceptions import DoubleUseWarning, InputError, LabelError
-from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.levels import Level
 from scoreprism.references import StackedReference
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes
 
 #: More processes than this are a mistake; joblib fails on them in its own words.
 _MOST_JOBS = 10_000

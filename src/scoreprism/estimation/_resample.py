@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.estimation._chain import Problem, fit_levels, recalibrate
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Maps with a smaller share than this in every fold are not fitted again.
 _SMALL = 0.005

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows of the same score from which on they are neighbours of each other and of nobody else.
 TIED = 5

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, column_names, require_aligned, take_rows
+from scoreprism._core.simplex import ArrayLike, IntArray, n_classes
 from scoreprism._validation import (
     GivenLaw,
     listed,
@@ -30,11 +32,9 @@ from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import Prepared, prepare_named
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.frames import backend_of, column_names, require_aligned, take_rows
 from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
 from scoreprism.references._features import parse_features
-from scoreprism.simplex import ArrayLike, IntArray, n_classes
 
 #: Arguments of `decompose` that hold one entry per row.
 _BY_ROW = ("X", "q", "latent", "sample_weight", "groups")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._validation import refuse
-from scoreprism.frames import backend_of, column_names
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 #: How the columns of the score are called in a frame.
 SCORE_COLUMN = "scoreprism_score"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import isotonic_blocks
 from scoreprism.inference._scored import Scored
-from scoreprism.isotonic import isotonic_blocks
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Knots of the natural spline as quantiles of the logit (Harrell 2015, table 2.3).
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism.decomposition._summary import encode
 from scoreprism.inference import _binary, _multiclass
 from scoreprism.inference._classical import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism.inference._null import Statistic, simulate, smallest_p, tail
 from scoreprism.inference._scored import Scored, parse_scored
-from scoreprism.simplex import ArrayLike
 
 Builder = Callable[[Scored], Statistic]
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, as_matrix, pick
 from scoreprism.inference._binary import tie_starts
 from scoreprism.inference._scored import Scored
-from scoreprism.simplex import FloatArray, as_matrix, pick
 
 Parts = dict[str, dict[str, float]]
 

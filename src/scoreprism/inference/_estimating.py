@@ -11,6 +11,10 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, one_hot
+from scoreprism._kernels.logistic import smoothed_targets
+from scoreprism._kernels.softmax import log_softmax
+from scoreprism._maps.binary_map import Chart, log_pair
 from scoreprism._validation import listed, plain, refuse, require_rows
 from scoreprism.calibrators import (
     BetaCalibrator,
@@ -21,12 +25,8 @@ from scoreprism.calibrators import (
     VectorScalingCalibrator,
 )
 from scoreprism.calibrators._data import Data, log_law
-from scoreprism.calibrators._logistic import smoothed_targets
-from scoreprism.calibrators._maps import Chart, log_pair
 from scoreprism.calibrators._multiclass import FEATURES
-from scoreprism.calibrators._softmax import log_softmax
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, one_hot
 
 #: Numbers of a design that are held at a time.
 _HELD = 1 << 21

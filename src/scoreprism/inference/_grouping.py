@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
+from scoreprism._core.workers import run_all
 from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
-from scoreprism._workers import run_all
 from scoreprism.estimation._chain import Block, Problem, calibrate, fit_levels
 from scoreprism.estimation._learners import ShiftLearner
 from scoreprism.estimation._parse import Request, parse
@@ -18,7 +19,6 @@ from scoreprism.intervals import tail
 from scoreprism.references._features import Features
 from scoreprism.references._members import Task, mixed, to_eta
 from scoreprism.references._stack import StackedReference, hit_rows
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")

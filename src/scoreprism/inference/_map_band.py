@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import FloatArray
 from scoreprism.decomposition._summary import encode
-from scoreprism.frames import make_frame
-from scoreprism.simplex import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

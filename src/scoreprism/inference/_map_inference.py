@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.frames import backend_of, column_names, require_aligned
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
 from scoreprism._validation import (
     GivenLaw,
     parse_choice,
@@ -23,7 +25,6 @@ from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.frames import backend_of, column_names, require_aligned
 from scoreprism.inference._calibration import TestResult
 from scoreprism.inference._estimating import (
     Sandwich,
@@ -46,7 +47,6 @@ from scoreprism.inference._map_summaries import (
 )
 from scoreprism.intervals import Interval, quantile
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
 
 #: Fewer rows than this get a note.
 _FEW = 50

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism.decomposition._summary import encode
 from scoreprism.inference._estimating import Sandwich, Scheme
 from scoreprism.intervals import Interval
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray, as_matrix
 
 #: Summaries by name.
 MAP_SUMMARIES = ("ici", "lcs", "rms", "reliability")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.inference._binary import Bins, Walk, scales
 from scoreprism.inference._scored import Scored
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
 _LEAST, _FARTHEST = 1e-6, 10.0

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scoreprism._workers import run_all
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.workers import run_all
 from scoreprism.inference._scored import Scored
-from scoreprism.simplex import FloatArray, IntArray
 
 Statistic = Callable[..., FloatArray]
 

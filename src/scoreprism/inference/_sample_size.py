@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_law, parse_number, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.simplex import ArrayLike, FloatArray, as_matrix
 
 
 def _tilted(law: FloatArray, power: float, lift: float) -> FloatArray:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.frames import column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 from scoreprism._validation import GivenLaw, parse_law
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.frames import column_names
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 
 #: Rows per line from which on counts are drawn: a binomial draw costs a few times what a uniform one does.
 _SHARED = 4

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._validation import parse_number, refuse
 from scoreprism.losses._base import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray
 
 __all__ = ["BetaLoss"]
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, n_classes
 from scoreprism._validation import parse_count, refuse
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
 from scoreprism.losses._base import ProperLoss
-from scoreprism.simplex import FloatArray, IntArray, as_matrix, n_classes
 
 __all__ = ["OpaqueLoss", "check_proper", "from_entropy", "from_loss"]
 

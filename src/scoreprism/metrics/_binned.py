@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism.metrics._curves import BinCurve, Binning
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import (
@@ -18,7 +19,6 @@ from scoreprism.metrics._gaps import (
     root_mean_square,
 )
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
-from scoreprism.simplex import ArrayLike, FloatArray
 
 _SEVERAL = "Use classwise_ece, top_label_ece or confidence_ece for several classes."
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike
 from scoreprism.metrics._binned import bin_curve
 from scoreprism.metrics._curves import BinCurve, Binning
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import Joined, Norm, PlainMean, gap_estimate, mean_absolute, root_mean_square
 from scoreprism.metrics._rows import Rows, one_vs_rest, parse_rows, top_label
 from scoreprism.metrics._smoothed import option_key, smooth_curve
-from scoreprism.simplex import ArrayLike
 
 
 def _classwise_bins(name: str, norm: Norm, rows: Rows, n_bins: object, strategy: object) -> Estimate:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import parse_choice, parse_number, refuse
-from scoreprism.simplex import FloatArray
 
 #: Kernel weights held at a time.
 _BLOCK = 1 << 18

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law
+from scoreprism._kernels.logistic import expected, fit_logistic, separated
 from scoreprism._validation import listed, parse_clip, refuse
-from scoreprism.calibrators._logistic import expected, fit_logistic, separated
 from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
-from scoreprism.simplex import ArrayLike, FloatArray, clip_law
 
 _ONE = "Pass the probability of one class and its outcome."
 

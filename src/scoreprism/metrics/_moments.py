@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, one_hot
 from scoreprism._validation import refuse
 from scoreprism.inference._classical import spiegelhalter
 from scoreprism.inference._scored import Scored
@@ -14,7 +15,6 @@ from scoreprism.intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
 from scoreprism.metrics._gaps import ONE_ROW, Curve, Joined, Profile, gap_inference, mean_absolute
 from scoreprism.metrics._rows import Rows, Units, parse_rows, two_classes
-from scoreprism.simplex import ArrayLike, FloatArray, as_matrix, one_hot
 
 #: Smallest mean score that outcomes are divided by; ends of an interval then do not overflow.
 _LEAST = 1e-300

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.frames import backend_of, column_names
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 
 Thing = TypeVar("Thing")
 

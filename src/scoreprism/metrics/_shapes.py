@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import parse_choice
 from scoreprism.calibrators import TreeCalibrator
 from scoreprism.calibrators._batch import Batch
@@ -26,7 +27,6 @@ from scoreprism.intervals import Interval, quantile
 from scoreprism.metrics._estimate import Absent, Inference
 from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw, largest
 from scoreprism.metrics._rows import Rows
-from scoreprism.simplex import FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._validation import parse_number
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import ONE_ROW, Curve, GapInference, Profile, mean_absolute
 from scoreprism.metrics._rows import Rows, parse_rows, top_label, two_classes
-from scoreprism.simplex import ArrayLike, FloatArray
 
 #: Steps of the grid of [0, 1] on which an estimate is computed, and the fewest for resamples.
 _STEPS, _FEWEST = 4096, 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scoreprism._core.simplex import ArrayLike, IntArray
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.calibrators._data import Data
 from scoreprism.crossfit import make_crossfit
@@ -19,7 +20,6 @@ from scoreprism.metrics._gaps import (
 )
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
 from scoreprism.metrics._shapes import ShapeInference, absolute_ends, quantile_ends, squared_ends
-from scoreprism.simplex import ArrayLike, IntArray
 
 #: Where the local calibration score is averaged.
 OVER = ("sample", "density")

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+from scoreprism._kernels.ranked import drawn
 from scoreprism._validation import (
     parse_choice,
     parse_count,
@@ -17,10 +19,8 @@ from scoreprism._validation import (
     require_rows,
 )
 from scoreprism.inference._corp import stream_of
-from scoreprism.inference._ranked import drawn
 from scoreprism.intervals import Interval
 from scoreprism.metrics._estimate import Absent, Estimate, Inference
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
 METHODS = ("auto", "exact", "sliced")
 #: Rows up to which "auto" solves the transport on the simplex: an assignment for equal weights, else a linear program.

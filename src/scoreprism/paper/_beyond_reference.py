@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism import decompose
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.datasets import load_german_credit
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismWarning
@@ -17,7 +18,6 @@ from scoreprism.paper._work import Work
 from scoreprism.report import Range, Table
 from scoreprism.report._model import Cell
 from scoreprism.report._pieces import enumerated, table
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Folds that scores are out of, and folds inside them that the stack learns from.
 _OUTER, _INNER = 10, 5

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._files import write_text, write_with
-from scoreprism._strict_json import Reader
+from scoreprism._core.atomic_files import write_text, write_with
+from scoreprism._core.strict_json import Reader
 from scoreprism._validation import refuse
 from scoreprism.exceptions import InputError
 from scoreprism.report import Figure, Table
@@ -148,7 +148,7 @@ def write_all(found: Reproduction, folder: Path, *, overwrite: bool) -> Path:
     Path
         The page.
     """
-    from scoreprism._progress import tracked
+    from scoreprism._core.progress import tracked
 
     staged = folder / JOURNAL / _STAGED
     shutil.rmtree(staged, ignore_errors=True)  # of a run that was killed

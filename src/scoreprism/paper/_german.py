@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper._checks import Check, among, checks_table, claimed, claims_table, marked
 from scoreprism.paper._german_figures import curves_figure, distances, summary_figure
@@ -30,7 +31,6 @@ from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
 from scoreprism.report._model import Block, Cell
 from scoreprism.report._pieces import ends, enumerated, pvalue, table
-from scoreprism.simplex import FloatArray
 
 #: A purpose of credit so rare that all its training rows may have one outcome.
 _RARE = "A48"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.paper._german_robustness import layout
@@ -15,7 +16,6 @@ from scoreprism.paper._work import Work
 from scoreprism.report import Figure
 from scoreprism.report._model import Cell
 from scoreprism.report._pieces import table, thinned
-from scoreprism.simplex import FloatArray, IntArray
 
 #: The split whose curves are drawn.
 SHOWN = 0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper._checks import beside, checks_table, scientific
 from scoreprism.paper._members import (
@@ -24,7 +25,6 @@ from scoreprism.paper._printed import METHODS, PRINTED
 from scoreprism.paper._work import Work
 from scoreprism.report import Table
 from scoreprism.report._pieces import enumerated, table
-from scoreprism.simplex import FloatArray
 
 #: The number of the paper that ours do not reach.
 FOREST = "robustness/log/recalibrated/forest"

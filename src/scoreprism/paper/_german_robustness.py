@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.paper._checks import Check, beside
 from scoreprism.paper._german_forest import FOREST, forest_sentence
 from scoreprism.paper._members import german_main, over_splits, std_error
@@ -9,7 +10,6 @@ from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.paper._work import Work
 from scoreprism.report import Table
 from scoreprism.report._pieces import table
-from scoreprism.simplex import FloatArray
 
 COLUMNS = {"raw": "raw", "recalibrated": "recalibrated", "reliability_plugin": "reliability"}
 

@@ -7,11 +7,11 @@ from math import hypot, sqrt
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.paper._checks import Check, beside
 from scoreprism.paper._members import german_main, over_splits
 from scoreprism.paper._printed import PRINTED
 from scoreprism.paper._work import Work
-from scoreprism.simplex import FloatArray
 
 _PREFIX = "spread/"
 

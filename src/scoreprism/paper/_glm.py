@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: ``glm.control`` of R.
 _STEPS, _TOLERANCE = 25, 1e-8

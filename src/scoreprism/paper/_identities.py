@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix
 from scoreprism.decomposition import Decomposition, resolution_decomposition
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix
 
 #: A statement holds if it is off by less than this: rounding, and nothing else.
 EXACT = 1e-12

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, sigmoid
 from scoreprism.datasets import AppendixELaw
 from scoreprism.paper._checks import Check, claimed, claims_table, scientific
 from scoreprism.paper._maps_figures import data_figure, distances_figure
@@ -14,7 +15,6 @@ from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Notice, Section, Table
 from scoreprism.report._model import Block
 from scoreprism.report._pieces import table
-from scoreprism.simplex import FloatArray, IntArray, sigmoid
 
 LAW = AppendixELaw()
 #: Bandwidths h and basis sizes k of the figure; penalty of Step B.

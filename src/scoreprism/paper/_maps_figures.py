@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.displays._style import MARKERS, Inks
 from scoreprism.paper._drawing import grid_figure, shared_legend
 from scoreprism.report import Figure
 from scoreprism.report._model import Cell
 from scoreprism.report._pieces import table, thinned
-from scoreprism.simplex import FloatArray
 
 if TYPE_CHECKING:
     from scoreprism.paper._maps import Curves, Scored

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.calibrators import IsotonicCalibrator, MonotoneSplineCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper._printed import METHODS
 from scoreprism.paper._recorded import Record, Recorded
 from scoreprism.paper._work import Work
 from scoreprism.pipelines import repeated_splits
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows that train; as many of the others calibrate as test.
 _TRAIN, _CALIBRATION = 600, 200

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw, ScoreLaw
 from scoreprism.paper._synthetic_scores import NAMES, Rounded, Score, generator, isotonic, population_scores, rounded
 from scoreprism.paper._work import Plan, Work
 from scoreprism.report import Figure
 from scoreprism.report._pieces import enumerated, table
-from scoreprism.simplex import FloatArray
 
 #: A change of grouping below this counts as none.
 _SAME = 0.001

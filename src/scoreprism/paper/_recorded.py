@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism._validation import parse_choice, refuse
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.paper._checks import Check, counted
@@ -78,7 +78,7 @@ class Reproduction:
         frame
             One row per number or statement.
         """
-        from scoreprism.frames import make_frame
+        from scoreprism._core.frames import make_frame
 
         rows = [check.to_dict() for check in self.checks]
         return make_frame({name: [row[name] for row in rows] for name in Check.__dataclass_fields__}, backend)

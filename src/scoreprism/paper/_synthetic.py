@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw
 from scoreprism.paper._checks import Check, claimed, claims_table
 from scoreprism.paper._population import at_zero, claims_by_rho, exceeds, population, signed
@@ -23,7 +24,6 @@ from scoreprism.paper._synthetic_scores import NAMES
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Figure, Notice, Section
 from scoreprism.report._pieces import enumerated, table, thinned
-from scoreprism.simplex import FloatArray
 
 Runs = dict[str, FloatArray]
 

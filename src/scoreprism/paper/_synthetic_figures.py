@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays._style import MARKERS, Inks
 from scoreprism.paper._drawing import grid_figure
@@ -14,7 +15,6 @@ from scoreprism.paper._population import exceeds, signed
 from scoreprism.paper._synthetic_runs import POOLED, SCORES, MapCurve
 from scoreprism.paper._synthetic_scores import NAMES, generator
 from scoreprism.report import Figure, Table
-from scoreprism.simplex import FloatArray, sigmoid
 
 #: Correlations of the scatterplots, and how many rows each shows.
 SCATTERED, SHOWN = (-0.7, 0.0, 0.7), 350

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw, Sample
 from scoreprism.datasets._levelsets import ScoreLaw
 from scoreprism.paper._population import correlations, recalibrated, refined
 from scoreprism.paper._synthetic_scores import FEATURES, Score, fitted, generator, isotonic, rounded, scores_of
 from scoreprism.paper._work import Work
-from scoreprism.simplex import FloatArray
 
 #: Scores whose local calibration score is looked at.
 POOLED = ("x1", "x2", "average")

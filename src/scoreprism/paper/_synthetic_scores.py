@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, sigmoid
 from scoreprism.datasets import CopulaLaw
-from scoreprism.simplex import FloatArray, sigmoid
 
 Score: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 #: Names of the scores in sentences, tables and figures.

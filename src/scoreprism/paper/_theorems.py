@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.displays._style import Inks
 from scoreprism.finite import FiniteModel
 from scoreprism.paper._checks import Check, beside, checks_table, marked, scientific
@@ -15,7 +16,6 @@ from scoreprism.paper._statements import STATEMENTS, Statement
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Figure, Section, Table
 from scoreprism.report._pieces import enumerated, table
-from scoreprism.simplex import FloatArray
 
 _TERMS = ("reliability", "grouping", "irreducible")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.intervals import quantile
 from scoreprism.losses import get_loss
@@ -22,7 +23,6 @@ from scoreprism.paper._uncertainty_scores import LAW, SAMPLES_PER_RUN, SCORES, n
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.report import Section, Table
 from scoreprism.report._pieces import table
-from scoreprism.simplex import FloatArray
 
 #: Rows of the calibration split, as in the paper's study of German credit, and of the test split.
 _ROWS, _TEST = 200, 1000

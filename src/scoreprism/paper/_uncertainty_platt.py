@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.paper._checks import Check, claimed
 from scoreprism.paper._uncertainty_scores import LAW, SAMPLES_PER_RUN, steep
 from scoreprism.paper._work import Work
 from scoreprism.report import Table
 from scoreprism.report._pieces import table
-from scoreprism.simplex import FloatArray
 
 #: A standard error is as good as the truth up to this share: it is estimated from one sample of 500 rows.
 _NEAR = 0.2

@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.datasets._levelsets import ScoreLaw
 from scoreprism.paper._population import refined
-from scoreprism.simplex import FloatArray, sigmoid
 
 LAW = CopulaLaw(rho=0.0)
 #: Samples for each run of the plan.

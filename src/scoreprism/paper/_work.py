@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._journal import Journal
+from scoreprism._core.journal import Journal
 from scoreprism._validation import refuse
 from scoreprism.paper._checks import Check
 from scoreprism.report import Section
@@ -139,7 +139,7 @@ class Work:
         keep: Callable[[int, Any], None],
         done: dict[int, Any],
     ) -> list[Any]:
-        from scoreprism._workers import as_finished
+        from scoreprism._core.workers import as_finished
 
         found = dict(done)
         items = list(left.items())

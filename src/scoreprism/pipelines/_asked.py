@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import require_aligned, take_rows
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import outside, parse_choice, parse_clip, parse_law, plain, refuse, require_rows
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation._decompose import fit_laws, parse_losses
 from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.frames import require_aligned, take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._bootstrap_result import GAIN, LOSS, RECALIBRATED, PipelineBootstrap
 from scoreprism.pipelines._digest import digest, digest_of_scores
 from scoreprism.pipelines._estimators import fit_estimator, inner_validation, reseeded, weight_key
 from scoreprism.pipelines._material import Part, parse_parts, two_of_each
 from scoreprism.pipelines._replicates import Chosen, Setup, quiet
-from scoreprism.simplex import FloatArray
 
 #: What is refitted.
 REFIT = ("calibrator", "all")

@@ -8,15 +8,15 @@ from typing import Any, overload
 
 import numpy as np
 
+from scoreprism._core.simplex import ArrayLike
+from scoreprism._core.workers import as_finished
 from scoreprism._validation import parse_count, parse_random_state
-from scoreprism._workers import as_finished
 from scoreprism.estimation._parse import require_jobs
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._asked import Asked, conclude
 from scoreprism.pipelines._bootstrap_result import PipelineBootstrap
 from scoreprism.pipelines._checkpoint import Checkpoint, Store, opened
 from scoreprism.pipelines._replicates import Setup, Work, original
-from scoreprism.simplex import ArrayLike
 
 
 @overload

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import parse_choice, parse_confidence
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.frames import make_frame
 from scoreprism.intervals import Interval, quantile
 from scoreprism.losses import ProperLoss
-from scoreprism.simplex import FloatArray
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
 METHODS = ("normal", "percentile", "corrected", "basic")

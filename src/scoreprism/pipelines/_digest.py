@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.frames import backend_of
-from scoreprism.simplex import FloatArray
+from scoreprism._core.frames import backend_of
+from scoreprism._core.simplex import FloatArray
 
 #: How deep objects are looked into.
 _DEPTH = 30

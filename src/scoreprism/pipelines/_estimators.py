@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import parse_law, refuse
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.simplex import FloatArray
 
 #: Rows from which on ``early_stopping="auto"`` of scikit-learn's histogram boosting holds out a part of them.
 _STOPS_EARLY = 10_000

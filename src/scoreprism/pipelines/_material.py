@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, require_aligned, take_rows
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._validation import distinct, parse_groups, parse_labels, parse_weights, refuse, require_rows
 from scoreprism.crossfit import REFITS
-from scoreprism.frames import backend_of, require_aligned, take_rows
 from scoreprism.pipelines._digest import digest
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Draws of one resample before it is given up.
 _DRAWS = 1000

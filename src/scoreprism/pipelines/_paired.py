@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import listed, outside, parse_choice, parse_confidence, parse_number, refuse
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
@@ -17,7 +18,6 @@ from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.pipelines._split_frames import Long, read_long, side_by_side
-from scoreprism.simplex import FloatArray
 
 _OVERLAP = (
     "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: Which differences speak for a method.
 ALTERNATIVES = ("less", "greater", "two-sided")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._workers import one_thread
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.workers import one_thread
 from scoreprism.calibrators._data import Data
 from scoreprism.estimation._chain import Block, Calibrated, Line, Problem, calibrate, fit_levels
 from scoreprism.estimation._decompose import decomposed
@@ -20,7 +21,6 @@ from scoreprism.estimation._resample import resampled
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._estimators import fit_estimator, reseeded, scored
 from scoreprism.pipelines._material import Accepts, Part, draw, every_class, two_of_each
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Streams of a replicate: what is drawn for one part does not depend on another.
 _CALIBRATION, _TRAINING, _TEST, _BLOCKS, _SEEDS = range(5)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._validation import refuse
 from scoreprism.calibrators._data import Data, Map
 from scoreprism.crossfit import FittedLaw, no_crossfit
@@ -18,7 +19,6 @@ from scoreprism.estimation._learners import MapLearner, parse_calibrator
 from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._split_rows import LABELS
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 #: Draws of labels before giving up on both classes.
 _DRAWS = 100

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
+from scoreprism._core.workers import run_all
 from scoreprism._validation import (
     GivenLaw,
     distinct,
@@ -27,12 +30,10 @@ from scoreprism._validation import (
     refuse,
     require_rows,
 )
-from scoreprism._workers import run_all
 from scoreprism.crossfit import REFITS
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.estimation._parse import require_jobs
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
-from scoreprism.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._material import settled
 from scoreprism.pipelines._split_methods import (
@@ -45,7 +46,6 @@ from scoreprism.pipelines._split_methods import (
 )
 from scoreprism.pipelines._split_numbers import Judge, Scored, parse_maps
 from scoreprism.pipelines._split_rows import Rows, Split, draw_split, given_split, parse_sizes, parse_splits
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 #: Columns of the frame, in order.
 COLUMNS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import listed, refuse
 from scoreprism.decomposition._summary import encode
 from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.pipelines._split_frames import read_long
-from scoreprism.simplex import FloatArray
 
 #: What is averaged.
 MEASURES = ("raw", "recalibrated", "reliability_plugin", "noise_floor", "reliability", "lcs")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.references._features import BINS, Codes, Features
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Codes 0 … BINS + 1.
 WIDTH = BINS + 2

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._validation import listed, refuse, require_rows
-from scoreprism.frames import backend_of, column_names, columns_of, unwrap
-from scoreprism.simplex import ArrayLike, FloatArray
 
 #: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
 BINS = 31

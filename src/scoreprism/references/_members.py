@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.calibrators._logistic import fit_logistic
-from scoreprism.calibrators._softmax import fit_softmax, log_softmax
+from scoreprism._core.simplex import FloatArray, IntArray, one_hot
+from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.softmax import fit_softmax, log_softmax
 from scoreprism.references._boosting import Boosted, Growth, boost
 from scoreprism.references._features import Features
 from scoreprism.references._pairs import boost_pairs
-from scoreprism.simplex import FloatArray, IntArray, one_hot
 
 #: A fitted member: features and the law to start from → laws of its variants.
 Fitted = Callable[[Features, FloatArray], list[FloatArray]]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.references._boosting import (
     WIDTH,
     Boosted,
@@ -25,7 +26,6 @@ from scoreprism.references._boosting import (
     probabilities,
 )
 from scoreprism.references._features import Codes, Features
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Groups of a column, of about equal size, when pairs are looked for.
 _GROUPS = 4

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import column_names
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 from scoreprism._validation import (
     GivenLaw,
     parse_choice,
@@ -21,11 +23,9 @@ from scoreprism._validation import (
 )
 from scoreprism.calibrators import get_calibrator
 from scoreprism.calibrators._bins import equal_mass_cuts
-from scoreprism.frames import column_names
 from scoreprism.intervals import Bound, quantile
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references._features import Encoder, parse_features
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 
 
 @dataclass(frozen=True, repr=False)

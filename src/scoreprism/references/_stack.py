@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, clip_law, n_classes, pick
 from scoreprism._validation import distinct, parse_choice, parse_labels, parse_law, parse_weights, refuse, require_rows
 from scoreprism.calibrators._checks import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references._features import Encoder, Features, parse_features, score_columns
 from scoreprism.references._members import MEMBERS, Fitted, Task, mixed, mixing_weights
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray, as_matrix, clip_law, n_classes, pick
 
 #: From the features and the law to start from to the laws of all variants of all members.
 Predict = Callable[[Features, FloatArray], list[FloatArray]]

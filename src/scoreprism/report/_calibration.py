@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.binomial import rate_interval
 from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.curves._binomial import rate_interval
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
 from scoreprism.report._case import Case
@@ -20,7 +21,6 @@ from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._progress import tracked
+from scoreprism._core.frames import take_rows
+from scoreprism._core.progress import tracked
+from scoreprism._core.simplex import ArrayLike, IntArray
 from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.estimation._chain import find_floors
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.estimation._parse import Request, in_same_folds
-from scoreprism.frames import take_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.report._fit import Asked, Model, asked, fitted
 from scoreprism.report._judged import Matter
 from scoreprism.report._periods import sortable
-from scoreprism.simplex import ArrayLike, IntArray
 
 #: A date, or a date and a time, without a zone.
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
@@ -167,7 +167,7 @@ def _named(segments: Any) -> Mapping[Any, Any]:
         return {}
     if isinstance(segments, Mapping):
         return segments
-    from scoreprism.frames import column_names, columns_of
+    from scoreprism._core.frames import column_names, columns_of
 
     columns, names = columns_of(segments), column_names(segments)
     if columns is not None and names is not None:

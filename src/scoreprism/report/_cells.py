@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scoreprism.calibrators._logistic import expected, fit_logistic, separated
+from scoreprism._core.simplex import FloatArray, IntArray, frozen
+from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.logistic import expected, fit_logistic, separated
 from scoreprism.curves import ReliabilityCurve, ScoreDistribution
-from scoreprism.curves._binomial import rate_interval
 from scoreprism.metrics import MetricTable
 from scoreprism.metrics._estimate import Estimate, Wald
 from scoreprism.report._calibration import GRADES, Grade
-from scoreprism.simplex import FloatArray, IntArray, frozen
 
 if TYPE_CHECKING:
     from scoreprism.scale import Partial

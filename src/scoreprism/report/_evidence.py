@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation._segments import evidence
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.inference import TestResult, calibration_test, grouping_test
-from scoreprism.simplex import ArrayLike, FloatArray, IntArray
 
 #: Rows up to which a test draws 999 times, and up to which 199 times; beyond, it goes by large-sample laws.
 FULL, SOME = 50_000, 200_000

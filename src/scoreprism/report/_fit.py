@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes
 from scoreprism._validation import listed
 from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.curves import DecisionLoss, MurphyDecomposition
@@ -30,7 +31,6 @@ from scoreprism.report._evidence import SOME, calibration_of, grouping_of
 from scoreprism.report._judged import Judged
 from scoreprism.report._maps import CHOOSER, MapTable, judge_maps
 from scoreprism.report._memory import lean, shared
-from scoreprism.simplex import FloatArray, IntArray, as_vector, n_classes
 
 #: Summaries of calibration, for two classes and for more.
 BINARY_METRICS = (

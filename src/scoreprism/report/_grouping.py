@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._progress import tracked
+from scoreprism._core.frames import columns_of, take_rows
+from scoreprism._core.progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
@@ -19,7 +20,6 @@ from scoreprism.estimation._decompose import decomposed
 from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.frames import columns_of, take_rows
 from scoreprism.references._features import Encoder, parse_features
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY

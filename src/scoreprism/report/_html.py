@@ -11,7 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._words import visible
+from scoreprism._core.wording import visible
 from scoreprism.report._model import Block, Cell, Column, Figure, Notice, Section, Table
 from scoreprism.report._svg import colour_rules, picture
 

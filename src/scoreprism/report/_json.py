@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._words import encodable
+from scoreprism._core.wording import encodable
 from scoreprism.calibrators import Calibrator, SelectedCalibrator
 from scoreprism.report._model import Figure, Range, Section, Table
 from scoreprism.report._tables import TERM_COLUMNS, term_rows

@@ -11,11 +11,11 @@ import numpy as np
 from scoreprism.report._evidence import alpha_of
 
 if TYPE_CHECKING:
+    from scoreprism._core.simplex import IntArray
     from scoreprism.decomposition import Decomposition
     from scoreprism.inference import TestResult
     from scoreprism.losses import ProperLoss
     from scoreprism.metrics import MetricTable
-    from scoreprism.simplex import IntArray
 
 
 class Judged(ABC):

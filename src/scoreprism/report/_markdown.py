@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scoreprism._words import one_line
+from scoreprism._core.wording import one_line
 from scoreprism.report._model import Block, Notice, Section, Table
 
 if TYPE_CHECKING:

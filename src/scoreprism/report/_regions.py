@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import column_names
+from scoreprism._core.simplex import FloatArray
 from scoreprism.estimation._segments import holm
-from scoreprism.frames import column_names
 from scoreprism.intervals import quantile
 from scoreprism.references._features import Categorical, parse_features
-from scoreprism.simplex import FloatArray
 
 #: Leaves of the tree, rows of a leaf at least, rows in all below which there is no point, and rows or clusters that can
 #: judge a region.

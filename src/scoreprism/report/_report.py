@@ -224,7 +224,7 @@ class Report:
         Path
             Where it is.
         """
-        from scoreprism._files import write_text
+        from scoreprism._core.atomic_files import write_text
 
         target = Path(path)
         return write_text(target, getattr(self, require_ending(target)), overwrite=overwrite)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.frames import take_rows
 from scoreprism.decomposition._table import marked
 from scoreprism.displays._decomposition import known_of
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import decompose_parts, evidence, holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
-from scoreprism.frames import take_rows
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._fit import Model

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
+from scoreprism._core.simplex import ArrayLike
 from scoreprism._validation import parse_choice
 from scoreprism.calibrators import Calibrator
 from scoreprism.losses import ProperLoss
@@ -28,7 +29,6 @@ from scoreprism.report._report import SECTIONS, ModelResult, Report
 from scoreprism.report._segments import segments as by_segment
 from scoreprism.report._verdict import verdict
 from scoreprism.report._versions import versions
-from scoreprism.simplex import ArrayLike
 
 #: What makes each section; the last one, on method and data, is made from the report itself.
 _MAKERS: dict[str, Callable[[Case], Section | None]] = {
@@ -250,7 +250,7 @@ def make_report(
     'Of the log loss of model, 0.64'
     """
     if output is not None:
-        from scoreprism._files import require_writable
+        from scoreprism._core.atomic_files import require_writable
 
         require_writable(output, overwrite=overwrite)
     report = summarize(y_true, y_proba, X, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism._validation import parse_choice, parse_confidence, refuse
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.losses import ProperLoss

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism.decomposition._table import marked
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.simplex import IntArray
 from scoreprism._validation import refuse
 from scoreprism.inference import TestResult
 from scoreprism.intervals import tail
@@ -17,7 +18,6 @@ from scoreprism.report._evidence import from_bound, of_many
 from scoreprism.report._fit import overheard
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.scale import Partial, ScaledDecomposition
-from scoreprism.simplex import IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from scoreprism._words import visible
+from scoreprism._core.wording import visible
 from scoreprism.displays._style import _LINES, _OTHERS, _TERMS, PALETTES, Inks, house_style
 from scoreprism.report._model import Figure
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._words import visible
+from scoreprism._core.wording import visible
 from scoreprism.displays._decomposition import known_of
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table

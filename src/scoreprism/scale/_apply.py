@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.simplex import FloatArray
+from scoreprism._maps.binary_map import RANGES
+from scoreprism._maps.formula import ExprTerm, Form, SqlTerm, Term, literal, named
 from scoreprism._validation import listed, refuse
 from scoreprism.calibrators import Calibrator
-from scoreprism.calibrators._formula import ExprTerm, Form, SqlTerm, Term, literal, named
-from scoreprism.calibrators._maps import RANGES
 from scoreprism.exceptions import ScoreprismWarning
-from scoreprism.simplex import FloatArray
 
 #: Up to so many pieces, a tree of choices is as fast as a search through lists (and Spark compiles it as fast).
 _FEW = 8

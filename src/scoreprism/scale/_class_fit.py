@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism._validation import plain, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import as_floored

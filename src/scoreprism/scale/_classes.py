@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched, plainly_named, wrap
@@ -19,7 +20,6 @@ from scoreprism.scale._laws import clipped, columns_of, picked, total
 from scoreprism.scale._passes import grouped
 from scoreprism.scale._reading import MOST_WEIGHT, plain_label, refuse_empty, segment_labels, there
 from scoreprism.scale._roles import Roles, hashed, number, period, require_columns, with_period
-from scoreprism.simplex import FloatArray
 
 #: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
 MOST_FOLDS = 20

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism._validation import parse_clip, refuse
 from scoreprism.estimation._decompose import parse_losses
 from scoreprism.exceptions import InputError

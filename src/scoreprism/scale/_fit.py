@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._validation import parse_choice, parse_random_state, refuse
 from scoreprism.calibrators._checks import warn_of_reversed_scores
 from scoreprism.calibrators._data import Data
@@ -30,7 +31,6 @@ from scoreprism.scale._partial import Partial
 from scoreprism.scale._result import ScaledDecomposition, decomposed_each, scaled
 from scoreprism.scale._roles import MOST_FOLDS, parse_count_of_folds
 from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, beyond, lines_of
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 Losses = dict[str, ProperLoss]
 

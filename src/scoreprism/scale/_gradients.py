@@ -10,15 +10,15 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._maps.binary_map import parse_distance
 from scoreprism._validation import refuse
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.calibrators._data import Data
-from scoreprism.calibrators._maps import parse_distance
 from scoreprism.scale._classes import ClassRows, Facts
 from scoreprism.scale._engines import fetched
 from scoreprism.scale._laws import Soft, charts, columns_of, log_hit, picked, total, with_logs, with_maps
 from scoreprism.scale._passes import grouped
-from scoreprism.simplex import FloatArray, IntArray
 
 #: Rows that are looked at for a start.
 _HEAD = 10_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._validation import parse_count
-from scoreprism.simplex import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import narwhals as nw

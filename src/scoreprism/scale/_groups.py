@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Columns that tell lines apart.
 KEYS = ("segment", "fold", "key", "y")

@@ -11,8 +11,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.losses import Brier, LogLoss, ProperLoss, Spherical
-from scoreprism.simplex import FloatArray
 
 Frame = nw.LazyFrame[Any]
 Exprs = Sequence[nw.Expr]

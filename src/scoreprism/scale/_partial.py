@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._strict_json import Reader
+from scoreprism._core.simplex import FloatArray, clip_law
+from scoreprism._core.strict_json import Reader
 from scoreprism._validation import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism.exceptions import InputError
 from scoreprism.scale._grid import cell_of, parse_cells
 from scoreprism.scale._groups import KEYS, WEIGHTS, coded, key_order, merged
 from scoreprism.scale._losses import by_row
 from scoreprism.scale._settings import Settings
-from scoreprism.simplex import FloatArray, clip_law
 
 if TYPE_CHECKING:
     from scoreprism.scale._drift import Drift

@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism._validation import refuse
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
@@ -26,7 +27,6 @@ from scoreprism.scale._reading import (
 )
 from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period
 from scoreprism.scale._settings import Settings
-from scoreprism.simplex import FloatArray
 
 #: Rows that are looked at first: many distinct scores among them save the search for few.
 _HEAD = 20_000

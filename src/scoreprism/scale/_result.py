@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._progress import tracked
+from scoreprism._core.progress import tracked
 from scoreprism._validation import refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._summary import SCALE, encode, fitting_together, read_summary, require_kinds

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.simplex import FloatArray
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Sheet, evaluate
 from scoreprism.intervals import Moments, steps
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._partial import Partial
-from scoreprism.simplex import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._validation import parse_confidence
 from scoreprism.decomposition._rows import Plan, assemble
 from scoreprism.decomposition._table import TermTable
@@ -20,7 +21,6 @@ from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._sheet import beyond
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30

@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_rows
 from scoreprism.estimation._decompose import chain_terms
@@ -20,7 +21,6 @@ from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, columns_of, pi
 from scoreprism.scale._losses import unbounded
 from scoreprism.scale._passes import grouped
 from scoreprism.scale._sheet import SummedSheet
-from scoreprism.simplex import FloatArray, IntArray, clip_law
 
 
 @dataclass(frozen=True)

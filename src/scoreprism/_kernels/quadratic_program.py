@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 
 def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: FloatArray) -> FloatArray:

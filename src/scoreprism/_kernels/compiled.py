@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.inference._ranked import Kernel, Ranked, Stream, Sums, halves
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, halves
 
 #: How often each row was drawn; nothing is drawn 65536 times in this world.
 Counts = NDArray[np.uint16]

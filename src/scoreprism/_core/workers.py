@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from scoreprism._progress import hidden, tracked
+from scoreprism._core.progress import hidden, tracked
 from scoreprism.exceptions import LostWorkerError
 
 #: Seconds between two looks of a worker whether the process that started it is still there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 Numbers = FloatArray | float
 #: Log-odds beyond this are cut: exp(±700) is still a normal number, and σ has long been 0 or 1.

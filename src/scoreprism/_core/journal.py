@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from scoreprism._strict_json import Reader
+from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
 
 #: Seconds between two times that the disk itself is made to write; a killed process loses nothing in between.

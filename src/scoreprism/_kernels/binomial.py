@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray
 
 #: How the interval of a rate is found.
 INTERVALS = ("mid-p", "clopper-pearson", "wilson", "jeffreys")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism.isotonic import isotonic_blocks
-from scoreprism.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.isotonic import isotonic_blocks
 
 #: A stream of random words: of one replicate, and of no other.
 Stream = np.random.SFC64

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from scoreprism.calibrators._numerics import FAR
+from scoreprism._core.numerics import FAR
 
 if TYPE_CHECKING:
     import narwhals as nw

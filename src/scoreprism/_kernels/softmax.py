@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoreprism.simplex import FloatArray, IntArray, pick
+from scoreprism._core.simplex import FloatArray, IntArray, pick
 
 #: Up to this many weights a fit ends with Newton steps.
 _FEW = 120

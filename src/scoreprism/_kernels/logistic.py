@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism.calibrators._numerics import FAR
-from scoreprism.simplex import FloatArray
+from scoreprism._core.numerics import FAR
+from scoreprism._core.simplex import FloatArray
 
 #: Steps of Newton's method at most; where the likelihood has a maximum, fifteen are many.
 _STEPS = 60

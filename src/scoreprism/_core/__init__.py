@@ -1,0 +1,1 @@
+"""What every room stands on: laws on the simplex, frames, files, workers, numbers, words. It knows no other room."""
