@@ -3,7 +3,8 @@
 A local regression cannot follow a jump or a wave, and its resamples do not know that. LCS is the reliability of the
 Brier loss, so its interval is that of the reliability. The mean of |S − C| is at least what the side on which Ĉ lies,
 found on other rows, explains of it, and at most the root of LCS. Quantiles of |S − C| are those of a tree of local
-shifts, fitted again on resamples.
+shifts, fitted again on resamples. All of them are 0 for a calibrated score: where a test of that does not reject, so is
+the lower end.
 """
 
 from __future__ import annotations
@@ -91,6 +92,12 @@ def squared_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     return found.low, found.high
 
 
+def _calibrated(rows: Rows, level: float) -> bool:
+    """Whether the scores may be calibrated: sides of neighbours go together, so that chance alone looks like gaps."""
+    pvalue = _fitted(rows).decomposition.calibration_pvalue
+    return pvalue is not None and pvalue > 1.0 - level
+
+
 def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     """
     Ends of E|S − C|.
@@ -102,7 +109,7 @@ def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     side = np.sign(fitted.fits.mean_law - rows.law)
     found = side * (rows.y - rows.law)
     error = math.sqrt(float(rows.share**2 @ (found - rows.mean(found)) ** 2))
-    low = rows.mean(found) - quantile(level, two_sided=True) * error
+    low = 0.0 if _calibrated(rows, level) else rows.mean(found) - quantile(level, two_sided=True) * error
     return max(low, 0.0), math.sqrt(squared_ends(rows, level)[1])
 
 
@@ -154,6 +161,8 @@ def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
         curve = rows.kept("tree curve", lambda: TreeCurve(rows))
         value = float(norm(curve.profile.gap, curve.profile.mass))
         found = GapInference(curve, norm, value, 1, "hull").interval(level, n_resamples, random_state, None)
+        if _calibrated(rows, level):
+            return 0.0, found.high
         least = absolute_ends(rows, level)[0] if norm is largest else 0.0
         return max(found.low, least), max(found.high, least)
 
