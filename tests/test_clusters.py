@@ -13,7 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from scoreprism import _workers, decompose
+from scoreprism import decompose
+from scoreprism._core import workers as _workers
 from scoreprism._core.workers import run_all, worker_count
 from scoreprism.exceptions import InputError, LostWorkerError
 from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test

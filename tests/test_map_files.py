@@ -459,7 +459,7 @@ def test_files_in_use_and_files_of_others_stay(tmp_path):
 
 @UNIX
 def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    from scoreprism import _files
+    from scoreprism._core import atomic_files as _files
 
     real, calls = _files._locked, []
 

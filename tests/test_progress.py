@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from scoreprism import _progress
+from scoreprism._core import progress as _progress
 from scoreprism._core.progress import tracked
 
 
