@@ -264,38 +264,12 @@ _SUSPICIOUS = 30
 
 
 def is_hard(law: FloatArray) -> bool:
-    """
-    Whether probabilities look like predicted labels.
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, K)
-        Probabilities.
-
-    Returns
-    -------
-    bool
-        True if there are many and all are 0 or 1.
-
-    Examples
-    --------
-    >>> is_hard(np.array([0.0, 1.0] * 50)), is_hard(np.array([0.0, 0.5] * 50))
-    (True, False)
-    """
+    """Whether probabilities look like predicted labels."""
     return not (law.shape[0] < _SUSPICIOUS or bool(((law != 0.0) & (law != 1.0)).any()))
 
 
 def warn_of_hard_labels(law: FloatArray, name: str = "y_proba") -> None:
-    """
-    Say so if probabilities look like predicted labels.
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, K)
-        Probabilities.
-    name : str, default="y_proba"
-        What they are called.
-    """
+    """Say so if probabilities look like predicted labels."""
     if not is_hard(law):
         return
     note = f"{name} holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"

@@ -31,98 +31,36 @@ _DRAWS = 100
 
 @dataclass(frozen=True)
 class FittedLaw:
-    """
-    A law fitted out of sample.
+    """A law fitted out of sample."""
 
-    Attributes
-    ----------
-    law : array of shape (n,) or (n, K)
-        What the model that did not see a row says of it.
-    folds : array of shape (F, n) or (F, n, K)
-        Laws whose scatter measures the noise of `law`.
-    factor : float
-        What the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each
-        fitted on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows.
-    again : tuple of FittedLaw
-        The same from further partitions of the rows into folds.
-
-    Examples
-    --------
-    >>> FittedLaw(np.array([0.5]), np.array([[0.4], [0.6]])).factor
-    1.0
-    """
-
-    law: FloatArray
-    folds: FloatArray
+    law: FloatArray  # (n,): what the model that did not see a row says of it
+    folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
+    # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
+    # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
-    again: tuple[FittedLaw, ...] = ()
+    again: tuple[FittedLaw, ...] = ()  # the same from further partitions of the rows into folds
 
     def clipped(self, distance: float) -> FittedLaw:
-        """
-        The same, kept away from 0 and 1.
-
-        Parameters
-        ----------
-        distance : float
-            Smallest probability allowed.
-
-        Returns
-        -------
-        FittedLaw
-            With clipped laws.
-        """
+        """The same, kept away from 0 and 1."""
         folds = np.stack([clip_law(fold, distance) for fold in self.folds])
         again = tuple(one.clipped(distance) for one in self.again)
         return FittedLaw(clip_law(self.law, distance), folds, self.factor, again)
 
     def rows(self, some: IntArray) -> FittedLaw:
-        """
-        The same for some of the rows.
-
-        Parameters
-        ----------
-        some : integer array
-            Rows.
-
-        Returns
-        -------
-        FittedLaw
-            With these rows only.
-        """
+        """The same for some of the rows."""
         return FittedLaw(self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again))
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """
-    Which models to fit, and which of them speaks for each row.
+    """Which models to fit, and which of them speaks for each row."""
 
-    Attributes
-    ----------
-    trains : tuple of integer arrays
-        Training rows of each model.
-    home : integer array of shape (n,)
-        The model that predicts a row out of sample; −1 for rows that no split tests.
-    members : integer array of shape (models, F)
-        For each home model the models whose scatter is its spread.
-    factor : float
-        See `FittedLaw`.
-    mixing : tuple of pairs of integer arrays
-        For each model the rows that weights of a stack may be learned on, and the models that predict these rows
-        without having seen them.
-
-    Examples
-    --------
-    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
-    >>> plan = make_crossfit(4, data, None, 0)
-    >>> plan.gather(np.tile(data.score, (4, 1))).folds.shape, plan.whole
-    ((4, 20), True)
-    """
-
-    trains: tuple[IntArray, ...]
-    home: IntArray
-    members: IntArray
-    factor: float
+    trains: tuple[IntArray, ...]  # training rows of each model
+    home: IntArray  # (n,): the model that predicts a row out of sample; −1 for rows that no split tests
+    members: IntArray  # (models, F): for each home model the models whose scatter is its spread
+    factor: float  # see `FittedLaw`
+    # for each model the rows that weights of a stack may be learned on, and the models that predict these rows without
+    # having seen them
     mixing: tuple[tuple[IntArray, IntArray], ...]
 
     @property
@@ -136,19 +74,7 @@ class CrossFit:
         return bool((self.home >= 0).all())
 
     def gather(self, laws: FloatArray) -> FittedLaw:
-        """
-        The out-of-sample law of every row, and the laws its spread is measured by.
-
-        Parameters
-        ----------
-        laws : array of shape (models, n) or (models, n, K)
-            Laws of all models on all rows.
-
-        Returns
-        -------
-        FittedLaw
-            Rows that no split tests hold what the first model says.
-        """
+        """The out-of-sample law of every row, and the laws its spread is measured by."""
         law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
         for model, rows in enumerate(places):
             law[rows] = laws[model][rows]
@@ -162,24 +88,10 @@ class CrossFit:
 
 @dataclass(frozen=True)
 class Partitions:
-    """
-    Several random partitions of the same rows into folds: the accident of one of them should not matter.
+    """Several random partitions of the same rows into folds: the accident of one of them should not matter."""
 
-    Attributes
-    ----------
-    home : integer array of shape (P, n)
-        Fold of each row in each partition.
-    held : integer array
-        Rows that have weight, in an order that does not depend on how they came.
-
-    Examples
-    --------
-    >>> Partitions(np.array([[0, 1, 0, 1]]), np.arange(4)).plan(0).trains
-    (array([1, 3]), array([0, 2]))
-    """
-
-    home: IntArray
-    held: IntArray
+    home: IntArray  # (P, n): fold of each row in each partition
+    held: IntArray  # rows that have weight, in an order that does not depend on how they came
 
     @property
     def folds(self) -> int:
@@ -187,35 +99,11 @@ class Partitions:
         return int(self.home.max()) + 1
 
     def plan(self, p: int) -> CrossFit:
-        """
-        One partition as a cross-fit.
-
-        Parameters
-        ----------
-        p : int
-            Number of the partition.
-
-        Returns
-        -------
-        CrossFit
-            With a model per fold.
-        """
+        """One partition as a cross-fit."""
         return from_folds(self.home[p].astype(np.intp), self.held)
 
     def first(self, count: int) -> Partitions:
-        """
-        The first few.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        Partitions
-            At most so many.
-        """
+        """The first few."""
         return Partitions(self.home[:count], self.held)
 
 
@@ -227,33 +115,6 @@ def make_partitions(
 
     Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
     the folds do not depend on the order in which rows came.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        Number of random folds, or splits.
-    data : Data
-        Scores, outcome codes and weights.
-    groups : integer array of shape (n,) or None
-        Rows of a group stay together.
-    random_state : int, Generator or None
-        Seed of the random folds.
-    count : int
-        Number of partitions.
-    ties : callable, optional
-        Numbers that tell rows of the same score, outcome and weight apart; called only where there are such rows.
-
-    Returns
-    -------
-    tuple of CrossFit and Partitions or None
-        None where splits are no partition of the rows.
-
-    Examples
-    --------
-    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
-    >>> plan, partitions = make_partitions(5, data, None, 0, 3)
-    >>> partitions.home.shape
-    (3, 20)
     """
     if not _is_number(cv):
         plan = make_crossfit(cv, data, groups, random_state)
@@ -340,32 +201,7 @@ def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
 
 
 def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:
-    """
-    The models of a cross-fit.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        Number of random folds (not stratified: that would bias loss differences), or splits of your own.
-    data : Data
-        Scores, outcome codes and weights.
-    groups : integer array of shape (n,) or None
-        Rows of a group stay together.
-    random_state : int, Generator or None
-        Seed of the random folds.
-
-    Returns
-    -------
-    CrossFit
-        Models to fit.
-
-    Examples
-    --------
-    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
-    >>> plan = make_crossfit(5, data, None, 0)
-    >>> len(plan.trains), plan.trains[0].size, plan.factor
-    (5, 16, 1.0)
-    """
+    """The models of a cross-fit."""
     if _is_number(cv):
         return make_partitions(cv, data, groups, random_state, 1)[0]
     held, rng = _held(data), parse_random_state(random_state)
@@ -394,24 +230,7 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
 
 
 def no_crossfit(data: Data) -> CrossFit:
-    """
-    No models at all: every law is given, or was fitted on rows of its own.
-
-    Parameters
-    ----------
-    data : Data
-        The rows at hand.
-
-    Returns
-    -------
-    CrossFit
-        Without models.
-
-    Examples
-    --------
-    >>> no_crossfit(Data(np.array([0.5]), np.array([0]), None, 2, "probability")).whole
-    True
-    """
+    """No models at all: every law is given, or was fitted on rows of its own."""
     return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
 
 
@@ -545,29 +364,7 @@ def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -
 
 
 def split_blocks(data: Data, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
-    """
-    Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own.
-
-    Parameters
-    ----------
-    data : Data
-        The rows it was fitted on.
-    random_state : int, Generator or None
-        Seed.
-    groups : integer array of shape (n,), optional
-        Rows of a group stay in one block.
-
-    Returns
-    -------
-    list of integer arrays
-        Rows kept by each refit.
-
-    Examples
-    --------
-    >>> data = Data(np.linspace(0.1, 0.9, 20), np.arange(20) % 2, None, 2, "probability")
-    >>> [rows.size for rows in split_blocks(data, 0)]
-    [16, 16, 16, 16, 16]
-    """
+    """Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own."""
     rows = np.arange(data.codes.shape[0])
     block = _random_folds(data, REFITS, groups, rows, parse_random_state(random_state))
     return [np.flatnonzero(block != b) for b in range(REFITS)]

@@ -207,24 +207,7 @@ def _refuse_nesting(coarse_name: str, name: str, coarse: FloatArray | IntArray, 
 
 
 def plain_law(law: FloatArray | IntArray) -> str:
-    """
-    One law as text.
-
-    Parameters
-    ----------
-    law : float or array of shape (K,)
-        Probabilities.
-
-    Returns
-    -------
-    str
-        For messages.
-
-    Examples
-    --------
-    >>> plain_law(np.array([0.25, 0.75]))
-    '(0.25, 0.75)'
-    """
+    """One law as text."""
     return plain(law) if np.ndim(law) == 0 else "(" + ", ".join(plain(v) for v in law) + ")"
 
 

@@ -539,26 +539,7 @@ def steps(losses: FloatArray) -> FloatArray:
 
 
 def quantile(level: float, *, two_sided: bool) -> float:
-    """
-    Normal quantile of a confidence level.
-
-    Parameters
-    ----------
-    level : float
-        Confidence level.
-    two_sided : bool
-        Whether the error is split between two ends.
-
-    Returns
-    -------
-    float
-        For example 1.96 or 1.645 at 95 %.
-
-    Examples
-    --------
-    >>> round(quantile(0.95, two_sided=True), 4), round(quantile(0.95, two_sided=False), 4)
-    (1.96, 1.6449)
-    """
+    """Normal quantile of a confidence level."""
     return NormalDist().inv_cdf(0.5 + level / 2.0 if two_sided else level)
 
 
@@ -607,24 +588,7 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
 
 
 def tail(z: float) -> float:
-    """
-    P(Z > z) of a standard normal variable, to full precision far out.
-
-    Parameters
-    ----------
-    z : float
-        A statistic.
-
-    Returns
-    -------
-    float
-        One-sided p-value.
-
-    Examples
-    --------
-    >>> round(tail(1.6448536269514722), 6), tail(10.0) > 0
-    (0.05, True)
-    """
+    """P(Z > z) of a standard normal variable, to full precision far out."""
     return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
@@ -634,12 +598,6 @@ class TermInference:
     Intervals and bounds of one term.
 
     `step` is the index of the term in its chain, `sign` is −1 for a term that is subtracted (resolution).
-
-    Examples
-    --------
-    >>> moments = Moments(np.array([0.03, 0.2, 0.0, 0.01]), np.diag([1e-4, 1e-4, 0.0, 0.0]))
-    >>> round(TermInference("reliability", "reliability", 0, 1, 2, moments).lower_bound(0.95).value, 4)
-    0.0136
     """
 
     name: str
@@ -696,36 +654,12 @@ class TermInference:
         self._require(ROLES[self.role].no_lower == _IN_SAMPLE, "interval", _IN_SAMPLE)
 
     def reach(self, level: float) -> float:
-        """
-        Upper end of the bracket before it is cut at 0.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        float
-            ``LD + 2V_next + z·se``; negative if the next level predicts worse, beyond chance.
-        """
+        """Upper end of the bracket before it is cut at 0."""
         (difference, error), (_, down) = self._difference(), self._spreads()
         return difference + 2 * down + quantile(level, two_sided=True) * error
 
     def bracket(self, level: float) -> Interval:
-        """
-        Interval ``[LD − 2V_own − z·se, LD + 2V_next + z·se]`` that allows for the noise of fitted laws.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Interval
-            Cut at 0 for a reliability.
-        """
+        """Interval ``[LD − 2V_own − z·se, LD + 2V_next + z·se]`` that allows for the noise of fitted laws."""
         (difference, error), (up, _) = self._difference(), self._spreads()
         low = difference - 2 * up - quantile(level, two_sided=True) * error
         return Interval(self._cut(low), self._cut(self.reach(level)), level, self._label("bracket"))
@@ -734,21 +668,7 @@ class TermInference:
         return f"{method}, conditional on the reference class" if ROLES[self.role].conditional else method
 
     def interval(self, level: float, *, any_shape: bool) -> Interval:
-        """
-        Interval with errors by the law C and skewed quantiles, for a C that is smooth or of any shape.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-        any_shape : bool
-            Whether the ends allow for the bias of Ĉ too, by the second-order term.
-
-        Returns
-        -------
-        Interval
-            Cut at 0 for a reliability.
-        """
+        """Interval with errors by the law C and skewed quantiles, for a C that is smooth or of any shape."""
         z = quantile(level, two_sided=True)
         name = "any shape" if any_shape else "smooth"
         return Interval(
@@ -766,23 +686,7 @@ class TermInference:
         return self.ends.error(error), self.ends.reach(z)
 
     def low(self, z: float, *, any_shape: bool, spreads: float = 2.0) -> float:
-        """
-        Lower end before it is cut at 0.
-
-        Parameters
-        ----------
-        z : float
-            Normal quantile.
-        any_shape : bool
-            Whether it allows for the bias of Ĉ.
-        spreads : float, default=2.0
-            How many spreads of its own level are subtracted: two by an interval, one by a bound.
-
-        Returns
-        -------
-        float
-            ``LD − spreads·V_own − z·s``, or ``LD − B − z·s_B`` if that is less.
-        """
+        """Lower end before it is cut at 0."""
         difference = self._difference()[0]
         error, _ = self._errors(z)
         end = difference - spreads * self._spreads()[0] - z * error
@@ -792,21 +696,7 @@ class TermInference:
         return min(end, value - z * max(second, error))
 
     def high(self, z: float, *, any_shape: bool) -> float:
-        """
-        Upper end before it is cut at 0.
-
-        Parameters
-        ----------
-        z : float
-            Normal quantile.
-        any_shape : bool
-            Whether it allows for the bias of Ĉ.
-
-        Returns
-        -------
-        float
-            ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more.
-        """
+        """Upper end before it is cut at 0."""
         difference = self._difference()[0]
         error, far = self._errors(z)
         end = difference + 2.0 * self._spreads()[1] + far * error
@@ -816,24 +706,7 @@ class TermInference:
         return max(end, value + far * max(second, error))
 
     def paired(self, first: TermInference, second: TermInference, z: float, *, any_shape: bool) -> tuple[float, float]:
-        """
-        Ends of the difference of a term of two predictions on the same rows, of which this has the moments.
-
-        Parameters
-        ----------
-        first, second : TermInference
-            The term of each.
-        z : float
-            Normal quantile.
-        any_shape : bool
-            Whether the ends allow for the bias of both laws C.
-
-        Returns
-        -------
-        tuple of float
-            Both laws are fitted in the same folds, so that most of their noise cancels; what their spreads differ by is
-            allowed for on either side.
-        """
+        """Ends of the difference of a term of two predictions on the same rows, of which this has the moments."""
         difference = self._difference()[0]
         error, far = self._errors(z)
         near = z
@@ -851,15 +724,7 @@ class TermInference:
         return min(low, value - near * wide), max(high, value + far * wide)
 
     def lower_statistic(self) -> tuple[float, float]:
-        """
-        The statistic behind the lower bound, and its standard error.
-
-        Returns
-        -------
-        tuple of float
-            ``LD − V_own``, which the term exceeds in expectation, and the standard error of LD; or ``LD − B`` with its
-            own, where that is the less certain of the two.
-        """
+        """The statistic behind the lower bound, and its standard error."""
         difference, up = self._difference()[0], self._spreads()[0]
         error, _ = self._errors(0.0)
         plain = difference - up, error
@@ -870,36 +735,12 @@ class TermInference:
         return min(plain, other, key=lambda pair: pair[0] / pair[1] if pair[1] > 0.0 else math.inf)
 
     def lower_bound(self, level: float) -> Bound:
-        """
-        One-sided lower bound ``LD − V_own − z·s``, or ``LD − B − z·s_B`` if that is less.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Bound
-            Cut at 0 for a reliability.
-        """
+        """One-sided lower bound ``LD − V_own − z·s``, or ``LD − B − z·s_B`` if that is less."""
         self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
         return Bound(self._cut(self.low(quantile(level, two_sided=False), any_shape=True, spreads=1.0)), level)
 
     def upper_bound(self, level: float) -> Bound:
-        """
-        One-sided upper bound ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Bound
-            Cut at 0 for a reliability.
-        """
+        """One-sided upper bound ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more."""
         self._require(bool(ROLES[self.role].no_upper), "upper bound", ROLES[self.role].no_upper)
         return Bound(self._cut(self.high(quantile(level, two_sided=False), any_shape=True)), level)
 

@@ -32,29 +32,7 @@ def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
 
 
 def require_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """
-    See before an hour's work that a file can be written.
-
-    Parameters
-    ----------
-    path : path
-        Where it will be. A symbolic link is followed: what it points to is written, the link stays.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
-
-    Returns
-    -------
-    Path
-        Where it will be, links resolved.
-
-    Examples
-    --------
-    >>> require_writable("no such folder/report.html")
-    Traceback (most recent call last):
-        ...
-    scoreprism.exceptions.InputError: an output file must be in an existing folder; \
-got 'no such folder/report.html'. Make the folder first.
-    """
+    """See before an hour's work that a file can be written."""
     given = repr(os.fspath(path))
     with _in_our_words(given):
         target = Path(os.path.realpath(path))
@@ -75,30 +53,7 @@ got 'no such folder/report.html'. Make the folder first.
 
 
 def write_text(path: str | os.PathLike[str], make: Callable[[], str], *, overwrite: bool = False) -> Path:
-    """
-    Write a text as UTF-8, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        Where to; see `require_writable`.
-    make : callable
-        Gives the text. It is called after the path was found to be writable, and before anything is written.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
-
-    Returns
-    -------
-    Path
-        The path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_text(Path(folder) / "a.txt", lambda: "twelve bytes").stat().st_size
-    12
-    """
+    """Write a text as UTF-8, whole or not at all."""
     require_writable(path, overwrite=overwrite)
     # a name from the command line may hold bytes that are no text: shown escaped, never a crash
     content = make().encode("utf-8", errors="backslashreplace")
@@ -110,31 +65,7 @@ def _fill(temporary: Path, content: bytes) -> None:
 
 
 def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, overwrite: bool = False) -> Path:
-    """
-    Let something write a file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        Where to; see `require_writable`.
-    writer : callable
-        Fills the temporary file whose path it is given.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
-
-    Returns
-    -------
-    Path
-        The path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = write_with(Path(folder) / "a.bin", lambda path: path.write_bytes(b"bytes") and None)
-    ...     written.read_bytes()
-    b'bytes'
-    """
+    """Let something write a file, whole or not at all."""
     target = require_writable(path, overwrite=overwrite)
     given = repr(os.fspath(path))
     _remove_stale(target)
@@ -182,24 +113,7 @@ def _in_our_words(given: str) -> Iterator[None]:
 
 
 def system_error(error: BaseException) -> OSError | None:
-    """
-    What the system said to a library in Rust, which keeps the number of the error only in its words.
-
-    Parameters
-    ----------
-    error : BaseException
-        What the library raised.
-
-    Returns
-    -------
-    OSError or None
-        With its number; None where there is none.
-
-    Examples
-    --------
-    >>> system_error(ValueError("no")) is None
-    True
-    """
+    """What the system said to a library in Rust, which keeps the number of the error only in its words."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     found = re.search(r"\(os error (\d+)\)", str(error))

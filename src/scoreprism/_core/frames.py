@@ -30,80 +30,22 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """
-    The values of a dataframe object, with what numpy cannot say of them.
+    """The values of a dataframe object, with what numpy cannot say of them."""
 
-    Attributes
-    ----------
-    values : object
-        An array where a series or frame came in, else the object itself.
-    missing : array of shape (n,) or None
-        Rows with missing entries, if there are any.
-    backend : str or None
-        The library.
-    categories : tuple or None
-        The categories of an ordered categorical, in their order.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> column = unwrap(pl.Series([0.5, None]))
-    >>> column.missing, column.backend
-    (array([False,  True]), 'polars')
-    """
-
-    values: Any
-    missing: NDArray[np.bool_] | None = None
-    backend: str | None = None
-    categories: tuple[Any, ...] | None = None
+    values: Any  # an array where a series or frame came in, else the object itself
+    missing: NDArray[np.bool_] | None = None  # (n,): rows with missing entries, if there are any
+    backend: str | None = None  # the library
+    categories: tuple[Any, ...] | None = None  # the categories of an ordered categorical, in their order
 
 
 def backend_of(value: object) -> str | None:
-    """
-    The dataframe library an object belongs to.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    str or None
-        One of `BACKENDS`, or None for arrays, lists and everything else.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> backend_of(pl.Series([1])), backend_of([1])
-    ('polars', None)
-    """
+    """The dataframe library an object belongs to."""
     root = type(value).__module__.partition(".")[0]
     return root if root in BACKENDS and root in sys.modules else None
 
 
 def unwrap(value: object) -> Unwrapped:
-    """
-    Take the values out of a series or frame; leave everything else as it is.
-
-    Parameters
-    ----------
-    value : object
-        A pandas, polars or pyarrow series or frame, or anything else.
-
-    Returns
-    -------
-    Unwrapped
-        Values (an array where a frame came in), the rows with missing entries, the library.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> unwrap(pl.DataFrame({"a": [0.5, 0.1], "b": [0.5, 0.9]})).values.shape
-    (2, 2)
-    >>> unwrap([1, 2]).values
-    [1, 2]
-    """
+    """Take the values out of a series or frame; leave everything else as it is."""
     backend = backend_of(value)
     if backend is None:
         return Unwrapped(value)
@@ -129,25 +71,7 @@ def unwrap(value: object) -> Unwrapped:
 
 
 def columns_of(value: Any) -> list[Any] | None:
-    """
-    The columns of an eager frame, by position: names may be numbers, repeated or nested.
-
-    Parameters
-    ----------
-    value : object
-        A frame, or anything else.
-
-    Returns
-    -------
-    list or None
-        Native columns; None for what is not a frame.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> len(columns_of(pl.DataFrame({"a": [1], "b": [2]}))), columns_of([1])
-    (2, None)
-    """
+    """The columns of an eager frame, by position: names may be numbers, repeated or nested."""
     if hasattr(value, "iloc"):
         return [value.iloc[:, j] for j in range(value.shape[1])] if value.ndim == 2 else None
     if hasattr(value, "get_columns"):
@@ -165,25 +89,7 @@ def _stack(columns: list[Unwrapped], backend: str) -> Unwrapped:
 
 
 def column_names(value: object) -> tuple[Any, ...] | None:
-    """
-    Names of the columns of a frame, or of a series, unless they are just positions.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    tuple or None
-        Names in order; None for what has no names, and for the default 0, 1, 2, … of pandas.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> column_names(pl.DataFrame({"no": [0.5], "yes": [0.5]})), column_names([[0.5, 0.5]])
-    (('no', 'yes'), None)
-    """
+    """Names of the columns of a frame, or of a series, unless they are just positions."""
     if backend_of(value) is None:
         return None
     names: Any = getattr(value, "column_names", None)
@@ -197,23 +103,7 @@ def column_names(value: object) -> tuple[Any, ...] | None:
 
 
 def require_aligned(columns: Mapping[str, object]) -> None:
-    """
-    Refuse pandas objects whose indexes hold the same labels in different orders: rows are taken by position.
-
-    Parameters
-    ----------
-    columns : mapping of str to object
-        Arguments by name; whatever is not pandas is passed over.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> require_aligned({"y_true": pd.Series([0, 1]), "y_proba": pd.Series([0.1, 0.9], index=[1, 0])})
-    Traceback (most recent call last):
-        ...
-    scoreprism.exceptions.InputError: y_true and y_proba must have their rows in the same order; got indexes with the \
-same labels in another order. Align them first, for example y_proba.loc[y_true.index].
-    """
+    """Refuse pandas objects whose indexes hold the same labels in different orders: rows are taken by position."""
     indexed = {name: value.index for name, value in columns.items() if hasattr(value, "iloc")}  # type: ignore[attr-defined]
     if len(indexed) < 2:
         return
@@ -229,27 +119,7 @@ same labels in another order. Align them first, for example y_proba.loc[y_true.i
 
 
 def take_rows(value: Any, rows: NDArray[Any]) -> Any:
-    """
-    Some rows of anything tabular, in the container it came in.
-
-    Parameters
-    ----------
-    value : array-like, series, frame, sparse matrix, or anything with a shape that takes row numbers
-        One entry per row.
-    rows : integer array
-        Row numbers.
-
-    Returns
-    -------
-    object
-        The rows; those of a sparse matrix in CSR form, because others cannot be indexed.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> take_rows(pl.Series([1, 2, 3]), np.array([2, 0])).to_list(), take_rows(["a", "b"], np.array([1]))
-    ([3, 1], ['b'])
-    """
+    """Some rows of anything tabular, in the container it came in."""
     if hasattr(value, "iloc"):
         return value.iloc[rows]
     if backend_of(value) is not None:
@@ -262,26 +132,7 @@ def take_rows(value: Any, rows: NDArray[Any]) -> Any:
 
 
 def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:
-    """
-    Build a dataframe in the library asked for.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Column names and values.
-    backend : str, optional
-        One of `BACKENDS`; polars when not given.
-
-    Returns
-    -------
-    frame
-        A native frame of that library.
-
-    Examples
-    --------
-    >>> make_frame({"a": [1, 2]}).shape
-    (2, 1)
-    """
+    """Build a dataframe in the library asked for."""
     chosen = backend or "polars"
     if chosen not in BACKENDS:
         raise InputError(f"backend must be one of {', '.join(BACKENDS)}; got {chosen!r}. Leave it out for polars.")

@@ -41,41 +41,7 @@ def _whole(line: bytes) -> bytes | None:
 
 
 class Journal:
-    """
-    A file of finished work, locked while it is open.
-
-    Parameters
-    ----------
-    path : path
-        A file that does not exist yet, or an earlier journal.
-    magic : str
-        Name of its format, in its first line.
-    what : str
-        What messages call it.
-    writer : str
-        Who writes such files, for messages.
-    units : str, default="results"
-        What its lines hold, for messages.
-
-    Attributes
-    ----------
-    header : dict or None
-        The first line; None in a new file, which `begin` starts.
-    entries : list of dict
-        The other lines that are whole, once `resume` has read them, and those added since.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Journal(Path(folder) / "journal", "doctest 1", "journal", "doctest") as journal:
-    ...         journal.begin({"about": "squares"})
-    ...         journal.append({"x": 2, "y": 4})
-    ...     with Journal(Path(folder) / "journal", "doctest 1", "journal", "doctest") as journal:
-    ...         journal.resume()
-    ...         journal.header["about"], journal.entries
-    ('squares', [{'x': 2, 'y': 4}])
-    """
+    """A file of finished work, locked while it is open."""
 
     def __init__(
         self, path: str | os.PathLike[str], magic: str, what: str, writer: str, units: str = "results"

@@ -15,28 +15,7 @@ _HIDDEN = ContextVar("hidden", default=False)
 
 
 def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
-    """
-    The items, with a bar on stderr once they take long.
-
-    Parameters
-    ----------
-    items : iterable
-        What is worked through.
-    total : int
-        How many there are.
-    what : str
-        What the bar says.
-
-    Yields
-    ------
-    object
-        The items.
-
-    Examples
-    --------
-    >>> list(tracked(iter("ab"), 2, "letters"))
-    ['a', 'b']
-    """
+    """The items, with a bar on stderr once they take long."""
     if _HIDDEN.get() or not sys.stderr.isatty():
         yield from items
         return
@@ -80,20 +59,7 @@ def _bar() -> Any:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """
-    Within it the terminal is free for a line of text; the bar comes back below it.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Examples
-    --------
-    >>> with paused():
-    ...     print("a line")
-    a line
-    """
+    """Within it the terminal is free for a line of text; the bar comes back below it."""
     bar = _SHOWN.bar
     if bar is None:
         yield
@@ -107,25 +73,7 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hidden(silent: bool = True) -> Iterator[None]:
-    """
-    Within it no bar is shown.
-
-    Parameters
-    ----------
-    silent : bool, default=True
-        False changes nothing.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Examples
-    --------
-    >>> with hidden():
-    ...     list(tracked("ab", 2, "letters"))
-    ['a', 'b']
-    """
+    """Within it no bar is shown."""
     token = _HIDDEN.set(silent or _HIDDEN.get())
     try:
         yield

@@ -34,47 +34,12 @@ __all__ = [
 
 
 def n_classes(law: FloatArray) -> int:
-    """
-    Number of classes a law speaks of.
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, K)
-        Probabilities.
-
-    Returns
-    -------
-    int
-        2 for a one-dimensional law, K otherwise.
-
-    Examples
-    --------
-    >>> n_classes(np.array([0.2, 0.9])), n_classes(np.full((4, 3), 1 / 3))
-    (2, 3)
-    """
+    """Number of classes a law speaks of."""
     return 2 if law.ndim == 1 else law.shape[1]
 
 
 def as_matrix(law: FloatArray) -> FloatArray:
-    """
-    Write a law with one column a class.
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, K)
-        Probabilities.
-
-    Returns
-    -------
-    array of shape (n, K)
-        The same law; ``(n,)`` becomes the two columns P(Y=0), P(Y=1).
-
-    Examples
-    --------
-    >>> as_matrix(np.array([0.25, 1.0]))
-    array([[0.75, 0.25],
-           [0.  , 1.  ]])
-    """
+    """Write a law with one column a class."""
     if law.ndim == 2:
         return law
     matrix = np.empty((law.shape[0], 2))
@@ -84,24 +49,7 @@ def as_matrix(law: FloatArray) -> FloatArray:
 
 
 def as_vector(law: FloatArray) -> FloatArray:
-    """
-    Write a two-class law as P(Y=1).
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, 2)
-        Probabilities of two classes.
-
-    Returns
-    -------
-    array of shape (n,)
-        The probability of the second class.
-
-    Examples
-    --------
-    >>> as_vector(np.array([[0.75, 0.25], [0.0, 1.0]]))
-    array([0.25, 1.  ])
-    """
+    """Write a two-class law as P(Y=1)."""
     return law if law.ndim == 1 else law[:, 1]
 
 
@@ -111,21 +59,6 @@ def unify(laws: Sequence[FloatArray]) -> list[FloatArray]:
 
     Vectors are widened rather than matrices narrowed: the first column of a matrix may hold
     ``1e-300``, which the second, rounded to 1, no longer knows.
-
-    Parameters
-    ----------
-    laws : sequence of arrays of shape (n,) or (n, K)
-        Laws with the same number of classes.
-
-    Returns
-    -------
-    list of arrays
-        All of shape (n,), or all of shape (n, K).
-
-    Examples
-    --------
-    >>> [law.shape for law in unify([np.array([0.5]), np.array([[0.5, 0.5]])])]
-    [(1, 2), (1, 2)]
     """
     if all(law.ndim == 1 for law in laws):
         return list(laws)
@@ -133,27 +66,7 @@ def unify(laws: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def one_hot(y: IntArray, k: int) -> FloatArray:
-    """
-    One-hot encoding of outcomes.
-
-    Parameters
-    ----------
-    y : integer array of shape (n,)
-        Codes 0, …, k−1.
-    k : int
-        Number of classes.
-
-    Returns
-    -------
-    array of shape (n, k)
-        Ones at ``(i, y[i])``.
-
-    Examples
-    --------
-    >>> one_hot(np.array([1, 0]), 3)
-    array([[0., 1., 0.],
-           [1., 0., 0.]])
-    """
+    """One-hot encoding of outcomes."""
     encoded = np.zeros((y.shape[0], k))
     encoded[np.arange(y.shape[0]), y] = 1.0
     return encoded
@@ -166,26 +79,7 @@ def _row_starts(n: int, k: int) -> IntArray:
 
 
 def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
-    """
-    The probability given to what happened.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, K)
-        Probabilities.
-    y : integer array of shape (n,)
-        Codes 0, …, K−1.
-
-    Returns
-    -------
-    array of shape (n,)
-        ``matrix[i, y[i]]``.
-
-    Examples
-    --------
-    >>> pick(np.array([[0.75, 0.25], [0.1, 0.9]]), np.array([0, 1]))
-    array([0.75, 0.9 ])
-    """
+    """The probability given to what happened."""
     n, k = matrix.shape
     if matrix.flags.c_contiguous:  # a flat take is three times faster than two index arrays
         picked: FloatArray = matrix.reshape(-1).take(_row_starts(n, k) + y)
@@ -200,25 +94,6 @@ def clip_law(law: FloatArray, distance: float) -> FloatArray:
     Probabilities below `distance` are raised to it; for K ≥ 3 classes what was added is taken from the
     others in proportion to their excess over `distance`, so that rows still sum to one and rows that
     needed no clipping are returned bit for bit.
-
-    Parameters
-    ----------
-    law : array of shape (n,) or (n, K)
-        Probabilities.
-    distance : float
-        Smallest probability allowed, in (0, 1/K].
-
-    Returns
-    -------
-    array
-        A law of the same shape.
-
-    Examples
-    --------
-    >>> clip_law(np.array([0.0, 0.5, 1.0]), 0.01)
-    array([0.01, 0.5 , 0.99])
-    >>> clip_law(np.array([[0.0, 0.2, 0.8]]), 0.05).round(4).tolist()
-    [[0.05, 0.1917, 0.7583]]
     """
     if law.ndim == 1:
         return np.clip(law, distance, 1.0 - distance)
@@ -235,47 +110,13 @@ def clip_law(law: FloatArray, distance: float) -> FloatArray:
 
 
 def frozen(array: FloatArray) -> FloatArray:
-    """
-    A read-only view: what is handed out must not be a way to change what is kept.
-
-    Parameters
-    ----------
-    array : array
-        Numbers.
-
-    Returns
-    -------
-    array
-        The same memory, not writeable.
-
-    Examples
-    --------
-    >>> frozen(np.zeros(2)).flags.writeable
-    False
-    """
+    """A read-only view: what is handed out must not be a way to change what is kept."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def sigmoid(x: FloatArray) -> FloatArray:
-    """
-    The logistic function σ(x) = 1 / (1 + exp(−x)), without overflow.
-
-    Parameters
-    ----------
-    x : array
-        Real numbers.
-
-    Returns
-    -------
-    array
-        Probabilities of the same shape.
-
-    Examples
-    --------
-    >>> sigmoid(np.array([-800.0, 0.0, 800.0]))
-    array([0. , 0.5, 1. ])
-    """
+    """The logistic function σ(x) = 1 / (1 + exp(−x)), without overflow."""
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0, e) / (1.0 + e)

@@ -19,52 +19,18 @@ _NO_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[^"\[\]{}]+', re.D
 
 @dataclass(frozen=True)
 class Reader:
-    """
-    How one kind of file is read.
+    """How one kind of file is read."""
 
-    Attributes
-    ----------
-    what : str
-        What messages call the file, with its article.
-    remedy : str
-        What to do about a file that is refused.
-    megabytes : int
-        Largest size.
-    values : int
-        Most numbers, words, lists and objects together; each takes up to a hundred bytes of memory.
-    nan : bool
-        Whether the bare words NaN, Infinity and -Infinity are numbers, as Python's own json writes them.
-
-    Examples
-    --------
-    >>> Reader("a list", "Write it again.").read("[1, 2.5]")
-    [1, 2.5]
-    >>> Reader("a list", "Write it again.").read('{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-        ...
-    scoreprism.exceptions.InputError: a list must not repeat a field; got 'a' twice. Write it again.
-    """
-
-    what: str
-    remedy: str
-    megabytes: int = 64
+    what: str  # what messages call the file, with its article
+    remedy: str  # what to do about a file that is refused
+    megabytes: int = 64  # largest size
+    # most numbers, words, lists and objects together; each takes up to a hundred bytes of memory
     values: int = 2_000_000
+    # whether the bare words NaN, Infinity and -Infinity are numbers, as Python's own json writes them
     nan: bool = False
 
     def read(self, text: object) -> Any:
-        """
-        What the text says.
-
-        Parameters
-        ----------
-        text : str or bytes
-            JSON; bytes are UTF-8.
-
-        Returns
-        -------
-        object
-            Dicts, lists, texts, numbers, True, False and None.
-        """
+        """What the text says."""
         if not isinstance(text, (str, bytes)):
             self.refuse("must be read from text", type(text).__name__)
         if len(text) > self.megabytes * _MEGABYTE:
@@ -90,16 +56,7 @@ class Reader:
             self.refuse("must be JSON", f"{start!r} ({why})")
 
     def refuse(self, rule: str, arrived: str) -> NoReturn:
-        """
-        Refuse the file.
-
-        Parameters
-        ----------
-        rule : str
-            What it must do, as a continuation of `what`.
-        arrived : str
-            What it does.
-        """
+        """Refuse the file."""
         raise InputError(f"{self.what} {rule}; got {arrived}. {self.remedy}")
 
     def _constant(self, word: str) -> float:

@@ -12,67 +12,16 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""
-    A text in which every character can be seen: control and direction marks are written out.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-        With the line breaks that it had; a tabulator is a space.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[31mb\u202ec"))
-    a\x1b[31mb\u202ec
-    """
+    """A text in which every character can be seen: control and direction marks are written out."""
     spaced = text.replace("\r\n", "\n").replace("\r", " ").replace("\t", " ")
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), spaced)
 
 
 def one_line(text: str) -> str:
-    r"""
-    A text without line breaks, in which every character can be seen.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Examples
-    --------
-    >>> one_line("a name\n  of two lines")
-    'a name of two lines'
-    """
+    """A text without line breaks, in which every character can be seen."""
     return " ".join(line.strip() for line in visible(text).split("\n"))
 
 
 def encodable(text: str) -> str:
-    r"""
-    A text that UTF-8 can hold: halves of letters, which a broken file may leave, are written out.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-        The same, in nearly all cases.
-
-    Examples
-    --------
-    >>> encodable("caf\ud8e9")
-    'caf\\ud8e9'
-    """
+    """A text that UTF-8 can hold: halves of letters, which a broken file may leave, are written out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

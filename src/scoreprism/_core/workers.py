@@ -24,24 +24,7 @@ _NOTHING = "nothing of what was finished is kept"
 
 
 def worker_count(n_jobs: int | None) -> int:
-    """
-    Workers that joblib would use: where None is asked for, those of an active ``parallel_config``, else one.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in joblib.
-
-    Returns
-    -------
-    int
-        One means here, without joblib.
-
-    Examples
-    --------
-    >>> worker_count(None), worker_count(2)
-    (1, 2)
-    """
+    """Workers that joblib would use: where None is asked for, those of an active ``parallel_config``, else one."""
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # nobody can have configured it
         return 1
     from joblib import effective_n_jobs
@@ -52,32 +35,7 @@ def worker_count(n_jobs: int | None) -> int:
 def run_all(
     function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str, *, threads: bool = False
 ) -> Iterator[Any]:
-    """
-    A function of each item, in order, here or by joblib's workers, with a bar on slow work in a terminal.
-
-    Parameters
-    ----------
-    function : callable
-        What to run.
-    items : sequence
-        What to run it on.
-    n_jobs : int or None
-        Workers, as in joblib: None takes those of ``joblib.parallel_config``, and without it runs here.
-    what : str
-        What the bar says.
-    threads : bool, default=False
-        Whether threads do as well as processes, unless a configuration says otherwise.
-
-    Yields
-    ------
-    object
-        Results.
-
-    Examples
-    --------
-    >>> list(run_all(abs, [-1, 2], None, "absolute values"))
-    [1, 2]
-    """
+    """A function of each item, in order, here or by joblib's workers, with a bar on slow work in a terminal."""
     options = {"return_as": "generator"} | ({"prefer": "threads"} if threads else {})
     yield from _spread(function, items, n_jobs, what, options, lambda: _NOTHING)
 
@@ -85,32 +43,7 @@ def run_all(
 def as_finished(
     function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str, kept: Callable[[], str]
 ) -> Iterator[Any]:
-    """
-    As `run_all`, in the order in which items finish.
-
-    Parameters
-    ----------
-    function : callable
-        What to run.
-    items : sequence
-        What to run it on.
-    n_jobs : int or None
-        Workers, as in `run_all`.
-    what : str
-        What the bar says.
-    kept : callable
-        What is not lost if a worker dies, for the error.
-
-    Yields
-    ------
-    object
-        Results.
-
-    Examples
-    --------
-    >>> list(as_finished(abs, [-1, 2], 1, "absolute values", str))
-    [1, 2]
-    """
+    """As `run_all`, in the order in which items finish."""
     yield from _spread(function, items, n_jobs, what, {"return_as": "generator_unordered"}, kept)
 
 
@@ -199,20 +132,6 @@ class Parcel:
 
     What it starts itself stays on its worker (Dask would send it through the cluster again), without bars. A process of
     this machine ends when the one that started it is gone.
-
-    Parameters
-    ----------
-    function : callable
-        What to run.
-    starter : int
-        The process that asks for it.
-    cluster : bool, default=False
-        Whether its size matters: Dask asks what an argument weighs, and sends it with every task if it seems light.
-
-    Examples
-    --------
-    >>> Parcel(abs, 0)(-1)
-    1
     """
 
     def __init__(self, function: Callable[[Any], Any], starter: int, *, cluster: bool = False) -> None:
@@ -261,16 +180,6 @@ def one_thread() -> Iterator[None]:
 
     Where several threads of a process work, the one that waits for them asks for this: the number belongs to the
     process, and whoever is done first would give it back for all.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Examples
-    --------
-    >>> with one_thread():
-    ...     pass
     """
     with _controller().limit(limits=1, user_api="blas"):
         yield

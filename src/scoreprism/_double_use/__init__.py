@@ -46,32 +46,7 @@ class Trace:
 
 
 def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Trace | None:
-    """
-    Find out whether a model was trained on rows.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        Any; pipelines, searches, ensembles and calibrated classifiers are looked into.
-    X : array-like or frame
-        Features, as the model takes them.
-    y : array-like, optional
-        Outcomes. Without them fewer models are recognised.
-    sample_weight : array-like, optional
-        Weights that may have been those of training.
-
-    Returns
-    -------
-    Trace or None
-        The strongest trace; None if there is none.
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> X = np.arange(80.0)[:, None]
-    >>> find_training_rows(KNeighborsClassifier(1).fit(X, [0, 1] * 40), X, [0, 1] * 40).words
-    'KNeighborsClassifier was trained on these rows (it keeps them)'
-    """
+    """Find out whether a model was trained on rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that is asked in ways it does not expect
         return _asked(lambda: _strongest(_whole(model, X, y, sample_weight)))

@@ -55,26 +55,7 @@ def log_bounded(counts: NDArray[Any], rows: int, *, least: bool) -> float:
 
 
 def log_near_zero(scores: FloatArray, total: FloatArray, values: FloatArray, rows: int) -> float:
-    """
-    Log of the chance that sums over other rows are as near to zero as `total`.
-
-    Parameters
-    ----------
-    scores : array of shape (m, q)
-        What each row adds to the sums, for as many rows as their spread is to be judged by.
-    total : array of shape (q,)
-        The sums over all rows.
-    values : array of shape (m, q)
-        Values that the sums are made of: those of few different values repeat.
-    rows : int
-        Number of all rows.
-
-    Returns
-    -------
-    float
-        By the normal law (at most as likely as with mean zero: Anderson's inequality), and by its density at a point of
-        the lattice that discrete columns make.
-    """
+    """Log of the chance that sums over other rows are as near to zero as `total`."""
     from scipy.special import gammainc
 
     factor = rows / len(scores)

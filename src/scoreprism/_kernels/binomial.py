@@ -24,26 +24,6 @@ def rate_interval(
     a level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
     average over rates. "wilson" inverts the normal test. "jeffreys" has the tails of the law
     Beta(½ + events, ½ + others), and reaches 0 or 1 in pure bins (Brown, Cai & DasGupta 2001).
-
-    Parameters
-    ----------
-    events, size : array of shape (m,)
-        Events, and rows (effective ones under weights).
-    level : float or array of shape (m,)
-        Confidence level.
-    interval : {"mid-p", "clopper-pearson", "wilson", "jeffreys"}, default="mid-p"
-        Kind.
-
-    Returns
-    -------
-    tuple of two arrays of shape (m,)
-        Lower and upper ends.
-
-    Examples
-    --------
-    >>> low, high = rate_interval(np.array([0.0]), np.array([10.0]), 0.9, "clopper-pearson")
-    >>> low, high.round(4)  # 1 − .05^(1/10)
-    (array([0.]), array([0.2589]))
     """
     from scipy.special import betaincinv, ndtri
 
@@ -82,24 +62,7 @@ def _mid_low(events: FloatArray, rest: FloatArray, tail: FloatArray) -> FloatArr
 
 
 def sum_law(p: FloatArray) -> FloatArray:
-    """
-    Probabilities of 0, …, n events among independent ones with these probabilities (Poisson–binomial).
-
-    Parameters
-    ----------
-    p : array of shape (n,)
-        Probabilities.
-
-    Returns
-    -------
-    array of shape (n + 1,)
-        With an absolute error of about 1e-15.
-
-    Examples
-    --------
-    >>> sum_law(np.array([0.5, 0.5]))
-    array([0.25, 0.5 , 0.25])
-    """
+    """Probabilities of 0, …, n events among independent ones with these probabilities (Poisson–binomial)."""
     if p.size <= _FEW:
         law = np.ones(1)
         for one in p:
@@ -114,29 +77,7 @@ def sum_law(p: FloatArray) -> FloatArray:
 
 
 def sum_interval(p: FloatArray, level: float, interval: str = "mid-p") -> tuple[int, int]:
-    """
-    Counts that hold the number of events among independent ones: those whose tails exceed (1 − level)/2 on both sides.
-
-    Parameters
-    ----------
-    p : array of shape (n,)
-        Probabilities.
-    level : float
-        Probability of the interval.
-    interval : str, default="mid-p"
-        With "clopper-pearson" a tail contains its count, and the interval has at least the level; else half of it, and
-        it has the level on average.
-
-    Returns
-    -------
-    tuple of two int
-        Smallest and largest count.
-
-    Examples
-    --------
-    >>> sum_interval(np.full(10, 0.5), 0.9, "clopper-pearson")
-    (2, 8)
-    """
+    """Counts of events that hold with both tails above (1 − level)/2."""
     law = sum_law(p)
     own = 1.0 if interval == "clopper-pearson" else 0.5
     upto = np.cumsum(law)

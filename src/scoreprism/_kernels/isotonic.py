@@ -50,28 +50,7 @@ class Blocks(NamedTuple):
 
 
 def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Pooled:
-    """
-    Sum weights and events over equal scores.
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-        Scores.
-    y : array of shape (n,)
-        Outcomes in [0, 1].
-    weight : array of shape (n,), optional
-        Nonnegative weights; ones when not given.
-
-    Returns
-    -------
-    Pooled
-        In increasing order of score.
-
-    Examples
-    --------
-    >>> pool_ties(np.array([0.7, 0.2, 0.7]), np.array([1.0, 0.0, 0.0])).events
-    array([0., 1.])
-    """
+    """Sum weights and events over equal scores."""
     if weight is None and _packable(score, y):
         word = _packed_sort(score, y)
         ranked = _unpack(word)
@@ -123,23 +102,6 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
 
     Block means are taken again from sums, so that a block in which everything (or nothing) happened is
     exactly 1 (or 0). Entries without weight join their left neighbour.
-
-    Parameters
-    ----------
-    weight : array of shape (m,)
-        Weight of each distinct score, in increasing order of score.
-    events : array of shape (m,)
-        Weighted number of events.
-
-    Returns
-    -------
-    Blocks
-        The level sets.
-
-    Examples
-    --------
-    >>> isotonic_blocks(np.ones(4), np.array([0.0, 1.0, 0.0, 1.0])).value
-    array([0. , 0.5, 1. ])
     """
     from scipy.optimize import isotonic_regression
 
@@ -166,22 +128,13 @@ def _without_ties(edge: IntArray, value: FloatArray) -> IntArray:
 
 
 class Ladder(NamedTuple):
-    """
-    An isotonic fit on the score axis: of each block its first, last and mean score, its weight and events.
+    """An isotonic fit on the score axis: of each block its first, last and mean score, its weight and events."""
 
-    Attributes
-    ----------
-    first, last, center : array of shape (b,)
-        Smallest, largest and (weighted) mean score of each block, in increasing order.
-    weight, events : array of shape (b,)
-        Weight and weighted events of each block.
-    """
-
-    first: FloatArray
-    last: FloatArray
-    center: FloatArray
-    weight: FloatArray
-    events: FloatArray
+    first: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
+    last: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
+    center: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
+    weight: FloatArray  # (b,): weight and weighted events of each block
+    events: FloatArray  # (b,): weight and weighted events of each block
 
     @property
     def value(self) -> FloatArray:
@@ -190,26 +143,7 @@ class Ladder(NamedTuple):
 
 
 def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Ladder:
-    """
-    Isotonic regression of `y` on `score` as a ladder of blocks.
-
-    Parameters
-    ----------
-    score, y : array of shape (n,)
-        Scores and outcomes in [0, 1].
-    weight : array of shape (n,), optional
-        Nonnegative weights.
-
-    Returns
-    -------
-    Ladder
-        Blocks in increasing order of score and value.
-
-    Examples
-    --------
-    >>> isotonic_ladder(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0])).first
-    array([0.1, 0.9])
-    """
+    """Isotonic regression of `y` on `score` as a ladder of blocks."""
     if weight is not None and not weight.all():  # rows without weight are placed, not fitted
         score, y, weight = (column[weight > 0] for column in (score, y, weight))
     if score.size >= _MANY:
@@ -258,28 +192,7 @@ def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
 def isotonic_sums(
     score: FloatArray, event: NDArray[np.bool_], weight: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """
-    Weight and events of the blocks of `isotonic_ladder`, where their places do not matter.
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-        Scores in [0, 1].
-    event : boolean array of shape (n,)
-        Where the event happened.
-    weight : array of shape (n,), optional
-        Nonnegative weights.
-
-    Returns
-    -------
-    tuple of two arrays of shape (b,)
-        In increasing order of score and value.
-
-    Examples
-    --------
-    >>> isotonic_sums(np.array([0.4, 0.1, 0.9]), np.array([False, True, True]))
-    (array([2., 1.]), array([1., 1.]))
-    """
+    """Weight and events of the blocks of `isotonic_ladder`, where their places do not matter."""
     if weight is None and score.size < _MANY:
         blocks = isotonic_blocks(*_runs(_packed_sort(score, event))[1:])
         return blocks.weight, blocks.events
@@ -356,52 +269,14 @@ def _ladder_from_cells(
 
 
 def isotonic_fit(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
-    """
-    In-sample isotonic regression of `y` on `score`; equal scores get equal values.
-
-    Parameters
-    ----------
-    score, y : array of shape (n,)
-        Scores and outcomes.
-    weight : array of shape (n,), optional
-        Nonnegative weights.
-
-    Returns
-    -------
-    array of shape (n,)
-        Fitted value of each row, between 0 and 1 for outcomes between 0 and 1.
-
-    Examples
-    --------
-    >>> isotonic_fit(np.array([0.4, 0.1, 0.9]), np.array([0.0, 1.0, 1.0]))
-    array([0.5, 0.5, 1. ])
-    """
+    """In-sample isotonic regression of `y` on `score`; equal scores get equal values."""
     ladder = isotonic_ladder(score, y, weight)
     fitted: FloatArray = ladder.value[locate(ladder.first[1:], score)]
     return fitted
 
 
 def locate(cuts: FloatArray, x: FloatArray) -> IntArray:
-    """
-    How many of the increasing `cuts` are at most x: ``np.searchsorted(cuts, x, side="right")``, faster for many x.
-
-    Parameters
-    ----------
-    cuts : array of shape (c,)
-        Increasing numbers.
-    x : array of shape (n,)
-        Numbers.
-
-    Returns
-    -------
-    integer array of shape (n,)
-        Between 0 and c.
-
-    Examples
-    --------
-    >>> locate(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.7]))
-    array([0, 1, 2])
-    """
+    """``np.searchsorted(cuts, x, side="right")`` for increasing `cuts`, faster for many x."""
     if x.size < 4096 or not 8 <= cuts.size <= x.size // 16:
         return np.searchsorted(cuts, x, side="right")
     low, high = float(cuts[0]), float(cuts[-1])

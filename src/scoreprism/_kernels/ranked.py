@@ -20,26 +20,7 @@ Kernel = Callable[[Stream], Sums]
 
 
 def halves(stream: Stream, size: int) -> NDArray[np.uint32]:
-    """
-    Random 32-bit words, two from each 64-bit word of the stream: the lower half first.
-
-    Parameters
-    ----------
-    stream : SFC64
-        A stream, which moves on.
-    size : int
-        How many.
-
-    Returns
-    -------
-    array of shape (size,)
-        Independent and uniform.
-
-    Examples
-    --------
-    >>> halves(Stream(0), 3).dtype
-    dtype('uint32')
-    """
+    """Random 32-bit words, two from each 64-bit word of the stream: the lower half first."""
     words = np.asarray(stream.random_raw((size + 1) // 2)).astype("<u8", copy=False)
     return words.view("<u4")[:size]
 
@@ -50,23 +31,6 @@ def drawn(stream: Stream, n: int) -> IntArray:
 
     A word u stands for row ⌊u·n / 2³²⌋. The 2³² words cannot be shared evenly among the rows, so 2³² mod n of them,
     those for which u·n mod 2³² is smallest, stand for none and are drawn again (Lemire 2019).
-
-    Parameters
-    ----------
-    stream : SFC64
-        A stream, which moves on.
-    n : int
-        Number of rows, below 2³².
-
-    Returns
-    -------
-    integer array of shape (n,)
-        Rows.
-
-    Examples
-    --------
-    >>> np.bincount(drawn(Stream(0), 6000) // 1000).sum()
-    np.int64(6000)
     """
     found: list[IntArray] = []
     missing = n
@@ -91,50 +55,17 @@ class Ranked:
     are absent from the fit: the means never increase. And where g_j ≥ g_{j+1} the fitted values f_j ≤ f_{j+1} are
     equal: if f_j < f_{j+1}, one of f_j < g_j and g_{j+1} < f_{j+1} holds, and moving that value towards its mean
     keeps the order and lowers the sum of squares.
-
-    Attributes
-    ----------
-    losses : array of shape (n,)
-        Loss of each row; rows in `infinite` hold 0.
-    infinite : integer array
-        Rows whose loss is infinite.
-    weight : array of shape (n,) or None
-        Weights, all positive; the largest is 1.
-    segment : integer array of shape (m,)
-        First row of each segment.
-    lead : int
-        1 if the first segment holds non-events, so that the first run has no events; else 0.
-
-    Examples
-    --------
-    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.zeros(4))
-    >>> ranked.segment, ranked.lead
-    (array([0, 1, 2, 3]), 1)
     """
 
-    losses: FloatArray
-    infinite: IntArray
-    weight: FloatArray | None
-    segment: IntArray
-    lead: int
+    losses: FloatArray  # (n,): loss of each row; rows in `infinite` hold 0
+    infinite: IntArray  # rows whose loss is infinite
+    weight: FloatArray | None  # (n,): weights, all positive; the largest is 1
+    segment: IntArray  # (m,): first row of each segment
+    lead: int  # 1 if the first segment holds non-events, so that the first run has no events; else 0
 
     @classmethod
     def of(cls, score: FloatArray, y: IntArray, losses: FloatArray, weight: FloatArray | None = None) -> Ranked:
-        """
-        Rank the rows that have weight.
-
-        Parameters
-        ----------
-        score, y, losses : array of shape (n,)
-            Scores, outcomes 0 or 1 and losses of the rows.
-        weight : array of shape (n,), optional
-            Nonnegative weights; rows of weight zero are absent.
-
-        Returns
-        -------
-        Ranked
-            Ready to be resampled.
-        """
+        """Rank the rows that have weight."""
         if weight is not None:
             held = weight > 0
             score, y, losses, weight = score[held], y[held], losses[held], weight[held]
@@ -157,45 +88,12 @@ class Ranked:
         return (self.lead + int(self.segment.shape[0]) + 1) // 2
 
     def summed_loss(self, mass: FloatArray) -> float:
-        """
-        Loss summed over the rows, each as often as it was drawn.
-
-        Parameters
-        ----------
-        mass : array of shape (n,)
-            Count times weight of each row.
-
-        Returns
-        -------
-        float
-            Infinite if a row with an infinite loss was drawn.
-        """
+        """Loss summed over the rows, each as often as it was drawn."""
         return np.inf if mass[self.infinite].any() else float(mass @ self.losses)
 
 
 def sums_of_draws(ranked: Ranked, stream: Stream) -> Sums:
-    """
-    What CORP needs of a resample: the definition, in numpy.
-
-    Parameters
-    ----------
-    ranked : Ranked
-        Rows in order of score.
-    stream : SFC64
-        Where the draws come from.
-
-    Returns
-    -------
-    tuple of float, array, array
-        Loss summed over the draws; weight and events of each isotonic block.
-
-    Examples
-    --------
-    >>> ranked = Ranked.of(np.array([0.4, 0.1, 0.9, 0.4]), np.array([0, 0, 1, 1]), np.ones(4))
-    >>> total, weight, events = sums_of_draws(ranked, Stream(0))
-    >>> total, weight.sum()
-    (4.0, np.float64(4.0))
-    """
+    """What CORP needs of a resample: the definition, in numpy."""
     mass = np.bincount(drawn(stream, ranked.n), minlength=ranked.n).astype(np.float64)
     if ranked.weight is not None:
         mass *= ranked.weight

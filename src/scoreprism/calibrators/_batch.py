@@ -20,25 +20,12 @@ _DECREMENT = 1e-8
 
 @dataclass(frozen=True)
 class Batch:
-    """
-    M training sets of a binary score, pooled into the same G cells.
+    """M training sets of a binary score, pooled into the same G cells."""
 
-    Attributes
-    ----------
-    center : array of shape (G,)
-        Score of each cell, increasing.
-    mass : array of shape (2, M, G)
-        Weight of the non-events and of the events that a training set has in a cell.
-    whole : array of shape (2, G)
-        The same of all rows.
-    single : bool
-        Whether every cell holds one distinct score.
-    """
-
-    center: FloatArray
-    mass: FloatArray
-    whole: FloatArray
-    single: bool = True
+    center: FloatArray  # (G,): score of each cell, increasing
+    mass: FloatArray  # (2, M, G): weight of the non-events and of the events that a training set has in a cell
+    whole: FloatArray  # (2, G): the same of all rows
+    single: bool = True  # whether every cell holds one distinct score
     _memo: dict[str, FloatArray] = field(default_factory=dict)
 
     @cached_property
@@ -83,25 +70,7 @@ def _data(center: FloatArray, mass: FloatArray) -> Data:
 
 
 def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: FloatArray | None) -> FloatArray | None:
-    """
-    Logistic regressions of all training sets, from the coefficients of all rows.
-
-    Parameters
-    ----------
-    batch : Batch
-        The training sets.
-    design : array of shape (p, G)
-        Variables in each cell.
-    start : array of shape (p,)
-        Coefficients of all rows.
-    penalty : array of shape (p, p) or None
-        ½ βᵀPβ is added to the negative log-likelihood.
-
-    Returns
-    -------
-    array of shape (M, p) or None
-        Coefficients; None where some training set does not settle, and all should be fitted one by one.
-    """
+    """Logistic regressions of all training sets, from the coefficients of all rows."""
     p = design.shape[0]
     curb = np.zeros((p, p)) if penalty is None else penalty
     upper = np.triu_indices(p)

@@ -97,27 +97,7 @@ def _far_mode(
 def local_shifts(
     gradient: FloatArray, information: FloatArray, rate: FloatArray, whole: FloatArray, total: float, *, single: bool
 ) -> FloatArray:
-    """
-    Shifts of the log-odds of M laws in G cells, averaged over trees, levels and single scores (docs/statistics.md).
-
-    Parameters
-    ----------
-    gradient, information : array of shape (M, G)
-        Σw(y − c) and Σw·c(1 − c) of the training rows of each law in each cell.
-    rate : array of shape (G,)
-        Mean of the laws in each cell.
-    whole : array of shape (G,)
-        Weight of all rows in each cell, which cuts the cells into nodes of equal mass.
-    total : float
-        Weight of a training set.
-    single : bool
-        Whether every cell holds one distinct score.
-
-    Returns
-    -------
-    array of shape (M, G)
-        Shifts.
-    """
+    """Shifts of the log-odds of M laws in G cells: trees, levels and single scores, averaged."""
     models, cells = gradient.shape
     depth = int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
     node = _leaf_of(whole, depth)

@@ -43,22 +43,6 @@ def find_score_like(
     Columns that look like scores of the same target.
 
     They hold numbers in [0, 1], not only 0 and 1, and are named like a score or rank the outcomes as well as it does.
-
-    Parameters
-    ----------
-    columns : mapping of str to polars.Series
-        Columns that could be features.
-    scores : mapping of str to array of shape (n,)
-        The scores of one column.
-    event : array of bool or None
-        Where the event of scores of one column happened; None where there are more classes.
-    classes : iterable of sequences of str
-        The classes of each score that has a column for each.
-
-    Returns
-    -------
-    list of str
-        Names.
     """
     inside = {name: series for name, series in columns.items() if _is_inside(series)}
     others = [name for name in columns if name not in inside]

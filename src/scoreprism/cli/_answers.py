@@ -19,36 +19,7 @@ def answer(
     origin: Origin | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Report:
-    """
-    A report of one section with one table.
-
-    Parameters
-    ----------
-    kind : str
-        Also the name of the section.
-    title : str
-        Heading of the section.
-    headline : str
-        What it says, in a sentence.
-    table : Table
-        The numbers.
-    notices : sequence of Notice
-        Sentences below.
-    origin : Origin, optional
-        The file.
-    settings : mapping, optional
-        Seed and other choices.
-
-    Returns
-    -------
-    Report
-        For every format.
-
-    Examples
-    --------
-    >>> answer("losses", "Losses", "One.", make_table("losses", "", {"name": ("loss", "text")}, [("log",)])).kind
-    'losses'
-    """
+    """A report of one section with one table."""
     from scoreprism.report._versions import versions
 
     section = Section(kind, title, "", (table, *notices))
@@ -60,28 +31,5 @@ def answer(
 def make_table(
     key: str, title: str, columns: Mapping[str, tuple[str, str]], rows: Sequence[tuple[Cell, ...]], note: str = ""
 ) -> Table:
-    """
-    A table.
-
-    Parameters
-    ----------
-    key, title : str
-        Its name and its caption.
-    columns : mapping of str to (str, str)
-        Key → heading and kind.
-    rows : sequence of tuples
-        Cells.
-    note : str
-        What stands below.
-
-    Returns
-    -------
-    Table
-        The same.
-
-    Examples
-    --------
-    >>> make_table("t", "Tests", {"p": ("p", "pvalue")}, [(0.5,)]).shown()
-    [['0.500']]
-    """
+    """A table."""
     return Table(key, title, tuple(Column(name, *how) for name, how in columns.items()), tuple(rows), note)

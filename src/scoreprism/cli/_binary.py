@@ -44,37 +44,14 @@ except BaseException as error:
 
 @dataclass(frozen=True)
 class Binary:
-    """
-    A table with types.
+    """A table with types."""
 
-    Attributes
-    ----------
-    names : list of str
-        The columns.
-    source : Source
-        Where they are.
-    max_gigabytes : float
-        More than this is not decoded.
-    """
-
-    names: list[str]
-    source: Source
-    max_gigabytes: float
+    names: list[str]  # the columns
+    source: Source  # where they are
+    max_gigabytes: float  # more than this is not decoded
 
     def take(self, positions: Sequence[int]) -> pl.DataFrame:
-        """
-        Columns by position, with their types.
-
-        Parameters
-        ----------
-        positions : sequence of int
-            Which.
-
-        Returns
-        -------
-        polars.DataFrame
-            Its columns are named by their positions.
-        """
+        """Columns by position, with their types."""
         import polars as pl
 
         wanted = sorted({*positions} or {0})
@@ -93,19 +70,7 @@ class Binary:
         return frame.select(str(i) for i in positions)
 
     def verify(self, positions: Sequence[int]) -> Pages | None:
-        """
-        Compare columns with the checksums of their pages; one that differs is refused.
-
-        Parameters
-        ----------
-        positions : sequence of int
-            Which.
-
-        Returns
-        -------
-        Pages or None
-            What was verified; None for Arrow, which has no checksums.
-        """
+        """Compare columns with the checksums of their pages; one that differs is refused."""
         if self.source.kind != "parquet":
             return None
         with open_place(self.source) as file:
@@ -135,21 +100,7 @@ class Binary:
 
 
 def read_binary(source: Source, max_gigabytes: float) -> Binary:
-    """
-    Look at a Parquet or Arrow file.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    max_gigabytes : float
-        More than this will not be decoded.
-
-    Returns
-    -------
-    Binary
-        Its names; no column is read yet.
-    """
+    """Look at a Parquet or Arrow file."""
     if source.kind == "parquet":
         with open_place(source) as file:
             read_footer(file, source.name)

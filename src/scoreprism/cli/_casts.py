@@ -35,23 +35,7 @@ def is_missing(strings: pl.Series) -> pl.Series:
 
 
 def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool = False) -> pl.Series:
-    """
-    A column as finite numbers.
-
-    Parameters
-    ----------
-    series : polars.Series
-        Strings, or numbers of any type.
-    role : str
-        What it is, for messages.
-    decimal_comma : bool, default=False
-        Whether "0,5" is a half.
-
-    Returns
-    -------
-    polars.Series
-        Float64; null where the value is missing.
-    """
+    """A column as finite numbers."""
     import polars as pl
 
     if series.dtype.is_numeric():
@@ -126,16 +110,7 @@ def _require_finite(numbers: pl.Series, role: str) -> None:
 
 
 def require_probabilities(numbers: pl.Series, role: str) -> None:
-    """
-    Refuse what is outside [0, 1]; percentages and log-odds are not guessed.
-
-    Parameters
-    ----------
-    numbers : polars.Series
-        Finite numbers.
-    role : str
-        What it is, for messages.
-    """
+    """Refuse what is outside [0, 1]; percentages and log-odds are not guessed."""
     low, high = _number(numbers.min()), _number(numbers.max())
     if low >= 0.0 and high <= 1.0:
         return
@@ -156,16 +131,7 @@ def require_probabilities(numbers: pl.Series, role: str) -> None:
 
 
 def require_nonnegative(numbers: pl.Series, role: str) -> None:
-    """
-    Refuse weights that are negative, or all zero.
-
-    Parameters
-    ----------
-    numbers : polars.Series
-        Finite numbers.
-    role : str
-        What it is, for messages.
-    """
+    """Refuse weights that are negative, or all zero."""
     places = (numbers < 0.0).fill_null(value=False).arg_true()
     if len(places):
         where = f"{numbers[int(places[0])]!r} in {at(places[0])} ({count(len(places), 'such value')})"
@@ -179,25 +145,7 @@ def _number(value: Any) -> float:
 
 
 def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
-    """
-    A feature: numbers if every value that is there is one, else text.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The column.
-    name : str
-        Its name.
-    decimal_comma : bool
-        Whether "0,5" is a half.
-
-    Returns
-    -------
-    series : polars.Series
-        Missing values are null.
-    odd : int or None
-        The first value that makes text of a column that has numbers too.
-    """
+    """A feature: numbers if every value that is there is one, else text."""
     import polars as pl
 
     if series.dtype == pl.Boolean or series.dtype.is_numeric() or series.dtype == pl.Null:

@@ -31,24 +31,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
 def require_table(target: Path | None) -> str:
-    """
-    The ending of a table's name, seen before any work is done.
-
-    Parameters
-    ----------
-    target : Path or None
-        Where it goes; None is stdout.
-
-    Returns
-    -------
-    str
-        One that can be written.
-
-    Examples
-    --------
-    >>> require_table(Path("out.tsv"))
-    '.tsv'
-    """
+    """The ending of a table's name, seen before any work is done."""
     ending = ".csv" if target is None else target.suffix.lower()
     if ending not in (*_SEPARATORS, ".parquet"):
         refuse("output must end in .csv, .tsv, .txt or .parquet, or be -", repr(str(target)), "For example 'out.csv'.")
@@ -56,48 +39,14 @@ def require_table(target: Path | None) -> str:
 
 
 def written_as_text(data: Predictions) -> bool:
-    """
-    Whether the file held its numbers as text, so that what is added may be text too.
-
-    Parameters
-    ----------
-    data : Predictions
-        With all columns in ``table``.
-
-    Returns
-    -------
-    bool
-        False for Parquet and Arrow with numbers.
-    """
+    """Whether the file held its numbers as text, so that what is added may be text too."""
     return all(dtype == pl.String for dtype in data.table.dtypes)
 
 
 def recalibrated(
     map_: Calibrator, data: Predictions, score: str, column: str | None, voice: Voice, *, decimal_comma: bool
 ) -> pl.DataFrame:
-    """
-    The rows of a file with recalibrated scores beside them.
-
-    Parameters
-    ----------
-    map_ : Calibrator
-        Fitted.
-    data : Predictions
-        One score, NaN where it is missing; all columns in ``table``.
-    score : str
-        How the score was named.
-    column : str or None
-        Name of the new column, or what names of several start with.
-    voice : Voice
-        Says how many scores are outside of the range that the map saw.
-    decimal_comma : bool
-        Whether numbers are written 0,5.
-
-    Returns
-    -------
-    polars.DataFrame
-        All columns, the new ones last, null where the score is missing.
-    """
+    """The rows of a file with recalibrated scores beside them."""
     if map_.kind != "probability":
         refuse("the map must be one of probabilities", f"kind {map_.kind!r}", "Apply it in Python, with calibrate().")
     given, labels = next(iter(data.scores.values())), _labels(map_)
@@ -121,20 +70,7 @@ def recalibrated(
 
 
 def require_same_score(map_: Calibrator, data: Predictions, voice: Voice, *, any_score: bool) -> None:
-    """
-    Refuse a score of another name than that of the map's.
-
-    Parameters
-    ----------
-    map_ : Calibrator
-        Fitted.
-    data : Predictions
-        One score.
-    voice : Voice
-        Says so where the name is not known, or another one was allowed.
-    any_score : bool
-        Whether another name is allowed.
-    """
+    """Refuse a score of another name than that of the map's."""
     found, labels = next(iter(data.scores.values())), _labels(map_)
     used = next(iter(data.origin.details["columns"]["scores"].values()))
     known = None if map_.provenance_ is None else map_.provenance_.score
@@ -204,22 +140,7 @@ def _named(map_: Calibrator, table: NDArray[Any]) -> Any:
 def write_frame(
     frame: pl.DataFrame, target: Path | None, separator: str | None, voice: Voice, *, overwrite: bool
 ) -> None:
-    """
-    Write rows, whole or not at all.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        Rows.
-    target : Path or None
-        Ends in .csv, .tsv, .txt or .parquet; None is CSV on stdout.
-    separator : str or None
-        What separates columns of text; by the ending of the name by default, and always in .tsv.
-    voice : Voice
-        Says what was done.
-    overwrite : bool
-        Whether an existing file may be replaced.
-    """
+    """Write rows, whole or not at all."""
     ending = require_table(target)
     safe, count = (frame, 0) if ending == ".parquet" else neutralised(frame)
     if count:
@@ -246,24 +167,7 @@ def write_frame(
 
 
 def neutralised(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """
-    A frame of which a spreadsheet runs nothing: formulas get an apostrophe.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        Any columns; those of text are looked at, and the names.
-
-    Returns
-    -------
-    tuple of polars.DataFrame and int
-        The frame, and how many cells were changed.
-
-    Examples
-    --------
-    >>> neutralised(pl.DataFrame({"a": ["=1+1", "-0.5", "x"]}))[0]["a"].to_list()
-    ["'=1+1", '-0.5', 'x']
-    """
+    """A frame of which a spreadsheet runs nothing: formulas get an apostrophe."""
     columns, count = [], 0
     for series in frame.get_columns():
         text = series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series

@@ -11,20 +11,7 @@ TARGET, SCORES = "default", ("logistic", "forest", "average", "stacking")
 
 
 def example_predictions() -> pl.DataFrame:
-    """
-    Train two models on half of the German credit data, and score the other half with them and with two ensembles.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``default`` (1 for a bad credit); ``logistic`` and ``forest``; their ``average``; ``stacking``, a logistic
-        regression on what both said of training rows out of fold; then the 20 features.
-
-    Examples
-    --------
-    >>> example_predictions().columns[:5]
-    ['default', 'logistic', 'forest', 'average', 'stacking']
-    """
+    """Train two models on half of the German credit data, and score the other half with them and with two ensembles."""
     import numpy as np
     from sklearn.model_selection import cross_val_predict
 

@@ -15,21 +15,7 @@ if TYPE_CHECKING:
 
 
 def failures(report: Report, asked: Asked) -> list[str]:
-    """
-    Gates that failed, in words.
-
-    Parameters
-    ----------
-    report : Report
-        Results for each model.
-    asked : Asked
-        With the gates.
-
-    Returns
-    -------
-    list of str
-        Empty if all is well.
-    """
+    """Gates that failed, in words."""
     given, found = asked.given, []
     if given["max_reliability"] is not None:
         for name, model in report.models.items():
@@ -43,27 +29,7 @@ def failures(report: Report, asked: Asked) -> list[str]:
 
 
 def too_unreliable(model: str, found: Decomposition, limit: float, on: str, level: float) -> str | None:
-    """
-    Why a model fails the gate on its reliability; None if it passes.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    found : Decomposition
-        By the first loss.
-    limit : float
-        What the reliability may be.
-    on : {"estimate", "lower", "upper"}
-        What is compared with it.
-    level : float
-        Confidence level of a bound.
-
-    Returns
-    -------
-    str or None
-        A sentence.
-    """
+    """Why a model fails the gate on its reliability; None if it passes."""
     what, value = _judged(found, on, level)
     if value <= limit:
         return None
@@ -103,43 +69,12 @@ def _judged(found: Decomposition, on: str, level: float) -> tuple[str, float]:
 
 
 def holds_for_any_shape(found: Decomposition) -> bool:
-    """
-    Whether the upper bound of the reliability holds whatever the shape of P(Y | S).
-
-    Parameters
-    ----------
-    found : Decomposition
-        A loss, split.
-
-    Returns
-    -------
-    bool
-        False for a loss whose curvature is not continuous, and for maps that were fitted by passes over the data.
-    """
+    """Whether the upper bound of the reliability holds whatever the shape of P(Y | S)."""
     return found._inference(found.names[0]).any_shape
 
 
 def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:
-    """
-    Models whose calibration is refuted, in words.
-
-    Parameters
-    ----------
-    pvalues : mapping of str to float
-        Of each model, not adjusted.
-    alpha : float
-        Level over all models.
-
-    Returns
-    -------
-    list of str
-        One for each of them.
-
-    Examples
-    --------
-    >>> refuted({"a": 0.001, "b": 0.4}, 0.05)
-    ['the calibration of a is refuted: p = 0.002 (Holm over 2 models), at or below --alpha 0.05']
-    """
+    """Models whose calibration is refuted, in words."""
     from scoreprism.estimation._segments import holm
 
     over = f" (Holm over {len(pvalues)} models)" if len(pvalues) > 1 else ""

@@ -53,25 +53,7 @@ def to_array(strings: pl.Series) -> NDArray[Any]:
 
 
 def to_outcomes(series: pl.Series, role: str, known: Collection[str] = ()) -> tuple[pl.Series, list[Any]]:
-    """
-    Outcomes and their labels: integers, booleans or strings.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The column.
-    role : str
-        What it is, for messages.
-    known : collection of str
-        Labels, whatever else they may mean: "none" is one of three classes where another column is called so.
-
-    Returns
-    -------
-    outcomes : polars.Series
-        Null where they are missing.
-    labels : list
-        The distinct ones, sorted.
-    """
+    """Outcomes and their labels: integers, booleans or strings."""
     import polars as pl
 
     if series.dtype == pl.Boolean or series.dtype.is_integer():
@@ -135,23 +117,7 @@ def _require_few(labels: Sequence[Any], role: str) -> None:
 
 
 def find_label(given: str, labels: Sequence[Any], role: str) -> Any:
-    """
-    The label that a word on the command line means.
-
-    Parameters
-    ----------
-    given : str
-        The word.
-    labels : sequence
-        Those of the target.
-    role : str
-        What it is, for messages.
-
-    Returns
-    -------
-    object
-        One of the labels.
-    """
+    """The label that a word on the command line means."""
     found = match_label(given, labels)
     if found is None:
         refuse(f"{role} must be one of the labels of the target", shown(given), f"The labels are {several(labels)}.")
@@ -170,42 +136,12 @@ def match_label(text: str, labels: Sequence[Any]) -> Any:
 
 
 def to_groups(series: pl.Series, role: str) -> NDArray[Any]:
-    """
-    Labels of groups as text.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The column.
-    role : str
-        What it is, for messages.
-
-    Returns
-    -------
-    array of str
-        "(missing)" where there is none.
-    """
+    """Labels of groups as text."""
     return to_array(clean_text(series, role).fill_null(MISSING_LABEL))
 
 
 def to_times(series: pl.Series, role: str, form: str | None) -> pl.Series:
-    """
-    Times: dates, or integers and quarters that are in order as they are.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The column.
-    role : str
-        What it is, for messages.
-    form : str or None
-        How they are written, as in `datetime.strptime`; None reads ISO 8601.
-
-    Returns
-    -------
-    polars.Series
-        Datetime (UTC where zones are given), Int64 or String; null where missing.
-    """
+    """Times: dates, or integers and quarters that are in order as they are."""
     import polars as pl
 
     if series.dtype.is_integer() and form is None:

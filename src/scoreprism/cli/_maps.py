@@ -89,19 +89,7 @@ def recalibrate(file: str, method: str, order: str | None, save: str | None, for
 
 
 def the_map(report: Report) -> Calibrator | None:
-    """
-    The map of a report on one score, with the names of the file's columns.
-
-    Parameters
-    ----------
-    report : Report
-        On a file.
-
-    Returns
-    -------
-    Calibrator or None
-        Fitted on all rows; None where the report has no map.
-    """
+    """The map of a report on one score, with the names of the file's columns."""
     map_ = next(iter(report.models.values())).map
     if map_ is not None and map_.provenance_ is not None:
         columns = report.origin.details["columns"]

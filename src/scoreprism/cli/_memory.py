@@ -17,14 +17,7 @@ _TIMES = 4.5
 
 
 def require_start(path: str) -> None:
-    """
-    Refuse to start where a limit leaves no room for the libraries and a file.
-
-    Parameters
-    ----------
-    path : str
-        The file; one that is no plain file is looked at when it is read.
-    """
+    """Refuse to start where a limit leaves no room for the libraries and a file."""
     limit = _limit()
     if limit is None:
         return
@@ -36,14 +29,7 @@ def require_start(path: str) -> None:
 
 
 def require_room(size: float) -> None:
-    """
-    Refuse data that a limit leaves no room for, once their size is known.
-
-    Parameters
-    ----------
-    size : float
-        Bytes, unpacked.
-    """
+    """Refuse data that a limit leaves no room for, once their size is known."""
     limit, used = _limit(), _used()
     if limit is not None and used is not None and used + _TIMES * size > limit:
         _refuse(used + _TIMES * size, limit)

@@ -39,30 +39,12 @@ class Command(click.Command):
         self.example = example
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """
-        Write the example, on one line that can be copied.
-
-        Parameters
-        ----------
-        ctx : click.Context
-            Of the command.
-        formatter : click.HelpFormatter
-            Where it is written.
-        """
+        """Write the example, on one line that can be copied."""
         if self.example:
             formatter.write(f"\nExample:\n  {self.example}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """
-        Write the options, heading by heading.
-
-        Parameters
-        ----------
-        ctx : click.Context
-            Of the command.
-        formatter : click.HelpFormatter
-            Where they are written.
-        """
+        """Write the options, heading by heading."""
         sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
@@ -242,19 +224,7 @@ GATES = (
 
 
 def options(*groups: Sequence[Decorator[Any]] | Decorator[Any]) -> Decorator[Any]:
-    """
-    A decorator that adds options in the order they are given.
-
-    Parameters
-    ----------
-    *groups : decorators, or sequences of decorators
-        What `click.option` makes.
-
-    Returns
-    -------
-    callable
-        A decorator.
-    """
+    """A decorator that adds options in the order they are given."""
     flat = [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]
 
     def decorate(command: Any) -> Any:
@@ -267,34 +237,13 @@ def options(*groups: Sequence[Decorator[Any]] | Decorator[Any]) -> Decorator[Any
 
 @dataclass(frozen=True)
 class Asked:
-    """
-    What a command that reads predictions was asked for.
+    """What a command that reads predictions was asked for."""
 
-    Attributes
-    ----------
-    source : str
-        Path of the file, or "-".
-    given : mapping
-        Options by name, as click parsed them.
-    """
-
-    source: str
-    given: Mapping[str, Any]
+    source: str  # path of the file, or "-"
+    given: Mapping[str, Any]  # options by name, as click parsed them
 
     def read(self, *, whole: bool = False) -> Predictions:
-        """
-        The file, its columns in their roles.
-
-        Parameters
-        ----------
-        whole : bool, default=False
-            Whether every column is kept, also those without a role.
-
-        Returns
-        -------
-        Predictions
-            Parsed.
-        """
+        """The file, its columns in their roles."""
         # polars keeps pages that it does not use for ten seconds: 200 MB of a million rows, through all that follows
         os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         from scoreprism.cli._reading import Reading, Roles, read_predictions
@@ -323,58 +272,17 @@ class Asked:
         return found if whole else replace(found, table=found.table.clear())  # text of what was parsed is not needed
 
     def losses(self) -> tuple[ProperLoss, ...]:
-        """
-        The losses that were named.
-
-        Returns
-        -------
-        tuple of ProperLoss
-            In order.
-        """
+        """The losses that were named."""
         return tuple(parse_loss(text) for text in self.given["losses"])
 
 
 def split_names(texts: Sequence[str]) -> tuple[str, ...]:
-    """
-    Names in lists with commas; a name that holds a comma is put in double quotes.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Lists.
-
-    Returns
-    -------
-    tuple of str
-        Names in order.
-
-    Examples
-    --------
-    >>> split_names(["age,income", '"amount, EUR"'])
-    ('age', 'income', 'amount, EUR')
-    """
+    """Names in lists with commas; a name that holds a comma is put in double quotes."""
     return tuple(name.strip() for text in texts for line in csv.reader([text]) for name in line if name.strip())
 
 
 def parse_loss(text: str) -> ProperLoss:
-    """
-    A loss as it is written in a call.
-
-    Parameters
-    ----------
-    text : str
-        A name, or a name with parameters.
-
-    Returns
-    -------
-    ProperLoss
-        The loss.
-
-    Examples
-    --------
-    >>> parse_loss("tsallis:alpha=1.5")
-    Tsallis(alpha=1.5)
-    """
+    """A loss as it is written in a call."""
     from scoreprism.losses import get_loss
 
     name, _, rest = text.partition(":")

@@ -30,30 +30,12 @@ _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning,
 
 @dataclass(frozen=True)
 class Voice:
-    """
-    What is said beside the results, on stderr.
+    """What is said beside the results, on stderr."""
 
-    Attributes
-    ----------
-    quiet : bool
-        Whether nothing is said but errors.
-
-    Examples
-    --------
-    >>> Voice(quiet=True).say("seed 0")
-    """
-
-    quiet: bool = False
+    quiet: bool = False  # whether nothing is said but errors
 
     def say(self, text: str) -> None:
-        """
-        Print a line, unless quiet.
-
-        Parameters
-        ----------
-        text : str
-            The line.
-        """
+        """Print a line, unless quiet."""
         from scoreprism._core.progress import paused
 
         if not self.quiet:
@@ -80,16 +62,7 @@ class Voice:
 
 
 def emit(report: Report, form: str) -> None:
-    """
-    Print a report.
-
-    Parameters
-    ----------
-    report : Report
-        Results.
-    form : {"table", "json", "csv", "md"}
-        How.
-    """
+    """Print a report."""
     if form == "table":
         from scoreprism.report._terminal import renderables
 
@@ -101,14 +74,7 @@ def emit(report: Report, form: str) -> None:
 
 
 def emit_bytes(text: str) -> None:
-    """
-    Print text for machines: UTF-8 and line ends as they are, whatever the terminal's.
-
-    Parameters
-    ----------
-    text : str
-        Ends in a line end, or gets one. On a terminal, signs that would move its cursor are made visible.
-    """
+    """Print text for machines: UTF-8 and line ends as they are, whatever the terminal's."""
     if sys.stdout.isatty():
         text = "\n".join(visible(line) for line in text.replace("\r\n", "\n").split("\n"))
     sys.stdout.flush()
@@ -120,19 +86,7 @@ def emit_bytes(text: str) -> None:
 
 
 def csv_of(report: Report) -> str:
-    """
-    The terms of all models as CSV, or the table that another answer is about.
-
-    Parameters
-    ----------
-    report : Report
-        Results.
-
-    Returns
-    -------
-    str
-        One table.
-    """
+    """The terms of all models as CSV, or the table that another answer is about."""
     from scoreprism.report._tables import csv_text
 
     if report.kind in ("report", "diagnosis"):
@@ -154,16 +108,7 @@ def _console() -> Console:
 
 
 def show(parts: Iterable[Any], console: Console | None = None) -> None:
-    """
-    Print on a terminal: its width, its colours, no trailing blanks, and no crash on a sign it cannot write.
-
-    Parameters
-    ----------
-    parts : iterable of str or rich renderables
-        Markup in texts is not obeyed: they may come from a file.
-    console : rich Console, optional
-        Where; that of stdout by default.
-    """
+    """Print on a terminal: its width, its colours, no trailing blanks, and no crash on a sign it cannot write."""
     console = console or _console()
     with console.capture() as captured:
         for part in parts:
@@ -173,23 +118,7 @@ def show(parts: Iterable[Any], console: Console | None = None) -> None:
 
 
 def outputs(paths: tuple[str, ...], *, force: bool, inputs: tuple[str, ...] = ()) -> list[Path]:
-    """
-    Files to write, checked before any work is done.
-
-    Parameters
-    ----------
-    paths : tuple of str
-        Names.
-    force : bool
-        Whether existing files may be replaced.
-    inputs : tuple of str
-        Files that are read; these may not be replaced at all.
-
-    Returns
-    -------
-    list of Path
-        The same.
-    """
+    """Files to write, checked before any work is done."""
     from scoreprism._core.atomic_files import require_writable
 
     found = [Path(path) for path in paths]
@@ -216,14 +145,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def gate_failed(lines: list[str]) -> None:
-    """
-    End with exit code 1 if a gate failed, after everything was printed.
-
-    Parameters
-    ----------
-    lines : list of str
-        One for each failure.
-    """
+    """End with exit code 1 if a gate failed, after everything was printed."""
     for line in lines:
         complain(line, "gate failed")
     if lines:
@@ -231,22 +153,5 @@ def gate_failed(lines: list[str]) -> None:
 
 
 def plain_settings(**settings: Any) -> dict[str, Any]:
-    """
-    Settings that were made; those left alone are left out.
-
-    Parameters
-    ----------
-    **settings : object
-        By name.
-
-    Returns
-    -------
-    dict
-        Without None.
-
-    Examples
-    --------
-    >>> plain_settings(seed=0, clip=None)
-    {'seed': 0}
-    """
+    """Settings that were made; those left alone are left out."""
     return {name: value for name, value in settings.items() if value is not None}

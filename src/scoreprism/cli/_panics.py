@@ -14,16 +14,7 @@ from scoreprism.exceptions import InputError
 
 @contextmanager
 def in_our_words(rule: str, remedy: str = "It may be damaged: check how it was written.") -> Iterator[None]:
-    """
-    Refuse what polars cannot read.
-
-    Parameters
-    ----------
-    rule : str
-        What the file must be.
-    remedy : str
-        What to do.
-    """
+    """Refuse what polars cannot read."""
     import polars as pl
 
     try:

@@ -26,14 +26,7 @@ class Terminated(BaseException):
 
 
 def run(command: Callable[[], Any]) -> NoReturn:
-    """
-    Run a command and leave the process.
-
-    Parameters
-    ----------
-    command : callable
-        Returns None, or an exit code.
-    """
+    """Run a command and leave the process."""
     _fill_gaps()
     with _terminable():
         code = _code(command)
@@ -92,14 +85,7 @@ def _silence(stream: Any) -> None:
 
 
 def to_stderr(text: str) -> None:
-    """
-    One line on stderr, if there is room: what cannot be said must not keep results from being printed.
-
-    Parameters
-    ----------
-    text : str
-        The line.
-    """
+    """One line on stderr, if there is room: what cannot be said must not keep results from being printed."""
     try:
         click.echo(legible(text, sys.stderr), err=True)
     except OSError:
@@ -178,81 +164,24 @@ def _said(text: str, code: int) -> int:
 
 
 def complain(text: str, kind: str = "error") -> None:
-    """
-    One line on stderr that ``--quiet`` does not silence.
-
-    Parameters
-    ----------
-    text : str
-        What is wrong.
-    kind : str, default="error"
-        What stands before it.
-    """
+    """One line on stderr that ``--quiet`` does not silence."""
     to_stderr(f"{kind}: {one_line(text)}")
 
 
 def one_line(text: str) -> str:
-    r"""
-    A text on one line, without signs that would move the cursor of a terminal.
-
-    Parameters
-    ----------
-    text : str
-        Any text, also such as came from a file.
-
-    Returns
-    -------
-    str
-        Printable.
-
-    Examples
-    --------
-    >>> one_line("a\n  b\x1b[31m")
-    'a b\\x1b[31m'
-    """
+    """A text on one line, without signs that would move the cursor of a terminal."""
     return visible(" ".join(text.split()))
 
 
 def visible(text: str) -> str:
-    r"""
-    A text without signs that would move the cursor of a terminal: their codes instead.
-
-    Parameters
-    ----------
-    text : str
-        One line.
-
-    Returns
-    -------
-    str
-        The same, but for such signs; a tab stays.
-
-    Examples
-    --------
-    >>> visible("a\x1b[31m")
-    'a\\x1b[31m'
-    """
+    """A text without signs that would move the cursor of a terminal: their codes instead."""
     return "".join(
         sign if sign.isprintable() or sign == "\t" else sign.encode("unicode_escape").decode() for sign in text
     )
 
 
 def legible(text: str, stream: Any) -> str:
-    """
-    A text that a stream can encode: signs it does not have become question marks.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    stream : text stream
-        Where it goes.
-
-    Returns
-    -------
-    str
-        The same in UTF-8.
-    """
+    """A text that a stream can encode: signs it does not have become question marks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, errors="replace").decode(encoding)
 

@@ -32,60 +32,22 @@ __all__ = ["Reading", "Roles", "read_predictions"]
 
 @dataclass(frozen=True)
 class Reading:
-    """
-    How a file is read.
+    """How a file is read."""
 
-    Attributes
-    ----------
-    delimiter : str or None
-        Between fields; None looks at the first lines.
-    decimal_comma : bool
-        Whether "0,5" is a half.
-    encoding : str
-        Of text.
-    drop_missing : bool
-        Whether rows with missing values in the columns named are dropped.
-    as_given : bool
-        Whether a score that falls with its class is taken as it is.
-    max_gigabytes : float
-        More than this is refused.
-    time_format : str or None
-        How times are written, as in `datetime.strptime`; None for ISO 8601.
-    strict : bool
-        Whether a file that may not be complete is refused.
-    whole : bool
-        Whether nothing need be named, and every column is kept in `Predictions.table`, as are rows without a score.
-    """
-
-    delimiter: str | None = None
-    decimal_comma: bool = False
-    encoding: str = "utf-8"
-    drop_missing: bool = False
-    as_given: bool = False
-    max_gigabytes: float = 8.0
-    time_format: str | None = None
-    strict: bool = False
+    delimiter: str | None = None  # between fields; None looks at the first lines
+    decimal_comma: bool = False  # whether "0,5" is a half
+    encoding: str = "utf-8"  # of text
+    drop_missing: bool = False  # whether rows with missing values in the columns named are dropped
+    as_given: bool = False  # whether a score that falls with its class is taken as it is
+    max_gigabytes: float = 8.0  # more than this is refused
+    time_format: str | None = None  # how times are written, as in `datetime.strptime`; None for ISO 8601
+    strict: bool = False  # whether a file that may not be complete is refused
+    # whether nothing need be named, and every column is kept in `Predictions.table`, as are rows without a score
     whole: bool = False
 
 
 def read_predictions(source: str, roles: Roles, reading: Reading) -> Predictions:
-    """
-    Read predictions from a file.
-
-    Parameters
-    ----------
-    source : str
-        Path of a CSV, TSV, Parquet or Arrow file, also packed with gzip; or "-" for stdin.
-    roles : Roles
-        Which columns are what. `Predictions.table` keeps every column if there is no target, else those used.
-    reading : Reading
-        How to read it.
-
-    Returns
-    -------
-    Predictions
-        Arrays, notes on what was done, and where they came from.
-    """
+    """Read predictions from a file."""
     opened = open_source(source, reading.max_gigabytes, reading.encoding)
     table = _table(opened, reading)
     found = find_roles(roles, table.names, whole=reading.whole)

@@ -14,45 +14,20 @@ from scoreprism.cli._words import refuse_column, several, shown
 
 @dataclass(frozen=True)
 class Roles:
-    """
-    Which columns are what, as the user named them.
+    """Which columns are what, as the user named them."""
 
-    Attributes
-    ----------
-    target : str or None
-        Outcomes.
-    scores : tuple of str
-        Models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes.
-    models : tuple of str
-        Models of one column each, by name, pattern or list.
-    features : tuple of str or None
-        Features.
-    all_features : bool
-        Whether every column without another role is a feature.
-    reference, latent : str or None
-        P(Y=1 | X) and P(Y=1 | Z).
-    groups : tuple of str
-        Columns that split the rows into segments.
-    time, weight : str or None
-        Times and weights.
-    pos_label : str or None
-        The label that scores of one column speak of.
-    cluster : str or None
-        What rows have in common that are not independent.
-    """
-
-    target: str | None = None
-    scores: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
-    all_features: bool = False
-    reference: str | None = None
-    latent: str | None = None
-    groups: tuple[str, ...] = ()
-    time: str | None = None
-    weight: str | None = None
-    pos_label: str | None = None
-    cluster: str | None = None
+    target: str | None = None  # outcomes
+    scores: tuple[str, ...] = ()  # models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes
+    models: tuple[str, ...] = ()  # models of one column each, by name, pattern or list
+    features: tuple[str, ...] | None = None  # features
+    all_features: bool = False  # whether every column without another role is a feature
+    reference: str | None = None  # P(Y=1 | X) and P(Y=1 | Z)
+    latent: str | None = None  # P(Y=1 | X) and P(Y=1 | Z)
+    groups: tuple[str, ...] = ()  # columns that split the rows into segments
+    time: str | None = None  # times and weights
+    weight: str | None = None  # times and weights
+    pos_label: str | None = None  # the label that scores of one column speak of
+    cluster: str | None = None  # what rows have in common that are not independent
 
 
 #: Roles of one column each, in which no value may be missing.
@@ -60,14 +35,7 @@ _SINGLE = ("target", "reference", "latent", "time", "weight", "cluster")
 
 
 class Names:
-    """
-    The columns of a file.
-
-    Parameters
-    ----------
-    names : sequence of str
-        As they stand in it.
-    """
+    """The columns of a file."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.all = list(names)
@@ -101,28 +69,13 @@ class Names:
 
 @dataclass(frozen=True)
 class Found:
-    """
-    Columns in their roles.
+    """Columns in their roles."""
 
-    Attributes
-    ----------
-    roles : Roles
-        What was named, or taken for named.
-    names : Names
-        The columns of the file.
-    scores : list of Score
-        The models.
-    features : list of int
-        Positions of the features.
-    notes : list of str
-        What a user should know.
-    """
-
-    roles: Roles
-    names: Names
-    scores: list[Score]
-    features: list[int]
-    notes: list[str]
+    roles: Roles  # what was named, or taken for named
+    names: Names  # the columns of the file
+    scores: list[Score]  # the models
+    features: list[int]  # positions of the features
+    notes: list[str]  # what a user should know
 
     @property
     def required(self) -> dict[int, str]:
@@ -153,23 +106,7 @@ class Found:
 
 
 def find_roles(roles: Roles, names: Sequence[str], *, whole: bool) -> Found:
-    """
-    Find every column that was named.
-
-    Parameters
-    ----------
-    roles : Roles
-        What was named.
-    names : sequence of str
-        Columns of the file.
-    whole : bool
-        Whether nothing need be named.
-
-    Returns
-    -------
-    Found
-        Positions.
-    """
+    """Find every column that was named."""
     columns, notes = Names(names), list[str]()
     roles = _assumed(roles, columns, notes, whole)
     scores = find_scores(roles.scores, columns.all)

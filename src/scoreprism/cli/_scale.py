@@ -47,26 +47,7 @@ _SETTLED = (
 
 
 def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """
-    Whether a call is about sums: its options say so, or its files.
-
-    Parameters
-    ----------
-    files : sequence of str
-        What was given in the place of FILE.
-    given : mapping
-        Options by name.
-
-    Returns
-    -------
-    bool
-        False for one file without such options.
-
-    Examples
-    --------
-    >>> at_scale(["data/*.parquet"], {}), at_scale(["credit.csv"], {}), at_scale(["a.csv"], {"engine": "polars"})
-    (True, False, True)
-    """
+    """Whether a call is about sums: its options say so, or its files."""
     asked = bool(given.get("partials")) or any(given.get(name) is not None for name in _OF_SUMS)
     return asked or len(files) > 1 or any(_is_many(file) for file in files)
 
@@ -78,19 +59,10 @@ def _is_many(file: str) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """
-    A call for a report from sums.
+    """A call for a report from sums."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        Paths, globs and folders.
-    given : mapping
-        Options by name, as click parsed them.
-    """
-
-    files: tuple[str, ...]
-    given: Mapping[str, Any]
+    files: tuple[str, ...]  # paths, globs and folders
+    given: Mapping[str, Any]  # options by name, as click parsed them
 
     def check(self) -> None:
         """Refuse what sums cannot do, before anything is read."""
@@ -189,25 +161,7 @@ class Call:
 
 
 def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Partial]:
-    """
-    The report on data that stay where they are.
-
-    Parameters
-    ----------
-    call : Call
-        What the command was asked for.
-    voice : Voice
-        Says notes and warnings.
-    kind : str
-        What the report is.
-    sections : sequence of str or None
-        Which; all of them by default.
-
-    Returns
-    -------
-    tuple of Report and Partial
-        And the sums of the first score, by all columns where they are to be kept.
-    """
+    """The report on data that stay where they are."""
     # as in `Asked.read`: polars shall give back what it does not use
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
     from scoreprism.report import Origin, summarize_sums

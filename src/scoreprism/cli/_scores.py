@@ -23,43 +23,16 @@ _JOINTS = "_-. :/"
 
 @dataclass(frozen=True)
 class Score:
-    """
-    A model, as the user named it.
+    """A model, as the user named it."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    columns : tuple of int
-        Positions in the file.
-    classes : tuple of str
-        What the columns speak of, as far as their names tell; empty for one column.
-    listed : bool
-        Whether the columns were listed, so that their common start is only a guess.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    classes: tuple[str, ...] = ()
-    listed: bool = False
+    name: str  # what it is called
+    columns: tuple[int, ...]  # positions in the file
+    classes: tuple[str, ...] = ()  # what the columns speak of, as far as their names tell; empty for one column
+    listed: bool = False  # whether the columns were listed, so that their common start is only a guess
 
 
 def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
-    """
-    Find the columns of each model.
-
-    Parameters
-    ----------
-    given : sequence of str
-        Names of columns, patterns such as "p_*", or lists such as "p_a,p_b".
-    names : sequence of str
-        Columns of the file.
-
-    Returns
-    -------
-    list of Score
-        One per model; names differ.
-    """
+    """Find the columns of each model."""
     found: list[Score] = []
     for word in given:
         score = _find(word, names)
@@ -72,28 +45,7 @@ def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
 
 
 def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[int] = ()) -> list[Score]:
-    """
-    Find models of one column each.
-
-    Parameters
-    ----------
-    given : sequence of str
-        Names of columns, patterns such as "p_*", or lists such as "p_a,p_b".
-    names : sequence of str
-        Columns of the file.
-    apart : collection of int
-        Positions that a pattern does not mean: they have a role, or are models already.
-
-    Returns
-    -------
-    list of Score
-        One per column, each column once.
-
-    Examples
-    --------
-    >>> [model.name for model in find_models(["p_*"], ["y", "p_old", "p_new"])]
-    ['p_old', 'p_new']
-    """
+    """Find models of one column each."""
     found: dict[int, Score] = {}
     for word in given:
         if word in names or word.count("*") != 1:
@@ -158,23 +110,7 @@ def _matching(word: str, names: Sequence[str]) -> Score:
 
 
 def match_classes(score: Score, labels: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """
-    The label that each column of a model speaks of.
-
-    Parameters
-    ----------
-    score : Score
-        A model of several columns.
-    labels : sequence
-        Labels of the target.
-    names : sequence of str
-        Columns of the file.
-
-    Returns
-    -------
-    list of str
-        Labels as text, in the order of the columns; a class that never occurs keeps the name that it has.
-    """
+    """The label that each column of a model speaks of."""
     for classes in _readings(score, names):
         meant = [match_label(text, labels) for text in classes]
         if set(labels) <= {label for label in meant if label is not None}:
@@ -214,39 +150,14 @@ def _whole(text: str) -> list[int]:
 
 
 def possible_classes(score: Score, names: Sequence[str]) -> set[str]:
-    """
-    Every text that a column of a model may speak of.
-
-    Parameters
-    ----------
-    score : Score
-        A model.
-    names : sequence of str
-        Columns of the file.
-
-    Returns
-    -------
-    set of str
-        Empty for a model of one column.
-    """
+    """Every text that a column of a model may speak of."""
     if len(score.columns) == 1:
         return set()
     return {text for classes in _readings(score, names) for text in classes if text.strip()}
 
 
 def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None:
-    """
-    Refuse rows of probabilities that do not sum to one.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        One column per class.
-    role : str
-        What it is, for messages.
-    rows : array of int
-        Their numbers in the file.
-    """
+    """Refuse rows of probabilities that do not sum to one."""
     sums = frame.to_numpy().sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     if bad.size:
@@ -258,20 +169,7 @@ def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None
 
 
 def require_order(score: pl.Series, positive: NDArray[np.bool_], role: str, other: str) -> None:
-    """
-    Refuse a score that is high where the positive label is rare: the classes may be swapped.
-
-    Parameters
-    ----------
-    score : polars.Series
-        Probabilities.
-    positive : array of bool
-        Where the positive label occurs.
-    role : str
-        What it is, for messages.
-    other : str
-        The other label.
-    """
+    """Refuse a score that is high where the positive label is rare: the classes may be swapped."""
     n, ones = positive.size, int(np.count_nonzero(positive))
     if not 0 < ones < n:
         return
@@ -284,18 +182,7 @@ def require_order(score: pl.Series, positive: NDArray[np.bool_], role: str, othe
 
 
 def refuse_reversed(excess: float, spread: float, pairs: float, role: str, other: str) -> None:
-    """
-    Refuse ranks of events that are too low to be an accident.
-
-    Parameters
-    ----------
-    excess, spread : float
-        Rank sum of the events less what it would be of a random draw, and its standard deviation.
-    pairs : float
-        Events times others.
-    role, other : str
-        What it is, and the other label, for messages.
-    """
+    """Refuse ranks of events that are too low to be an accident."""
     if spread > 0 and excess < -_SURE * spread:
         area = 0.5 + excess / pairs
         refuse(

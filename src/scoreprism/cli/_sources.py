@@ -47,31 +47,14 @@ _FOREIGN = {
 
 @dataclass(frozen=True)
 class Source:
-    """
-    Bytes of a known kind.
+    """Bytes of a known kind."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file without its folder, or "stdin".
-    sha256 : str
-        Hash of the bytes as they are stored.
-    kind : str
-        "text", "parquet", "arrow" or "stream".
-    content : bytes or None
-        The bytes, unpacked; None for a Parquet file, which is read where it is, column by column.
-    path : Path or None
-        Where it is.
-    doubts : tuple of str
-        What speaks against the file being complete.
-    """
-
-    name: str
-    sha256: str
-    kind: str
-    content: bytes | None
-    path: Path | None
-    doubts: tuple[str, ...] = ()
+    name: str  # name of the file without its folder, or "stdin"
+    sha256: str  # hash of the bytes as they are stored
+    kind: str  # "text", "parquet", "arrow" or "stream"
+    content: bytes | None  # the bytes, unpacked; None for a Parquet file, which is read where it is, column by column
+    path: Path | None  # where it is
+    doubts: tuple[str, ...] = ()  # what speaks against the file being complete
 
 
 class _Hashed(io.RawIOBase):
@@ -94,23 +77,7 @@ class _Hashed(io.RawIOBase):
 
 
 def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> Source:
-    """
-    Read a file or stdin.
-
-    Parameters
-    ----------
-    given : str
-        Path of a file, or "-".
-    max_gigabytes : float
-        More than this is refused, unpacked.
-    encoding : str, default="utf-8"
-        Of text: in UTF-8, a NUL byte ends the reading of what may have no end.
-
-    Returns
-    -------
-    Source
-        What is there.
-    """
+    """Read a file or stdin."""
     plain = encoding.lower().replace("_", "-") in {"utf-8", "utf8"}
     if given == "-":
         if sys.stdin is None or sys.stdin.isatty():
@@ -133,23 +100,7 @@ def open_source(given: str, max_gigabytes: float, encoding: str = "utf-8") -> So
 
 
 def read_small(given: str, role: str, megabytes: int) -> bytes:
-    """
-    Read a file that must be a plain one and small: a device may have no end, a pipe no beginning.
-
-    Parameters
-    ----------
-    given : str
-        Its path.
-    role : str
-        What messages call it.
-    megabytes : int
-        Largest size.
-
-    Returns
-    -------
-    bytes
-        Its content.
-    """
+    """Read a file that must be a plain one and small: a device may have no end, a pipe no beginning."""
     path, most = Path(given), megabytes * 10**6
     with _in_our_words(given, role):
         _require_plain(path, given, f"{role} must be a plain file", "Write it to a file first.")
@@ -269,28 +220,7 @@ def _unpacked(packed: IO[bytes], name: str, most: float) -> bytes:
 
 
 def doubted(doubts: Sequence[str], name: str, *, strict: bool) -> list[str]:
-    """
-    Notes on what speaks against a file being complete.
-
-    Parameters
-    ----------
-    doubts : sequence of str
-        Clauses.
-    name : str
-        Of the file.
-    strict : bool
-        Whether it is refused instead.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-
-    Examples
-    --------
-    >>> doubted(["the Arrow stream has no mark at its end"], "a.arrow", strict=False)
-    ['The Arrow stream has no mark at its end: is the file complete?']
-    """
+    """Notes on what speaks against a file being complete."""
     if doubts and strict:
         refuse(
             "with --strict nothing may speak against a file being complete",

@@ -49,30 +49,7 @@ _QUOTED = re.compile(r"('[^']*')")
 
 
 def in_options(text: str, more: Mapping[str, str] | None = None, names: Collection[str] = ()) -> str:
-    """
-    A message of the library in the words of the command line; what is quoted stays as it is.
-
-    Parameters
-    ----------
-    text : str
-        The message.
-    more : mapping of str to str, optional
-        Further patterns, and what stands in their place.
-    names : collection of str
-        Names of columns, which may be those of arguments and stay too.
-
-    Returns
-    -------
-    str
-        The same without arguments of Python.
-
-    Examples
-    --------
-    >>> in_options("an output file must not exist yet; got 'a'. Pass overwrite=True (--force) to replace it.")
-    "an output file must not exist yet; got 'a'. Pass --force to replace it."
-    >>> in_options("y_true must say more; got the labels 'y_true' and 'b'. Pass pos_label='b' (or the other one).")
-    "--target must say more; got the labels 'y_true' and 'b'. Pass --pos-label 'b' (or the other one)."
-    """
+    """A message of the library in the words of the command line; what is quoted stays as it is."""
     for words, instead in REMEDIES.items():
         text = re.sub(words, instead, text)
     parts = _QUOTED.split(text)
@@ -108,19 +85,7 @@ def spelled() -> Iterator[None]:
 
 
 def spelled_report(report: Report) -> Report:
-    """
-    A report whose warnings and notes speak of options; names of models stay as they are.
-
-    Parameters
-    ----------
-    report : Report
-        Of the library.
-
-    Returns
-    -------
-    Report
-        The same numbers.
-    """
+    """A report whose warnings and notes speak of options; names of models stay as they are."""
     from scoreprism.report import Notice
 
     sections = []

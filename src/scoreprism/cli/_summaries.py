@@ -22,27 +22,7 @@ _FOLDS = 5
 
 
 def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predictions], Any], **options: Any) -> Report:
-    """
-    The report on a file; everything but the result is said on stderr.
-
-    Parameters
-    ----------
-    asked : Asked
-        What the command was asked for.
-    voice : Voice
-        Says notes and warnings.
-    kind : str
-        What the report is.
-    choose : callable
-        From predictions to the sections that are wanted; refuses predictions that will not do.
-    **options : object
-        Further options of `summarize`.
-
-    Returns
-    -------
-    Report
-        With the results of each model.
-    """
+    """The report on a file; everything but the result is said on stderr."""
     from scoreprism.report import summarize
 
     given = asked.given
@@ -67,21 +47,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
 
 
 def warned(report: Report, texts: Sequence[str]) -> Report:
-    """
-    A report whose first section begins with warnings.
-
-    Parameters
-    ----------
-    report : Report
-        Any.
-    texts : sequence of str
-        What its reader must know of the file.
-
-    Returns
-    -------
-    Report
-        The same numbers.
-    """
+    """A report whose first section begins with warnings."""
     from scoreprism.report import Notice
 
     first, *rest = report.sections
@@ -90,16 +56,7 @@ def warned(report: Report, texts: Sequence[str]) -> Report:
 
 
 def say_floors(report: Report, voice: Voice) -> None:
-    """
-    Say where terms are those of a floor that nobody asked for, and how to ask for another.
-
-    Parameters
-    ----------
-    report : Report
-        With the results of each model.
-    voice : Voice
-        Says it.
-    """
+    """Say where terms are those of a floor that nobody asked for, and how to ask for another."""
     infinite = {
         (loss, twin._mark): [one for one, other in report.models.items() if loss in _floors(other)]
         for model in report.models.values()
@@ -131,22 +88,6 @@ def _require_enough(data: Predictions) -> None:
 
 
 def told(report: Report, key: str, title: str) -> Report:
-    """
-    A report of one section, whose meaning becomes the headline.
-
-    Parameters
-    ----------
-    report : Report
-        Any.
-    key : str
-        Name of the section.
-    title : str
-        What stands above it.
-
-    Returns
-    -------
-    Report
-        The same results.
-    """
+    """A report of one section, whose meaning becomes the headline."""
     section = report[key]
     return replace(report, title=title, headline=section.meaning, sections=(replace(section, meaning=""),))

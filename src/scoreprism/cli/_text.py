@@ -33,46 +33,17 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Text:
-    """
-    A table as text.
+    """A table as text."""
 
-    Attributes
-    ----------
-    names : list of str
-        The header.
-    delimiter : str
-        Between fields.
-    body : bytes
-        Records in UTF-8, without the header.
-    height : int
-        Records, blank lines too.
-    blank : array of int
-        Which of them are blank lines.
-    doubt : str
-        What speaks against the file being complete.
-    """
-
-    names: list[str]
-    delimiter: str
-    body: bytes
-    height: int
-    blank: NDArray[np.intp]
-    doubt: str = ""
+    names: list[str]  # the header
+    delimiter: str  # between fields
+    body: bytes  # records in UTF-8, without the header
+    height: int  # records, blank lines too
+    blank: NDArray[np.intp]  # which of them are blank lines
+    doubt: str = ""  # what speaks against the file being complete
 
     def take(self, positions: Sequence[int]) -> pl.DataFrame:
-        """
-        Columns by position, as strings.
-
-        Parameters
-        ----------
-        positions : sequence of int
-            Which, in rising order.
-
-        Returns
-        -------
-        polars.DataFrame
-            Its columns are named by their positions: names are data, and polars reads some as patterns.
-        """
+        """Columns by position, as strings."""
         import polars as pl
 
         wanted = sorted({*positions} or {0})
@@ -100,27 +71,7 @@ class Text:
 
 
 def read_text(content: bytes, name: str, *, encoding: str, delimiter: str | None, decimal_comma: bool) -> Text:
-    """
-    Settle how a text is read.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    name : str
-        Its name.
-    encoding : str
-        As Python calls it.
-    delimiter : str or None
-        Between fields; None looks at the first lines.
-    decimal_comma : bool
-        Whether a comma may not be the delimiter.
-
-    Returns
-    -------
-    Text
-        Names, and records that all have as many fields.
-    """
+    """Settle how a text is read."""
     content = _as_utf8(content, name, encoding)
     if b"\n" not in content and b"\r" in content:
         content = content.replace(b"\r", b"\n")  # lines as old Macs ended them

@@ -13,33 +13,10 @@ _PER_CORE = 4
 
 
 class Finite(click.FloatRange):
-    """
-    A finite number in a range; click's ranges let NaN through, which is neither above nor below anything.
-
-    Examples
-    --------
-    >>> Finite(min=0.0)("0.5")
-    0.5
-    """
+    """A finite number in a range; click's ranges let NaN through, which is neither above nor below anything."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """
-        The number.
-
-        Parameters
-        ----------
-        value : str or float
-            What was given.
-        param : click.Parameter or None
-            The option.
-        ctx : click.Context or None
-            Of the command.
-
-        Returns
-        -------
-        float
-            Finite.
-        """
+        """The number."""
         found: float = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -47,74 +24,23 @@ class Finite(click.FloatRange):
 
 
 class Named(click.types.StringParamType):
-    """
-    A name that is not empty: the variable of a shell that is not set would else choose a default in silence.
-
-    Parameters
-    ----------
-    what : str
-        What it names.
-
-    Examples
-    --------
-    >>> Named("file")("report.html")
-    'report.html'
-    """
+    """A name that is not empty: the variable of a shell that is not set would else choose a default in silence."""
 
     def __init__(self, what: str) -> None:
         self.what = what
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """
-        The name.
-
-        Parameters
-        ----------
-        value : str
-            What was given.
-        param : click.Parameter or None
-            The option.
-        ctx : click.Context or None
-            Of the command.
-
-        Returns
-        -------
-        str
-            As it was given.
-        """
+        """The name."""
         if not str(value).strip():
             self.fail(f"the name of a {self.what} must not be empty. Is a variable of the shell not set?", param, ctx)
         return str(value)
 
 
 class Jobs(click.types.IntParamType):
-    """
-    A number of processes, as joblib counts them: -1 is one for each core.
-
-    Examples
-    --------
-    >>> Jobs()("1")
-    1
-    """
+    """A number of processes, as joblib counts them: -1 is one for each core."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """
-        The number.
-
-        Parameters
-        ----------
-        value : str or int
-            What was given.
-        param : click.Parameter or None
-            The option.
-        ctx : click.Context or None
-            Of the command.
-
-        Returns
-        -------
-        int
-            Not zero, and not many more than there are cores.
-        """
+        """The number."""
         found: int = super().convert(value, param, ctx)
         cores = os.cpu_count() or 1
         if found == 0 or found > _PER_CORE * cores:

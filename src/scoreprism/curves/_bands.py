@@ -73,23 +73,6 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
 
     Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side
     keeps the level exactly, whatever B, up to rounding and ties (which only add).
-
-    Parameters
-    ----------
-    curves : array of shape (B, m)
-        Redrawn curves.
-    level : float
-        Probability.
-
-    Returns
-    -------
-    tuple of two arrays of shape (m,)
-        Lower and upper ends.
-
-    Examples
-    --------
-    >>> pointwise_band(np.arange(99.0)[:, None], 0.9)
-    (array([4.]), array([94.]))
     """
     count = curves.shape[0]
     k = max(int((count + 1) * (1.0 - level) / 2.0 * (1.0 + 1e-12)), 1)
@@ -104,25 +87,6 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the
     median plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do
     without units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
-
-    Parameters
-    ----------
-    curves : array of shape (B, m)
-        Redrawn curves, in [0, 1].
-    level : float
-        Probability.
-
-    Returns
-    -------
-    tuple of two arrays of shape (m,)
-        Lower and upper ends, in [0, 1].
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> low, high = uniform_band(rng.random((500, 20)), 0.9)
-    >>> bool(high.max() <= 1.0)
-    True
     """
     halves = curves[::2], curves[1::2]
     # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
@@ -161,26 +125,7 @@ def _largest(curves: FloatArray, units: _Units) -> FloatArray:
 
 
 def mass_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
-    """
-    Where cells of adjacent scores with about equal mass begin, and the end; every score its own cell if there are few.
-
-    Parameters
-    ----------
-    weight : array of shape (m,)
-        Mass of each distinct score.
-    most : int
-        Number of cells at most.
-
-    Returns
-    -------
-    integer array
-        Increasing, from 0 to m.
-
-    Examples
-    --------
-    >>> mass_cells(np.array([1.0, 1.0, 5.0, 1.0]), most=2)
-    array([0, 2, 4])
-    """
+    """Where cells of adjacent scores with about equal mass begin, and the end of the last."""
     count = weight.shape[0]
     if count <= most:
         return np.arange(count + 1)
@@ -194,21 +139,6 @@ def pure_cutoff(level: float) -> float:
     Twice the log-likelihood that n outcomes of one kind lose at the end of their mid-P interval, whatever n.
 
     It ends where (1 − θ)ⁿ is 1 − level.
-
-    Parameters
-    ----------
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    float
-        −2 log(1 − level).
-
-    Examples
-    --------
-    >>> round(pure_cutoff(0.9), 3)
-    4.605
     """
     return -2.0 * float(np.log1p(-level))
 
@@ -219,50 +149,12 @@ def pulled_in(rate: FloatArray, size: FloatArray, level: float) -> FloatArray:
 
     Where nothing happened among n rows the estimate is about 0, every redraw is like the data, and their spread is
     none; but −log(1 − level) events may have been expected.
-
-    Parameters
-    ----------
-    rate, size : array of shape (m,)
-        Estimated rates and (effective) rows of cells.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    array of shape (m,)
-        Rates inside (0, 1).
-
-    Examples
-    --------
-    >>> pulled_in(np.array([0.0]), np.array([30.0]), 0.9).round(3)
-    array([0.067])
     """
     total, missed = float(size.sum()), 0.5 * pure_cutoff(level)
     return (rate * total + missed) / (total + 2.0 * missed)
 
 
 def redrawn_rates(stream: Stream, size: FloatArray, rate: FloatArray) -> FloatArray:
-    """
-    Shares of events in binomial draws.
-
-    Parameters
-    ----------
-    stream : SFC64
-        Where the draws come from.
-    size : array of shape (m,)
-        (Effective) rows, rounded to whole ones.
-    rate : array of shape (m,)
-        Event rates.
-
-    Returns
-    -------
-    array of shape (m,)
-        Shares.
-
-    Examples
-    --------
-    >>> redrawn_rates(Stream(0), np.array([3.0]), np.array([1.0]))
-    array([1.])
-    """
+    """Shares of events in binomial draws."""
     whole = np.maximum(np.rint(size), 1.0).astype(np.int64)
     return np.random.Generator(stream).binomial(whole, rate) / whole

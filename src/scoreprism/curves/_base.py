@@ -90,31 +90,12 @@ class Curve(Drawable, ABC):
 
 @dataclass(frozen=True)
 class Binary:
-    """
-    Parsed rows of two classes that have weight, in the order they came.
+    """Parsed rows of two classes that have weight, in the order they came."""
 
-    Attributes
-    ----------
-    score : array of shape (n,)
-        Probability of the positive class.
-    y : array of shape (n,)
-        Outcomes 0.0 or 1.0.
-    weight : array of shape (n,) or None
-        Positive weights.
-    backend : str or None
-        Dataframe library the data came in.
-
-    Examples
-    --------
-    >>> rows = parse_binary([0, 1, 1], [0.2, 0.7, 0.9], [1, 1, 0])
-    >>> rows.score, rows.total
-    (array([0.2, 0.7]), 2.0)
-    """
-
-    score: FloatArray
-    y: FloatArray
-    weight: FloatArray | None = None
-    backend: str | None = None
+    score: FloatArray  # (n,): probability of the positive class
+    y: FloatArray  # (n,): outcomes 0.0 or 1.0
+    weight: FloatArray | None = None  # (n,): positive weights
+    backend: str | None = None  # dataframe library the data came in
 
     @property
     def n(self) -> int:
@@ -138,36 +119,14 @@ class Binary:
 
 
 def require_two_classes(k: int) -> None:
-    """
-    Refuse any number of classes but two.
-
-    Parameters
-    ----------
-    k : int
-        Number of classes.
-
-    Examples
-    --------
-    >>> require_two_classes(2)
-    """
+    """Refuse any number of classes but two."""
     if k != 2:
         rule = "a curve over one probability must have two classes"
         refuse(rule, f"{k}", "For class k against the rest pass y == k and y_proba[:, k].")
 
 
 def require_one_model(y_proba: object) -> None:
-    """
-    Refuse several models by name, which are for displays, and several classes, before anything is fitted to them.
-
-    Parameters
-    ----------
-    y_proba : object
-        What was given for the probabilities of one model.
-
-    Examples
-    --------
-    >>> require_one_model([0.2, 0.4])
-    """
+    """Refuse several models by name, which are for displays, and several classes, before anything is fitted to them."""
     if isinstance(y_proba, Mapping):
         rule = "y_proba must be the probabilities of one model"
         refuse(rule, "a mapping", "Call it once per model, or use a display.")
@@ -177,45 +136,12 @@ def require_one_model(y_proba: object) -> None:
 
 
 def backend_among(*values: object) -> str | None:
-    """
-    The dataframe library of the first of several inputs that came in one.
-
-    Parameters
-    ----------
-    *values : object
-        Inputs, the most telling first.
-
-    Returns
-    -------
-    str or None
-        Its name.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> backend_among([0, 1], pl.Series([0.2, 0.4]))
-    'polars'
-    """
+    """The dataframe library of the first of several inputs that came in one."""
     return next((found for found in map(backend_of, values) if found is not None), None)
 
 
 def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
-    """
-    Refuse options that the function they are handed to does not take.
-
-    Parameters
-    ----------
-    options : iterable of str
-        Names of options.
-    function : callable
-        What takes them.
-    what : str
-        Whose options they are, for the message.
-
-    Examples
-    --------
-    >>> require_known(["key"], sorted, "a sort")
-    """
+    """Refuse options that the function they are handed to does not take."""
     known = [key for key in signature(function).parameters if not key.startswith("y_")]
     for key in options:
         if key not in known:
@@ -225,24 +151,7 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
 
 
 def effective(rows: Binary) -> Binary:
-    """
-    The same rows, with weights that add up to the number of rows of equal weight they are worth (Kish): (Σw)²/Σw².
-
-    Parameters
-    ----------
-    rows : Binary
-        Rows.
-
-    Returns
-    -------
-    Binary
-        Whatever the scale of the weights was; without weights where they are all the same.
-
-    Examples
-    --------
-    >>> effective(Binary(np.array([0.1, 0.2]), np.zeros(2), np.array([300.0, 300.0]))).total
-    2.0
-    """
+    """The same rows, with weights that add up to (Σw)²/Σw², the rows of equal weight they are worth."""
     if rows.weight is None or (rows.weight == rows.weight[0]).all():
         return replace(rows, weight=None)
     return replace(rows, weight=rows.weight * float(rows.weight.sum() / (rows.weight @ rows.weight)))
@@ -255,27 +164,7 @@ def parse_binary(
     pos_label: object = None,
     classes: ArrayLike | None = None,
 ) -> Binary:
-    """
-    Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
-
-    Returns
-    -------
-    Binary
-        Rows.
-    """
+    """Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none."""
     require_one_model(y_proba)
     law = parse_law(y_proba, "y_proba")
     warn_of_hard_labels(law)

@@ -21,19 +21,10 @@ STRATEGIES = ("quantile", "uniform")
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """
-    Rows sorted into bins.
+    """Rows sorted into bins."""
 
-    Attributes
-    ----------
-    rows : Binary
-        The rows, in order of their bin.
-    first : integer array of shape (b,)
-        First row of each bin.
-    """
-
-    rows: Binary
-    first: IntArray
+    rows: Binary  # the rows, in order of their bin
+    first: IntArray  # (b,): first row of each bin
 
     @classmethod
     def of(cls, rows: Binary, n_bins: int, strategy: str) -> Bins:

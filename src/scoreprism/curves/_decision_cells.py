@@ -33,33 +33,17 @@ class DecisionCells:
     over all unions of cells bounds :math:`r(\theta)` with the same confidence, whichever union is the best one: no
     correction for the search is needed, and none for looking at every threshold, as the largest r is reached at a
     fixed one. It is an upper bound as far as C crosses θ between cells and not within them.
-
-    Attributes
-    ----------
-    low, high : array of shape (m,)
-        First and last score of each part: a cell, cut at the thresholds that are looked at.
-    begin, end : integer array of shape (cells,)
-        First part of each cell, and the one after its last.
-    mass, squares : array of shape (2, m + 1)
-        Sums over the parts before: shares of the weight of events and of others, and squares of these.
-    inflation : float
-        What dependence within clusters makes of variances.
-
-    Examples
-    --------
-    >>> s, y = np.repeat([0.2, 0.6], 50), np.tile([0, 1], 50)
-    >>> cells = DecisionCells.of(s, y, np.full(100, 0.01), np.array([0.5]))
-    >>> cells.upper(np.array([0.2]), 0.95).round(3), cells.plugin(np.array([0.2]))
-    (array([0.226]), array([0.15]))
     """
 
-    low: FloatArray
-    high: FloatArray
-    begin: IntArray
-    end: IntArray
+    low: FloatArray  # (m,): first and last score of each part: a cell, cut at the thresholds that are looked at
+    high: FloatArray  # (m,): first and last score of each part: a cell, cut at the thresholds that are looked at
+    begin: IntArray  # (cells,): first part of each cell, and the one after its last
+    end: IntArray  # (cells,): first part of each cell, and the one after its last
+    # (2, m + 1): sums over the parts before: shares of the weight of events and of others, and squares of these
     mass: FloatArray
+    # (2, m + 1): sums over the parts before: shares of the weight of events and of others, and squares of these
     squares: FloatArray
-    inflation: float = 1.0
+    inflation: float = 1.0  # what dependence within clusters makes of variances
 
     @classmethod
     def of(
@@ -70,23 +54,7 @@ class DecisionCells:
         theta: FloatArray,
         groups: IntArray | None = None,
     ) -> DecisionCells:
-        """
-        Make cells: of every score that many rows share, and of some √n rows else.
-
-        Parameters
-        ----------
-        score, y, share : array of shape (n,)
-            Scores, outcomes 0 or 1, and weights that add up to 1.
-        theta : array of shape (k,)
-            Thresholds at which the bound will be asked for.
-        groups : integer array of shape (n,), optional
-            Clusters.
-
-        Returns
-        -------
-        DecisionCells
-            What the bound needs.
-        """
+        """Make cells: of every score that many rows share, and of some √n rows else."""
         event, other = share * y, share * (1 - y)
         points, columns = pooled(score, np.ones(score.size), event, other, share * event, share * other)
         first = _starts(columns[0])
@@ -124,23 +92,7 @@ class DecisionCells:
         return np.asarray(np.maximum(gain, 0.0).sum(axis=1))
 
     def upper(self, theta: FloatArray, level: float, place: IntArray | None = None) -> FloatArray:
-        """
-        Upper bound of the loss from miscalibration, at each threshold by itself.
-
-        Parameters
-        ----------
-        theta : array of shape (t,)
-            Thresholds.
-        level : float
-            Confidence level.
-        place : integer array of shape (t,), optional
-            Parts at or below them.
-
-        Returns
-        -------
-        array of shape (t,)
-            At least 0.
-        """
+        """Upper bound of the loss from miscalibration, at each threshold by itself."""
         where = self.place(theta) if place is None else place
         step = max(_BLOCK // (2 * self.begin.size), 1)
         blocks = range(0, theta.size, step)

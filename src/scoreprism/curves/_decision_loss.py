@@ -184,21 +184,6 @@ def of_bounded_payoffs(theta: FloatArray, loss: FloatArray) -> float:
     :math:`\int\theta\,dw` are at most 1 (what is at stake if the event occurs, and if not). The largest
     :math:`\int r\,dw` under these is twice the least concave function above r, at ½: two thresholds suffice, one on
     each side of ½. One threshold alone loses :math:`r(\theta)/\max(\theta, 1-\theta)`, the V-shaped scores of Hu & Wu.
-
-    Parameters
-    ----------
-    theta, loss : array of shape (m,)
-        Thresholds and losses, none negative.
-
-    Returns
-    -------
-    float
-        The calibration decision loss.
-
-    Examples
-    --------
-    >>> round(of_bounded_payoffs(np.array([0.25]), np.array([0.06])), 12), 0.06 / 0.75
-    (0.08, 0.08)
     """
     low, high = theta <= 0.5, theta >= 0.5
     a, ra = (np.append(start, column[low]) for start, column in ((0.0, theta), (0.0, loss)))

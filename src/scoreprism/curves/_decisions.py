@@ -125,24 +125,7 @@ def net_benefit(
 
 
 def usual_thresholds(rate: float) -> FloatArray:
-    """
-    Every percent; for rare events also fine steps around their rate, where decisions about them are made.
-
-    Parameters
-    ----------
-    rate : float
-        Share of events.
-
-    Returns
-    -------
-    array
-        Thresholds above 0 and below 1, ascending.
-
-    Examples
-    --------
-    >>> usual_thresholds(0.3).size, usual_thresholds(0.02)[:2]
-    (99, array([0.001, 0.002]))
-    """
+    """Every percent; for rare events also fine steps around their rate, where decisions about them are made."""
     percents = np.arange(1, 100) / 100
     return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
 

@@ -92,23 +92,7 @@ def score_distribution(
 
 
 def histogram(rows: Binary, count: int, name: str | None = None) -> ScoreDistribution:
-    """
-    Histogram of parsed rows.
-
-    Parameters
-    ----------
-    rows : Binary
-        Rows.
-    count : int
-        Number of bins.
-    name : str, optional
-        The model.
-
-    Returns
-    -------
-    ScoreDistribution
-        Shares of the weight.
-    """
+    """Histogram of parsed rows."""
     edges = np.linspace(0.0, 1.0, count + 1)
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
     # the product is rounded: 0.58 · 50 is below 29, though 0.58 is the edge itself

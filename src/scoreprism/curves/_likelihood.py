@@ -47,24 +47,6 @@ def likelihood_band(
     """
     Intervals for the curve at some scores.
 
-    Parameters
-    ----------
-    weight, events : array of shape (m,)
-        (Effective) rows and events at every distinct score.
-    pilot : array of shape (m,)
-        A smooth estimate of the curve, under which the ratio is redrawn.
-    at : integer array of shape (g,)
-        Which scores.
-    ask : Ask
-        Level and draws.
-
-    Returns
-    -------
-    tuple of two arrays of shape (g,)
-        Lower and upper ends.
-
-    Notes
-    -----
     The fit under "C = θ at score j" is that of the scores before j, cut at θ from above, then θ, then that of the
     scores after j, cut from below. It equals θ between a, where the path of events − θ·rows up to j is lowest, and b,
     where it is lowest beyond j, and is the free fit of [0, a) and of [b, m) on the rest.
@@ -90,20 +72,13 @@ def likelihood_band(
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """
-    Sums and likelihoods over items in order.
+    """Sums and likelihoods over items in order."""
 
-    Attributes
-    ----------
-    weight, events : array of shape (m + 1,)
-        Rows and events among the first 0, …, m items.
-    before, after : array of shape (m + 1,)
-        Log-likelihood of the isotonic fit of the first 0, …, m items, and of those from 0, …, m on.
-    """
-
-    weight: FloatArray
-    events: FloatArray
+    weight: FloatArray  # (m + 1,): rows and events among the first 0, …, m items
+    events: FloatArray  # (m + 1,): rows and events among the first 0, …, m items
+    # (m + 1,): log-likelihood of the isotonic fit of the first 0, …, m items, and of those from 0, …, m on
     before: FloatArray
+    # (m + 1,): log-likelihood of the isotonic fit of the first 0, …, m items, and of those from 0, …, m on
     after: FloatArray
 
     @classmethod

@@ -24,23 +24,12 @@ _POINTS = 500
 
 @dataclass(frozen=True, eq=False)
 class Sorted:
-    """
-    Rows in order of score.
+    """Rows in order of score."""
 
-    Attributes
-    ----------
-    score, y : array of shape (n,)
-        Scores, increasing, and outcomes.
-    weight : array of shape (n,) or None
-        Weights.
-    first : integer array of shape (m,)
-        Where each distinct score begins.
-    """
-
-    score: FloatArray
-    y: FloatArray
-    weight: FloatArray | None
-    first: IntArray
+    score: FloatArray  # (n,): scores, increasing, and outcomes
+    y: FloatArray  # (n,): scores, increasing, and outcomes
+    weight: FloatArray | None  # (n,): weights
+    first: IntArray  # (m,): where each distinct score begins
 
     @classmethod
     def of(cls, rows: Binary) -> Sorted:

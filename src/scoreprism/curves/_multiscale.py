@@ -22,20 +22,11 @@ _ALLOWANCE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """
-    Intervals of cells: from every cell on, of 1, 2, 3, 4, 6, 8, 12, 16, … cells.
-
-    Attributes
-    ----------
-    first, last : integer array of shape (m,)
-        First cell and one past the last.
-    weight : array of shape (m,)
-        (Effective) rows.
-    """
+    """Intervals of cells: from every cell on, of 1, 2, 3, 4, 6, 8, 12, 16, … cells."""
 
     cells: FloatArray
-    first: IntArray
-    last: IntArray
+    first: IntArray  # (m,): first cell and one past the last
+    last: IntArray  # (m,): first cell and one past the last
 
     @classmethod
     def of(cls, cells: FloatArray) -> Intervals:
@@ -71,24 +62,6 @@ def multiscale_band(
     """
     The band from intervals that all hold the mean of the curve over them with the probability asked for.
 
-    Parameters
-    ----------
-    weight, events : array of shape (m,)
-        (Effective) rows and events at every distinct score.
-    pilot : array of shape (m,)
-        A smooth estimate of the curve.
-    at : integer array of shape (g,)
-        Scores at which the band is wanted.
-    ask : Ask
-        Level and draws.
-
-    Returns
-    -------
-    tuple of two arrays of shape (g,)
-        Lower and upper ends.
-
-    Notes
-    -----
     An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
     means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile
     of the largest excess over all intervals when outcomes are redrawn from the pilot, and at least what one exact

@@ -95,19 +95,7 @@ class MurphyCurve(Curve):
 
 
 def parse_thresholds(theta: ArrayLike) -> FloatArray:
-    """
-    Thresholds between 0 and 1, as a column of numbers.
-
-    Parameters
-    ----------
-    theta : array-like
-        Thresholds.
-
-    Returns
-    -------
-    array of shape (m,)
-        As they came.
-    """
+    """Thresholds between 0 and 1, as a column of numbers."""
     numbers = np.atleast_1d(parse_numbers(theta, "thresholds"))
     if numbers.ndim != 1 or not numbers.size or numbers.min() < 0.0 or numbers.max() > 1.0:
         rule = "thresholds must be a column of numbers between 0 and 1"
@@ -118,21 +106,7 @@ def parse_thresholds(theta: ArrayLike) -> FloatArray:
 
 
 def of_certainty(loss: ProperLoss, rate: float) -> float:
-    """
-    What a loss charges for predictions that are certain and correct: elementary losses charge nothing.
-
-    Parameters
-    ----------
-    loss : ProperLoss
-        A loss of two classes.
-    rate : float
-        Share of events.
-
-    Returns
-    -------
-    float
-        0 for most losses.
-    """
+    """What a loss charges for predictions that are certain and correct: elementary losses charge nothing."""
     miss, alarm = (float(loss.loss(np.array([p]), np.array([y]))[0]) for p, y in ((1.0, 1), (0.0, 0)))
     return rate * miss + (1.0 - rate) * alarm
 
@@ -235,26 +209,7 @@ def _jumps(line: BrokenLine) -> FloatArray:
 
 
 def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """
-    Misses and false alarms at each threshold: their share of the weight, and the sums of squared shares.
-
-    Parameters
-    ----------
-    rows : Binary
-        Rows.
-    theta : array of shape (m,)
-        Ascending thresholds.
-
-    Returns
-    -------
-    tuple of two arrays of shape (2, m)
-        Misses, then false alarms.
-
-    Examples
-    --------
-    >>> sides_and_squares(parse_binary([0, 1], [0.4, 0.6]), np.array([0.7]))[1].ravel()
-    array([0.25, 0.  ])
-    """
+    """Misses and false alarms at each threshold: their share of the weight, and the sums of squared shares."""
     if rows.weight is None:
         mass = sides(rows, theta, None)[0] / rows.n
         return mass, mass / rows.n
@@ -264,29 +219,7 @@ def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, Floa
 
 
 def sides(rows: Binary, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
-    """
-    Mass of events at or below each threshold and of non-events above it; no sort.
-
-    Parameters
-    ----------
-    rows : Binary
-        Rows; their weights are not looked at.
-    theta : array of shape (m,)
-        Ascending thresholds.
-    *shares : array of shape (n,) or None
-        Mass of each row; None counts rows, which is exact.
-
-    Returns
-    -------
-    list of arrays of shape (2, m)
-        Misses, then false alarms, for each of the masses.
-
-    Examples
-    --------
-    >>> sides(parse_binary([0, 1], [0.4, 0.6]), np.array([0.4, 0.7]), np.array([0.5, 0.5]))[0]
-    array([[0. , 0.5],
-           [0. , 0. ]])
-    """
+    """Mass of events at or below each threshold and of non-events above it; no sort."""
     cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     cell += rows.y == 1.0
     found = []

@@ -27,52 +27,19 @@ class Redraws:
     The ends are left score by score. In between, cells are as wide as it takes for the number of events in them to have
     a variance of 12: its law (Poisson-binomial) is then nearly normal, with mean Σs and variance Σs(1 − s). A block of
     the isotonic fit holds hundreds of such cells.
-
-    Attributes
-    ----------
-    rows : array of shape (m,)
-        Number of rows in each cell.
-    mean, spread : array of shape (m,)
-        Mean and standard deviation of the number of events.
-    single, several, pooled : boolean array of shape (m,)
-        Cells of one row; of rows of one score; of more.
-    home : integer array
-        The cell of every score at which the fit is wanted.
-
-    Examples
-    --------
-    >>> redraws = Redraws.of(np.array([0.2, 0.7]), np.array([1, 3]), np.array([0, 1]))
-    >>> redraws(Stream(0)).shape
-    (2,)
     """
 
-    rows: FloatArray
-    mean: FloatArray
-    spread: FloatArray
-    single: NDArray[np.bool_]
-    several: NDArray[np.bool_]
-    pooled: NDArray[np.bool_]
-    home: IntArray
+    rows: FloatArray  # (m,): number of rows in each cell
+    mean: FloatArray  # (m,): mean and standard deviation of the number of events
+    spread: FloatArray  # (m,): mean and standard deviation of the number of events
+    single: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    several: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    pooled: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    home: IntArray  # the cell of every score at which the fit is wanted
 
     @classmethod
     def of(cls, score: FloatArray, count: IntArray, at: IntArray) -> Redraws:
-        """
-        Make cells.
-
-        Parameters
-        ----------
-        score : array of shape (k,)
-            Distinct scores, increasing.
-        count : integer array of shape (k,)
-            Number of rows of each.
-        at : integer array
-            Scores, by number, at which the fit is wanted.
-
-        Returns
-        -------
-        Redraws
-            Ready to be drawn.
-        """
+        """Make cells."""
         start = _starts(count * score * (1.0 - score))
         rows = np.add.reduceat(count, start)
         mean = np.add.reduceat(count * score, start)
@@ -99,24 +66,7 @@ class Redraws:
 
 
 def worthwhile(score: FloatArray) -> bool:
-    """
-    Whether rows are so many that cells save time and change nothing.
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-        Scores.
-
-    Returns
-    -------
-    bool
-        True if the number of events is uncertain enough.
-
-    Examples
-    --------
-    >>> worthwhile(np.full(1000, 0.5)), worthwhile(np.full(100_000, 0.5))
-    (False, True)
-    """
+    """Whether rows are so many that cells save time and change nothing."""
     return float((score * (1.0 - score)).sum()) >= _WORTHWHILE
 
 

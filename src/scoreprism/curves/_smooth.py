@@ -46,19 +46,10 @@ def kish(rows: Binary) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """
-    Rows in order of score, brought to at most a few hundred cells of adjacent scores.
+    """Rows in order of score, brought to at most a few hundred cells of adjacent scores."""
 
-    Attributes
-    ----------
-    rows : Binary
-        Rows in order.
-    first : integer array of shape (c,)
-        First row of each cell.
-    """
-
-    rows: Binary
-    first: IntArray
+    rows: Binary  # rows in order
+    first: IntArray  # (c,): first row of each cell
 
     @classmethod
     def of(cls, rows: Binary, most: int = _CELLS) -> Pools:

@@ -121,24 +121,7 @@ class Summary(TermTable):
 
 
 def meaning(term: str) -> str:
-    """
-    What reduces a term.
-
-    Parameters
-    ----------
-    term : str
-        Its name.
-
-    Returns
-    -------
-    str
-        In words.
-
-    Examples
-    --------
-    >>> meaning("reliability"), meaning("C → bureau")
-    ('recalibration on held-out data', "using what 'bureau' adds to 'C'")
-    """
+    """What reduces a term."""
     if term in MEANINGS:
         return MEANINGS[term]
     coarse, arrow, fine = term.partition(" → ")
@@ -167,36 +150,13 @@ def _known(result: Decomposition, name: str, level: float) -> str:
 
 
 def amount(value: float, risk: float) -> str:
-    """
-    A part of a loss, with its share.
-
-    Examples
-    --------
-    >>> amount(0.0451, 0.6402)
-    '0.0451 (7 %)'
-    """
+    """A part of a loss, with its share."""
     percent = 100.0 * value / risk
     return f"{value:.3g} ({f'{percent:.2g}' if percent < 99.5 else f'{percent:.0f}'} %)"
 
 
 def advise(result: Decomposition, level: float, pvalue: float | None = None) -> tuple[str, ...]:
-    """
-    Advice in plain words, from bounds and never from point estimates.
-
-    Parameters
-    ----------
-    result : Decomposition
-        What is known.
-    level : float
-        Confidence level of the bounds.
-    pvalue : float, optional
-        That of a test of calibration; by default that of the result, if it has one.
-
-    Returns
-    -------
-    tuple of str
-        Sentences.
-    """
+    """Advice in plain words, from bounds and never from point estimates."""
     if result._population or result._roles[0] != "reliability" or result._signs[1] < 0:
         return ()
     twin = result._stand_in
@@ -260,21 +220,7 @@ _SMOOTH, _ANY_SHAPE = " if the calibration curve is smooth", " whatever its shap
 
 
 def upper_ends(result: Decomposition, level: float) -> list[tuple[str, float]]:
-    """
-    What recalibration gains at most, and under which condition.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A finite loss, split.
-    level : float
-        Confidence level of the two-sided intervals they are the ends of.
-
-    Returns
-    -------
-    list of (str, float)
-        The last holds under the weakest condition; empty words where there is none.
-    """
+    """What recalibration gains at most, and under which condition."""
     name = result.names[0]
     smooth = result.interval(name, level, "smooth").high
     if not result._inference(name).any_shape:
@@ -285,21 +231,7 @@ def upper_ends(result: Decomposition, level: float) -> list[tuple[str, float]]:
 
 
 def widest(result: Decomposition, level: float) -> str:
-    """
-    What recalibration gains at most, and the condition, unless it holds whatever the shape of the calibration curve.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A finite loss, split.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    str
-        In words.
-    """
+    """What recalibration gains at most, and the condition if there is one."""
     where, end = upper_ends(result, level)[-1]
     return f"{amount(end, result.risk)}{'' if where == _ANY_SHAPE else where}"
 

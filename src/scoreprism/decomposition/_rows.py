@@ -72,48 +72,20 @@ class FitsOfScore(Fits, Protocol):
 
 @dataclass(frozen=True)
 class Sheet:
-    """
-    Parsed material of a decomposition.
+    """Parsed material of a decomposition."""
 
-    Attributes
-    ----------
-    y : integer array of shape (n,)
-        Outcome codes.
-    laws : list of arrays
-        Laws from coarse to fine, in one layout; the first is the prediction.
-    folds : list of arrays or None
-        Laws of the fold models of each level, None for a law that was given.
-    weight : array of shape (n,) or None
-        Weights.
-    groups : integer array of shape (n,) or None
-        Clusters.
-    backend : str or None
-        Dataframe library the data came in.
-    population : bool
-        Whether the rows are the whole population.
-    classes : array of shape (K,) or None
-        The label of each code.
-    factors : tuple of float
-        What the spread of each level is multiplied with; empty for ones. A law fitted on all of its rows, with F
-        delete-block refits for folds, has (F − 1)/F.
-    fits : tuple of Fits or None
-        Levels that were fitted in several partitions; `laws` and `folds` then show the first. Empty if there are none.
-
-    Examples
-    --------
-    >>> Sheet(np.array([0, 1]), [np.array([0.2, 0.8])], [None]).n
-    2
-    """
-
-    y: IntArray
-    laws: list[FloatArray]
-    folds: list[FloatArray | None]
-    weight: FloatArray | None = None
-    groups: IntArray | None = None
-    backend: str | None = None
-    population: bool = False
-    classes: NDArray[Any] | None = None
+    y: IntArray  # (n,): outcome codes
+    laws: list[FloatArray]  # laws from coarse to fine, in one layout; the first is the prediction
+    folds: list[FloatArray | None]  # laws of the fold models of each level, None for a law that was given
+    weight: FloatArray | None = None  # (n,): weights
+    groups: IntArray | None = None  # (n,): clusters
+    backend: str | None = None  # dataframe library the data came in
+    population: bool = False  # whether the rows are the whole population
+    classes: NDArray[Any] | None = None  # (K,): the label of each code
+    # what the spread of each level is multiplied with; empty for ones. A law fitted on all of its rows, with F delete-
+    # block refits for folds, has (F − 1)/F
     factors: tuple[float, ...] = ()
+    # levels that were fitted in several partitions; `laws` and `folds` then show the first. Empty if there are none
     fits: tuple[Any, ...] = ()
 
     @classmethod
@@ -129,31 +101,7 @@ class Sheet:
         backend: str | None = None,
         population: bool = False,
     ) -> Sheet:
-        """
-        Parse what belongs to the rows, and bring all laws into one layout and one order of classes.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Outcomes.
-        laws : sequence of GivenLaw
-            Parsed laws of the same rows and number of classes.
-        sample_weight, groups : array-like of shape (n,), optional
-            Weights and clusters.
-        pos_label : label, optional
-            The label that 1-D probabilities speak of.
-        classes : array-like of shape (K,), optional
-            Labels in column order.
-        backend : str, optional
-            Dataframe library of the laws; that of `y_true` comes first.
-        population : bool, default=False
-            Whether the rows are the whole population.
-
-        Returns
-        -------
-        Sheet
-            Ready to be decomposed.
-        """
+        """Parse what belongs to the rows, and bring all laws into one layout and one order of classes."""
         outcomes = parse_outcomes(y_true, laws, pos_label=pos_label, classes=classes)
         read = [law.values if order is None else law.values[:, order] for law, order in _paired(laws, outcomes)]
         shaped = unify(read)
@@ -198,19 +146,7 @@ class Sheet:
         return weight, weight**2, weight**3, weight**4
 
     def moved(self, distance: float) -> int:
-        """
-        How many rows of data have a score that lies closer to 0 or 1.
-
-        Parameters
-        ----------
-        distance : float
-            A clipping distance.
-
-        Returns
-        -------
-        int
-            Those that have weight.
-        """
+        """How many rows of data have a score that lies closer to 0 or 1."""
         return round(self.total((clip_law(self.laws[0], distance) != self.laws[0]).reshape(self.n, -1).any(axis=1)))
 
     @property
@@ -219,90 +155,24 @@ class Sheet:
         return False
 
     def total(self, values: FloatArray) -> float:
-        """
-        Sum over the rows of data that have weight.
-
-        Parameters
-        ----------
-        values : array of shape (n,)
-            A number for each line.
-
-        Returns
-        -------
-        float
-            Every row counts once, whatever its weight.
-        """
+        """Sum over the rows of data that have weight."""
         return float(values.sum() if self.weight is None else values[self.weight > 0].sum())
 
     def counted(self, lines: NDArray[np.bool_]) -> str:
-        """
-        How many rows of data some lines are, and which.
-
-        Parameters
-        ----------
-        lines : boolean array of shape (n,)
-            Lines.
-
-        Returns
-        -------
-        str
-            For a message.
-        """
+        """How many rows of data some lines are, and which."""
         rows = np.flatnonzero(lines)
         return f"{rows.size} of {self.n} rows ({listed(rows)})"
 
     def evaluated(self, loss: ProperLoss, names: Sequence[str]) -> Kept:
-        """
-        The loss and the spread of every level in every line.
-
-        Parameters
-        ----------
-        loss : ProperLoss
-            The loss.
-        names : sequence of str
-            Names of the levels; lines that are sums know some of them by name.
-
-        Returns
-        -------
-        Kept
-            Losses and spreads, a line per level.
-        """
+        """The loss and the spread of every level in every line."""
         return evaluate(self, loss)
 
     def moments(self, kept: Kept, loss: ProperLoss, names: Sequence[str]) -> Moments:
-        """
-        Mean and covariance of the components.
-
-        Parameters
-        ----------
-        kept : Kept
-            Losses, spreads and divergences.
-        loss : ProperLoss
-            The loss.
-        names : sequence of str
-            Names of the levels.
-
-        Returns
-        -------
-        Moments
-            Of the steps and all that follows them.
-        """
+        """Mean and covariance of the components."""
         return Moments.of(kept.losses, kept.extras, self.weight, self.groups, population=self.population)
 
     def clipped(self, distance: float | None) -> Sheet:
-        """
-        The same with every law kept away from the boundary.
-
-        Parameters
-        ----------
-        distance : float or None
-            Smallest probability allowed; None leaves the laws as they are.
-
-        Returns
-        -------
-        Sheet
-            With clipped laws.
-        """
+        """The same with every law kept away from the boundary."""
         if distance is None:
             return self
         laws = [clip_law(law, distance) for law in self.laws]
@@ -316,19 +186,7 @@ class Sheet:
         return self.fits[1] if len(self.fits) > 1 else None
 
     def rows(self, some: IntArray) -> Sheet:
-        """
-        Some of the rows, with the laws they have in the whole.
-
-        Parameters
-        ----------
-        some : integer array
-            Rows.
-
-        Returns
-        -------
-        Sheet
-            With these rows only.
-        """
+        """Some of the rows, with the laws they have in the whole."""
         return replace(
             self,
             y=self.y[some],
@@ -355,124 +213,36 @@ def fold_laws(folds: FloatArray | None, order: list[int] | None, ndim: int) -> F
 
 @dataclass(frozen=True)
 class Plan:
-    """
-    How a sheet becomes terms.
+    """How a sheet becomes terms."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        Names of the levels.
-    names : tuple of str
-        Names of the terms.
-    roles : tuple of str
-        Role of each term, in `ROLES`.
-    signs : tuple of int
-        −1 for a term that is subtracted; empty if there is none.
-    notes : tuple of str
-        What a reader must know.
-
-    Examples
-    --------
-    >>> Plan(("S", "C"), ("reliability", "refinement"), ("reliability", "remaining")).signs
-    ()
-    """
-
-    levels: tuple[str, ...]
-    names: tuple[str, ...]
-    roles: tuple[str, ...]
-    signs: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    levels: tuple[str, ...]  # names of the levels
+    names: tuple[str, ...]  # names of the terms
+    roles: tuple[str, ...]  # role of each term, in `ROLES`
+    signs: tuple[int, ...] = ()  # −1 for a term that is subtracted; empty if there is none
+    notes: tuple[str, ...] = ()  # what a reader must know
 
 
 @dataclass(frozen=True)
 class Question:
-    """
-    What is asked of a sheet, parsed.
+    """What is asked of a sheet, parsed."""
 
-    Attributes
-    ----------
-    loss : ProperLoss
-        The loss.
-    form : str
-        One of `FORMS`.
-    clip : float or None
-        Clipping distance.
-
-    Examples
-    --------
-    >>> Question.of("brier", "debiased", None, 2).loss
-    Brier()
-    """
-
-    loss: ProperLoss
-    form: str
-    clip: float | None
+    loss: ProperLoss  # the loss
+    form: str  # one of `FORMS`
+    clip: float | None  # clipping distance
 
     @classmethod
     def of(cls, loss: str | ProperLoss, form: str, clip: float | None, k: int) -> Question:
-        """
-        Parse the options of a decomposition.
-
-        Parameters
-        ----------
-        loss : str or ProperLoss
-            The loss.
-        form : str
-            One of `FORMS`.
-        clip : float or None
-            Clipping distance.
-        k : int
-            Number of classes.
-
-        Returns
-        -------
-        Question
-            Ready to be answered.
-        """
+        """Parse the options of a decomposition."""
         return cls(get_loss(loss), parse_choice(form, FORMS, "form"), parse_clip(clip, k))
 
 
 def evaluate(sheet: Sheet, loss: ProperLoss) -> Kept:
-    """
-    The loss and the spread of every level in every row.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-    loss : ProperLoss
-        The loss.
-
-    Returns
-    -------
-    Kept
-        Losses and spreads, a line per level.
-
-    Examples
-    --------
-    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.5, 0.75])], [None])
-    >>> evaluate(sheet, get_loss("brier")).losses
-    array([[0.25  , 0.0625]])
-    """
+    """The loss and the spread of every level in every row."""
     return Kept(level_losses(sheet, loss), _spreads(loss, sheet))
 
 
 def level_losses(sheet: Sheet, loss: ProperLoss) -> FloatArray:
-    """
-    The loss of every level in every row.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-    loss : ProperLoss
-        The loss.
-
-    Returns
-    -------
-    array of shape (levels, n)
-        Means over partitions, where a level was fitted in several.
-    """
+    """The loss of every level in every row."""
     fits = sheet.fits or (None,) * len(sheet.laws)
     lines = [
         loss.evaluate(law, sheet.y) if fit is None else fit.losses(loss, sheet.y)
@@ -482,34 +252,7 @@ def level_losses(sheet: Sheet, loss: ProperLoss) -> FloatArray:
 
 
 def assemble(sheet: Sheet, plan: Plan, loss: str | ProperLoss, form: str, clip: float | None) -> Decomposition:
-    """
-    Evaluate the loss and the spread of every level in every row.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-    plan : Plan
-        Names and roles.
-    loss : str or ProperLoss
-        The loss.
-    form : str
-        One of `FORMS`.
-    clip : float or None
-        Clipping distance.
-
-    Returns
-    -------
-    Decomposition
-        With its rows.
-
-    Examples
-    --------
-    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.2, 0.8]), np.array([0.1, 0.9])], [None, None])
-    >>> plan = Plan(("S", "C"), ("reliability", "refinement"), ("reliability", "remaining"))
-    >>> round(assemble(sheet, plan, "brier", "difference", None).terms["reliability"], 4)
-    0.03
-    """
+    """Evaluate the loss and the spread of every level in every row."""
     asked = Question.of(loss, form, clip, n_classes(sheet.laws[0]))
     used = sheet.clipped(asked.clip)
     losses, extras, _ = used.evaluated(asked.loss, plan.levels)
@@ -558,21 +301,6 @@ def floor_of(sheet: Sheet) -> float:
     How far scores are kept from 0 and 1 where a loss is shown beside one that is infinite: 1/(2n).
 
     Rows that have weight are counted, not their weights: models that are compared on the same rows have the same floor.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-
-    Returns
-    -------
-    float
-        A clipping distance.
-
-    Examples
-    --------
-    >>> floor_of(Sheet(np.array([0, 1]), [np.array([0.2, 0.8])], [None]))
-    0.25
     """
     return min(0.5 / max(sheet.held, 1), 1.0 / n_classes(sheet.laws[0]))
 
@@ -580,25 +308,7 @@ def floor_of(sheet: Sheet) -> float:
 def with_floor(
     found: Decomposition, sheet: Sheet, again: Callable[[float], Decomposition], floor: float | None = None
 ) -> Decomposition:
-    """
-    A decomposition with the same at a floor, where it is infinite.
-
-    Parameters
-    ----------
-    found : Decomposition
-        As it was asked for.
-    sheet : Sheet
-        What it is of, not clipped.
-    again : callable
-        Decomposes the same with laws kept at a distance.
-    floor : float, optional
-        The distance, which then is used for a finite loss too: one that is compared with an infinite one.
-
-    Returns
-    -------
-    Decomposition
-        The first one where a clipping distance was asked for, or rows are the population.
-    """
+    """A decomposition with the same at a floor, where it is infinite."""
     if found.clip is not None or sheet.population or (floor is None and found._finite):
         return found
     distance = floor_of(sheet) if floor is None else floor
@@ -609,47 +319,13 @@ def with_floor(
 
 
 def as_floored(twin: Decomposition, moved: int) -> Decomposition:
-    """
-    A decomposition at a distance that nobody asked for, which it says.
-
-    Parameters
-    ----------
-    twin : Decomposition
-        With its clipping distance.
-    moved : int
-        Rows whose score was moved.
-
-    Returns
-    -------
-    Decomposition
-        With a note.
-    """
+    """A decomposition at a distance that nobody asked for, which it says."""
     note = f"{floor_mark(twin.clip or 0.0)}: {moved:,} of {twin.n:,} rows were moved"
     return replace(twin, _moved=moved, notes=(note, *twin.notes))
 
 
 def has_infinite(sheet: Sheet, loss: ProperLoss) -> bool:
-    """
-    Whether the prediction gave probability 0 to something that happened, and the loss is infinite there.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-    loss : ProperLoss
-        The loss.
-
-    Returns
-    -------
-    bool
-        Of rows that have weight.
-
-    Examples
-    --------
-    >>> sheet = Sheet(np.array([0, 1]), [np.array([0.2, 0.0])], [None])
-    >>> has_infinite(sheet, get_loss("log")), has_infinite(sheet, get_loss("brier"))
-    (True, False)
-    """
+    """Whether the prediction gave probability 0 to something that happened, and the loss is infinite there."""
     return bool(sheet.total(np.isinf(loss.evaluate(sheet.laws[0], sheet.y)).astype(float)) > 0.0)
 
 
@@ -662,31 +338,7 @@ def conclude(
     rows: Callable[[], Kept] | None,
     notes: Sequence[str],
 ) -> Decomposition:
-    """
-    The decomposition, once its moments are known.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        Parsed material.
-    plan : Plan
-        Names and roles.
-    asked : Question
-        Loss, form and clipping distance.
-    moments : Moments
-        Of the components.
-    risk : float
-        Mean loss of the prediction.
-    rows : callable or None
-        Gives the losses and spreads of the rows; kept, so it must be one that pickle knows. None where lines are sums.
-    notes : sequence of str
-        What the losses themselves gave reason to say.
-
-    Returns
-    -------
-    Decomposition
-        With its notes.
-    """
+    """The decomposition, once its moments are known."""
     names, roles, signs = plan.names, plan.roles, plan.signs or (1,) * len(plan.names)
     if asked.form == "plugin":
         names, roles, signs = (*names, "residual"), (*roles, "residual"), (*signs, 1)
@@ -749,26 +401,7 @@ def _contradictions(moments: Moments, plan: Plan) -> list[str]:
 
 
 def mean_loss(losses: FloatArray, weight: FloatArray | None) -> float:
-    """
-    The observed loss; rows of weight zero are absent.
-
-    Parameters
-    ----------
-    losses : array of shape (n,)
-        Loss of each row.
-    weight : array of shape (n,) or None
-        Weights.
-
-    Returns
-    -------
-    float
-        The (weighted) mean.
-
-    Examples
-    --------
-    >>> mean_loss(np.array([0.5, np.inf]), np.array([2.0, 0.0]))
-    0.5
-    """
+    """The observed loss; rows of weight zero are absent."""
     if weight is None:
         return float(np.add.reduce(losses) / losses.shape[0])
     held = weight > 0
@@ -788,28 +421,7 @@ def _spreads(loss: ProperLoss, sheet: Sheet) -> FloatArray:
 
 
 def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArray:
-    """
-    The spread of a fitted law in every row: ``factor · Σ_k d(fold law k, mean of the fold laws)``.
-
-    Parameters
-    ----------
-    loss : ProperLoss
-        The loss.
-    folds : array of shape (F, n) or (F, n, K)
-        Laws of the fold models.
-    factor : float, default=1.0
-        1 for the models of a cross-fit; (F − 1)/F for delete-block refits of a law fitted on all of its rows.
-
-    Returns
-    -------
-    array of shape (n,)
-        Spreads.
-
-    Examples
-    --------
-    >>> spread(get_loss("brier"), np.array([[0.4], [0.6]])).round(4)
-    array([0.02])
-    """
+    """The spread of a fitted law in every row: ``factor · Σ_k d(fold law k, mean of the fold laws)``."""
     centre = folds.mean(axis=0)
     total = np.zeros(centre.shape[0])
     for fold in folds:
@@ -818,23 +430,7 @@ def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArr
 
 
 def divergences(loss: ProperLoss, sheet: Sheet, signs: Sequence[int]) -> FloatArray:
-    """
-    d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law.
-
-    Parameters
-    ----------
-    loss : ProperLoss
-        The loss.
-    sheet : Sheet
-        Parsed material.
-    signs : sequence of int
-        −1 for a term that is subtracted.
-
-    Returns
-    -------
-    array of shape (levels, n)
-        Means over partitions, where a level was fitted in several.
-    """
+    """d(P_t, P_{t+1}), and ℰ(P_m); a subtracted term is minus the divergence from the finer to the coarser law."""
     laws, fits = sheet.laws, sheet.fits or (None,) * len(sheet.laws)
 
     def divergence(of: int, by: int) -> FloatArray:
@@ -852,25 +448,7 @@ def divergences(loss: ProperLoss, sheet: Sheet, signs: Sequence[int]) -> FloatAr
 
 
 def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question) -> list[str]:
-    """
-    Name the rows with an infinite loss; refuse to subtract two of them.
-
-    Parameters
-    ----------
-    losses : array of shape (levels, n)
-        Losses of the levels.
-    sheet : Sheet
-        Parsed material.
-    plan : Plan
-        Names of the levels.
-    asked : Question
-        Loss and form.
-
-    Returns
-    -------
-    list of str
-        A note, which with its remedy is also a warning, if there are such rows.
-    """
+    """Name the rows with an infinite loss; refuse to subtract two of them."""
     infinite = np.isinf(losses)
     if sheet.weight is not None:
         infinite &= sheet.weight > 0

@@ -132,14 +132,7 @@ def _html_cell(tag: str, scope: str, text: str, *, first: bool = False, ruled: b
 
 
 def decimals(columns: Mapping[str, Sequence[Any]]) -> int:
-    """
-    Decimals of a table of terms: five, more where its standard errors (or the ends of its intervals) are tiny.
-
-    Examples
-    --------
-    >>> decimals({"std_error": [0.0004, 0.01]}), decimals({"std_error": [4.2e-7, 0.01]}), decimals({"high": [2e-5]})
-    (5, 8, 7)
-    """
+    """Decimals of a table of terms: five, more where its standard errors (or the ends of its intervals) are tiny."""
     errors = [abs(value) for value in columns.get("std_error", ()) if isinstance(value, float) and value]
     ends = [abs(value) for value in columns.get("high", ()) if isinstance(value, float)]
     known = [value for value in errors or ends if math.isfinite(value)]
@@ -148,43 +141,19 @@ def decimals(columns: Mapping[str, Sequence[Any]]) -> int:
 
 
 def thousands(count: int) -> str:
-    """
-    A number of rows; from five digits on in groups of three.
-
-    Examples
-    --------
-    >>> thousands(4000), thousands(60000)
-    ('4000', '60,000')
-    """
+    """A number of rows; from five digits on in groups of three."""
     return f"{count:,}" if count >= 10_000 else str(count)
 
 
 def floor_mark(distance: float) -> str:
-    """
-    What is said with every number that was computed at a floor.
-
-    Examples
-    --------
-    >>> floor_mark(1 / 2500), floor_mark(1 / 12000), floor_mark(1 / 2e6)
-    ('with scores kept 0.0004 from 0 and 1', 'with scores kept 0.000083 from 0 and 1', \
-'with scores kept 5e-07 from 0 and 1')
-    """
+    """What is said with every number that was computed at a floor."""
     short = f"{distance:.2g}"
     plain = np.format_float_positional(float(short), trim="-") if distance >= 1e-6 else short
     return f"with scores kept {plain} from 0 and 1"
 
 
 def marked(sentence: str, mark: str) -> str:
-    """
-    A sentence with its mark; of several sentences, the first has it.
-
-    Examples
-    --------
-    >>> marked("Recalibrate: that gains at least 0.02 (5 %).", "with scores kept 0.0004 from 0 and 1")
-    'Recalibrate: that gains at least 0.02 (5 %) (with scores kept 0.0004 from 0 and 1).'
-    >>> marked("It gains nothing. Leave it.", ""), marked("It gains nothing. Leave it.", "here")
-    ('It gains nothing. Leave it.', 'It gains nothing (here). Leave it.')
-    """
+    """A sentence with its mark; of several sentences, the first has it."""
     if not mark or mark in sentence:
         return sentence
     first, stop, rest = sentence.removesuffix(".").partition(". ")

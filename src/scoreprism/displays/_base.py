@@ -409,26 +409,7 @@ class Display(ABC, Generic[C]):
 
 
 def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
-    """
-    Columns of several models below each other; what one does not have is missing.
-
-    Parameters
-    ----------
-    parts : sequence of (name, columns)
-        A model and its columns.
-    backend : str or None
-        Dataframe library.
-
-    Returns
-    -------
-    frame
-        The name of the model first.
-
-    Examples
-    --------
-    >>> stacked_frame([("a", {"x": [1.0]}), ("b", {"x": [2.0], "y": [3.0]})], "pandas").shape
-    (2, 3)
-    """
+    """Columns of several models below each other; what one does not have is missing."""
     keys = dict.fromkeys(key for _, columns in parts for key in columns)
     table: dict[str, list[Any]] = {"model": []} | {key: [] for key in keys}
     for name, columns in parts:
@@ -440,14 +421,7 @@ def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str |
 
 
 def enters(display: type[Display[Any]]) -> None:
-    """
-    Make a display the figure of its curves.
-
-    Parameters
-    ----------
-    display : type
-        A display.
-    """
+    """Make a display the figure of its curves."""
 
     def drawn(curve: Curve, **options: Any) -> Any:
         return display(curve).plot(**options)

@@ -330,14 +330,7 @@ class DecompositionDisplay(Display[Any]):
 
 
 def _row(name: str, tail: str, width: int, lines: int) -> str:
-    """
-    Name of a bar and its number of rows, on lines that do not reach into the next bar.
-
-    Examples
-    --------
-    >>> _row("branch office number 12, in the north", "n = 215", 22, 2).splitlines()
-    ['branch office…he north', 'n = 215']
-    """
+    """Name of a bar and its number of rows, on lines that do not reach into the next bar."""
     whole = f"{name}, {tail}" if tail else name
     if (words := wrapped(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
         return words
@@ -346,33 +339,14 @@ def _row(name: str, tail: str, width: int, lines: int) -> str:
 
 
 def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
-    """
-    Options of bars.
-
-    Parameters
-    ----------
-    curve_kwargs : mapping or None
-        What matplotlib's ``barh`` takes.
-
-    Returns
-    -------
-    dict
-        A copy.
-    """
+    """Options of bars."""
     if curve_kwargs is not None and not isinstance(curve_kwargs, Mapping):
         refuse("curve_kwargs of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
     return dict(curve_kwargs or {})
 
 
 def _beginning(risk: float, edges: Sequence[float]) -> float:
-    """
-    Where an axis may begin so that everything but the longest bars is seen well; 0 where nothing is dwarfed.
-
-    Examples
-    --------
-    >>> _beginning(0.55, [0.0, 0.55, 0.53, 0.51, 0.0]), _beginning(0.55, [0.0, 0.55, 0.3, 0.0])
-    (0.47, 0.0)
-    """
+    """Where an axis may begin so that everything but the longest bars is seen well; 0 where nothing is dwarfed."""
     seen = [edge for edge in edges if edge > 0.0]
     low, high = min(seen, default=0.0), max(seen, default=0.0)
     if low < 0.6 * risk:
@@ -414,18 +388,6 @@ def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
 
     What several muted terms are together is known, because the noise is in where one ends and the next begins: the
     last of them takes the rest.
-
-    Parameters
-    ----------
-    result : Decomposition
-        The decomposition.
-    level : float
-        Confidence level of the bounds.
-
-    Returns
-    -------
-    dict of str to float
-        They add up as the terms do.
     """
     lengths, rest = dict(result.terms), 0.0
     for name, following in zip(result.names, (*result.names[1:], None), strict=True):
@@ -448,23 +410,7 @@ def _hatched(look: dict[str, Any]) -> dict[str, Any]:
 
 
 def known_of(result: Decomposition, name: str, level: float) -> Known:
-    """
-    What the data can say of a term, as in ``summary()``: no data bound grouping from above, or irreducible from below.
-
-    Parameters
-    ----------
-    result : Decomposition
-        The decomposition.
-    name : str
-        A term.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Known
-        Both ends, one, or none.
-    """
+    """What the data can say of a term, as in ``summary()``."""
     role = result._roles[result.names.index(name)]
     if result._population:
         return Known(np.nan, np.nan)

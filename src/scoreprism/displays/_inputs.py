@@ -27,19 +27,7 @@ class Part(NamedTuple):
 
 
 def check_axes(ax: Any) -> Canvas:
-    """
-    Axes that can be drawn on.
-
-    Parameters
-    ----------
-    ax : object
-        What came as `ax`.
-
-    Returns
-    -------
-    matplotlib Axes
-        Itself.
-    """
+    """Axes that can be drawn on."""
     from matplotlib.axes import Axes
 
     remedy = "For example fig, ax = plt.subplots(layout='constrained')."
@@ -51,26 +39,7 @@ def check_axes(ax: Any) -> Canvas:
 
 
 def one_vs_rest(part: Part) -> list[Part]:
-    """
-    A model of several classes as one of two classes for each: the class, or something else.
-
-    Parameters
-    ----------
-    part : Part
-        A model; one of two classes, or that is asked about a single label, stays one.
-
-    Returns
-    -------
-    list of Part
-        One per class, named after it.
-
-    Examples
-    --------
-    >>> law = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
-    >>> last = one_vs_rest(Part(["a", "c"], law, None, {"classes": list("abc")}))[2]
-    >>> last.name, last.y_proba.tolist()
-    ('c', [0.2, 0.8])
-    """
+    """A model of several classes as one of two classes for each: the class, or something else."""
     if hasattr(part.y_proba, "predict_proba"):
         return [part]
     law = parse_law(part.y_proba, "y_proba")

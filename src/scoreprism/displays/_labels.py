@@ -20,27 +20,7 @@ _MOST = 3
 
 
 def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """
-    A path that looks the same with few points: of every narrow column of it the first, last, lowest and highest point.
-
-    Parameters
-    ----------
-    x : array of shape (n,)
-        Nondecreasing.
-    y : array of shape (n,)
-        Values.
-
-    Returns
-    -------
-    tuple of arrays
-        At most 1600 points; short paths stay as they are.
-
-    Examples
-    --------
-    >>> x = np.linspace(0, 1, 100_000)
-    >>> thinned(x, np.sin(x))[0].size <= 1600
-    True
-    """
+    """The same path with fewer points: the first, last, lowest and highest of every narrow column."""
     if x.size <= 4 * _COLUMNS:
         return x, y
     span = x[-1] - x[0]
@@ -53,26 +33,7 @@ def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def wrapped(name: str, width: int = _LETTERS) -> str:
-    """
-    A name on lines of bearable length.
-
-    Parameters
-    ----------
-    name : str
-        A name.
-    width : int, default=26
-        Letters of a line.
-
-    Returns
-    -------
-    str
-        At most three lines.
-
-    Examples
-    --------
-    >>> wrapped("a gradient boosting classifier, calibrated").count(chr(10))
-    1
-    """
+    """A name on lines of bearable length."""
     lines = textwrap.wrap(str(name), width)
     if len(lines) > _MOST:
         lines = textwrap.wrap(shortened(str(name), _MOST * width - width // 2), width)
@@ -81,26 +42,7 @@ def wrapped(name: str, width: int = _LETTERS) -> str:
 
 
 def shortened(name: str, most: int) -> str:
-    """
-    A name without its middle: names of a family often differ at the end.
-
-    Parameters
-    ----------
-    name : str
-        A name.
-    most : int
-        Letters that may stay.
-
-    Returns
-    -------
-    str
-        The name itself, or its beginning and its end.
-
-    Examples
-    --------
-    >>> shortened("gradient boosting with 500 trees, version 7", 24)
-    'gradient boost…version 7'
-    """
+    """A name without its middle: names of a family often differ at the end."""
     if len(name) <= most:
         return name
     end = (most - 1) * 2 // 5
@@ -108,19 +50,7 @@ def shortened(name: str, most: int) -> str:
 
 
 def patch(colour: str) -> Any:
-    """
-    A swatch for a legend, of something that has several colours in the figure.
-
-    Parameters
-    ----------
-    colour : str
-        Its colour.
-
-    Returns
-    -------
-    Patch
-        Pale.
-    """
+    """A swatch for a legend, of something that has several colours in the figure."""
     from matplotlib.patches import Patch
 
     return Patch(color=colour, alpha=0.2, linewidth=0)
@@ -137,19 +67,7 @@ _LEGEND = "scoreprism legend"
 
 
 def root_figure(ax: Canvas) -> Any:
-    """
-    The whole figure that axes are in, not a part of it.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes.
-
-    Returns
-    -------
-    Figure
-        With a size and a layout.
-    """
+    """The whole figure that axes are in, not a part of it."""
     figure = ax.figure
     while hasattr(figure, "_parent"):
         figure = figure._parent
@@ -157,19 +75,7 @@ def root_figure(ax: Canvas) -> Any:
 
 
 def inches(ax: Canvas) -> tuple[float, float]:
-    """
-    Width and height of axes.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes.
-
-    Returns
-    -------
-    tuple of float
-        In inches.
-    """
+    """Width and height of axes."""
     box = ax.get_window_extent()
     return box.width / root_figure(ax).dpi, box.height / root_figure(ax).dpi
 
@@ -179,22 +85,6 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
     A legend that leaves the curves alone: below the axes, or beside them if it is long and they are wide.
 
     In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes; a legend that we drew there before is continued.
-    inks : Inks
-        Colours.
-    handles : sequence of artists
-        What is explained.
-    labels : sequence of str
-        What to say.
-
-    Returns
-    -------
-    Legend
-        Part of the axes.
     """
     handles, labels = _continued(ax, handles, labels)
     place: dict[str, Any] = {"labelcolor": inks.ink}
@@ -286,27 +176,7 @@ class Seat(NamedTuple):
 def place_labels(
     ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], colours: Sequence[str], inks: Inks
 ) -> list[Any]:
-    """
-    Write a name next to each point, so that names cover neither each other nor a point.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes with their final limits.
-    x, y : array of shape (m,)
-        Points.
-    words : sequence of str
-        Their names.
-    colours : sequence of str
-        Their colours.
-    inks : Inks
-        Other colours.
-
-    Returns
-    -------
-    list of Text
-        One per point; further away, with a thin line to its point, where it is crowded.
-    """
+    """Write a name next to each point, so that names cover neither each other nor a point."""
     root_figure(ax).draw_without_rendering()  # the layout decides how large the axes are
     points = ax.transData.transform(np.column_stack([x, y]))
     taken: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]

@@ -18,26 +18,7 @@ _RARE = 0.005
 
 
 def zoomed(zoom: Any, low: float, high: float) -> tuple[float, float]:
-    """
-    Limits of an axis of probabilities.
-
-    Parameters
-    ----------
-    zoom : "auto", None or pair of numbers
-        What was asked for: what the data suggest, everything, or these limits.
-    low, high : float
-        What must be seen.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper limit.
-
-    Examples
-    --------
-    >>> zoomed("auto", 0.0, 0.8), zoomed("auto", 0.0, 0.046), zoomed((0.2, 0.4), 0, 1)
-    ((0.0, 1.0), (0.0, 0.05), (0.2, 0.4))
-    """
+    """Limits of an axis of probabilities."""
     if zoom is None:
         return 0.0, 1.0
     if isinstance(zoom, str) and zoom == "auto":
@@ -52,20 +33,7 @@ def zoomed(zoom: Any, low: float, high: float) -> tuple[float, float]:
 
 
 def require_finite(losses: Mapping[str, float], beside: str = "Pass") -> None:
-    """
-    Refuse to draw an infinite loss.
-
-    Parameters
-    ----------
-    losses : mapping of str to float
-        By model.
-    beside : str
-        How the remedy begins.
-
-    Examples
-    --------
-    >>> require_finite({"logistic": 0.3})
-    """
+    """Refuse to draw an infinite loss."""
     wrong = [name or "the model" for name, value in losses.items() if not np.isfinite(value)]
     if wrong:
         remedy = f"{beside} clip=1e-6, or loss='brier': a score of 0 or 1 was wrong."
@@ -83,25 +51,7 @@ def _nice(value: float) -> float:
 
 
 def bulk(distribution: ScoreDistribution) -> tuple[float, float]:
-    """
-    Where nearly all scores lie.
-
-    Parameters
-    ----------
-    distribution : ScoreDistribution
-        A fine histogram.
-
-    Returns
-    -------
-    tuple of float
-        Scores that leave half a percent of the rows out on either side.
-
-    Examples
-    --------
-    >>> from scoreprism.curves import score_distribution
-    >>> [round(end, 3) for end in bulk(score_distribution([0, 1], [0.31, 0.39], n_bins=10))]
-    [0.3, 0.4]
-    """
+    """Where nearly all scores lie."""
     reached = np.cumsum(distribution.mass)
     first = int(np.searchsorted(reached, _RARE))
     last = int(np.searchsorted(reached, 1.0 - _RARE - 1e-12))
@@ -111,30 +61,7 @@ def bulk(distribution: ScoreDistribution) -> tuple[float, float]:
 def coarser(
     distribution: ScoreDistribution, limits: tuple[float, float], bins: int = 50
 ) -> tuple[FloatArray, FloatArray]:
-    """
-    The part of a fine histogram that is seen, in bins that can be seen.
-
-    Parameters
-    ----------
-    distribution : ScoreDistribution
-        A fine histogram.
-    limits : tuple of float
-        What is seen.
-    bins : int, default=50
-        Number of bins, about.
-
-    Returns
-    -------
-    tuple of arrays
-        Edges, and shares of events and of others.
-
-    Examples
-    --------
-    >>> from scoreprism.curves import score_distribution
-    >>> edges, mass = coarser(score_distribution([0, 1], [0.31, 0.39], n_bins=1000), (0.3, 0.4), 10)
-    >>> edges.size, mass.sum(axis=1).tolist()
-    (11, [0.5, 0.5])
-    """
+    """The part of a fine histogram that is seen, in bins that can be seen."""
     size = distribution.events.size
     first, last = (round(limit * size) for limit in limits)
     step = max((last - first) // bins, 1)

@@ -24,30 +24,7 @@ _SHORT = {
 
 
 def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[Canvas], Canvas | None]:
-    """
-    Put panels side by side where axes were; these stay as an invisible frame.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Made by ``subplots`` or the like.
-    count : int
-        Number of panels.
-    names : sequence of str, default=()
-        Names in the legend that the panels share; without any there is none.
-
-    Returns
-    -------
-    tuple of list of Axes, and Axes or None
-        Panels from left to right, and an empty place for the legend.
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> panels, place = split_axes(plt.subplots()[1], 3)
-    >>> len(panels), place
-    (3, None)
-    """
+    """Put panels side by side where axes were; these stay as an invisible frame."""
     spec = ax.get_subplotspec()
     if spec is None:
         rule = "a figure of several panels must have axes of a grid to divide"
@@ -76,25 +53,7 @@ def _columns(names: Sequence[str], width: float) -> int:
 
 
 def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequence[str]) -> Any:
-    """
-    The legend of all panels, in its place.
-
-    Parameters
-    ----------
-    place : matplotlib Axes
-        Empty axes from `split_axes`.
-    inks : Inks
-        Colours.
-    handles : sequence of artists
-        What is explained.
-    names : sequence of str
-        What to say.
-
-    Returns
-    -------
-    Legend
-        Below or beside the panels.
-    """
+    """The legend of all panels, in its place."""
     width, height = inches(place)
     if height > width:
         words, columns = [wrapped(name, 34) for name in names], 1
@@ -105,14 +64,7 @@ def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequ
 
 
 def compact(panels: Sequence[Canvas]) -> None:
-    """
-    Short words, few ticks and small letters, where panels are narrow.
-
-    Parameters
-    ----------
-    panels : sequence of Axes
-        Panels with everything drawn.
-    """
+    """Short words, few ticks and small letters, where panels are narrow."""
     if inches(panels[0])[0] >= _NARROW:
         return
     for ax in panels:

@@ -18,47 +18,13 @@ _RIDGE = 0.62
 
 
 class PipelineBootstrapDisplay:
-    """
-    A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals.
-
-    Parameters
-    ----------
-    result : PipelineBootstrap
-        The numbers.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    ridge_ : list of PolyCollection
-        The distributions of the replicates.
-    interval_ : list of Line2D
-        The intervals.
-    label_ : list of Text
-        Estimates and intervals in words.
-    """
+    """A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals."""
 
     def __init__(self, result: PipelineBootstrap) -> None:
         self.result = result
 
     def plot(self, ax: Any = None, *, level: float = 0.95, terms: Any = None) -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        level : float, default=0.95
-            Confidence level of the intervals.
-        terms : sequence of str, optional
-            Quantities to show, all by default.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
+        """Draw."""
         confidence, names = parse_confidence(level), self.result.names
         shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
         known = {name: self.result.interval(name, confidence) for name in shown}

@@ -19,21 +19,7 @@ _FOLDS = 5
 
 
 def recalibrated(part: Part, calibrator: Any) -> Part:
-    """
-    The same model, recalibrated: out of fold, or by the calibration split where there is one.
-
-    Parameters
-    ----------
-    part : Part
-        A model.
-    calibrator : str or Calibrator
-        How to recalibrate.
-
-    Returns
-    -------
-    Part
-        With other scores; those of the calibration split are mapped too.
-    """
+    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
     chosen, options = get_calibrator(calibrator), dict(part.options)
     labels = {key: options.pop(key) for key in ("pos_label", "classes") if key in options}
     sheet = _parsed(part.y_true, part.y_proba, labels | {k: options[k] for k in _BY_ROW if k in options})

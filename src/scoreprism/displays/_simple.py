@@ -72,21 +72,7 @@ class RocDisplay(Display[RocCurve]):
 
 
 def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
-    """
-    Names of models with the areas under their curves; long names lose their middle, numbers stay.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Models.
-    curves : sequence of RocCurve
-        Their curves.
-
-    Returns
-    -------
-    list of str
-        What a legend says.
-    """
+    """Names of models with the areas under their curves; long names lose their middle, numbers stay."""
     pairs = zip(names, curves, strict=True)
     return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 

@@ -35,24 +35,10 @@ _FAR = 4.0
 
 
 class Strips:
-    """
-    Rows of points, one for each method.
+    """Rows of points, one for each method."""
 
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    cloud_ : list of Line2D
-        The splits of each method.
-
-    Examples
-    --------
-    >>> Strips().cloud_
-    []
-    """
-
-    ax_: Canvas
-    figure_: Figure
+    ax_: Canvas  # where it was drawn
+    figure_: Figure  # where it was drawn
 
     def __init__(self) -> None:
         self.cloud_: list[Any] = []

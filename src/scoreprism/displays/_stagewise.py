@@ -129,42 +129,14 @@ class StagewiseDisplay(Display[StagewiseCurve]):
 
 
 def widened(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
-    """
-    Stages and lines over them; of a single stage, which would be a point, a short piece.
-
-    Parameters
-    ----------
-    stages : array of shape (T,)
-        Their numbers.
-    *lines : array of shape (T,)
-        Values.
-
-    Returns
-    -------
-    tuple of arrays
-        Stages, then the lines.
-
-    Examples
-    --------
-    >>> widened(np.array([3.0]), np.array([0.5]))
-    (array([2.6, 3.4]), array([0.5, 0.5]))
-    """
+    """Stages and lines over them; of a single stage, which would be a point, a short piece."""
     if stages.size > 1:
         return (stages, *lines)
     return (stages + np.array([-0.4, 0.4]), *(np.repeat(line, 2) for line in lines))
 
 
 def stage_scale(axes: Canvas, stages: FloatArray) -> None:
-    """
-    Stages over several orders of magnitude on a log scale, others at whole numbers; a single one in the middle.
-
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        Where stages are drawn.
-    stages : array of shape (T,)
-        Their numbers.
-    """
+    """Stages over several orders of magnitude on a log scale, others at whole numbers; a single one in the middle."""
     if stages.size == 1:
         axes.set_xticks(stages, [f"{stages[0]:g}"])
         axes.set_xlim(stages[0] - 1.0, stages[0] + 1.0)

@@ -80,64 +80,24 @@ def _luminance(colour: Any) -> float:
 
 @dataclass(frozen=True)
 class Inks:
-    """
-    Colours that can be read on the paper at hand.
+    """Colours that can be read on the paper at hand."""
 
-    Attributes
-    ----------
-    mode : str
-        "light" or "dark" paper.
-    ink, quiet, faint : str
-        Text, secondary lines and text, and lines that only guide the eye.
-    paper : str
-        White or black.
-
-    Examples
-    --------
-    >>> Inks.on("black").mode, Inks.on("white").mode
-    ('dark', 'light')
-    """
-
-    mode: str
-    ink: str
-    quiet: str
-    faint: str
-    paper: str
+    mode: str  # "light" or "dark" paper
+    ink: str  # text, secondary lines and text, and lines that only guide the eye
+    quiet: str  # text, secondary lines and text, and lines that only guide the eye
+    faint: str  # text, secondary lines and text, and lines that only guide the eye
+    paper: str  # white or black
 
     @classmethod
     def on(cls, paper: Any) -> Inks:
-        """
-        Inks for a colour of paper.
-
-        Parameters
-        ----------
-        paper : colour
-            What matplotlib takes for one.
-
-        Returns
-        -------
-        Inks
-            Light ones on dark paper.
-        """
+        """Inks for a colour of paper."""
         if _luminance(paper) > 0.18:
             return cls("light", "#222222", "#666666", "#C3C7CD", "#FFFFFF")
         return cls("dark", "#EEEEEE", "#A8ADB5", "#565C66", "#000000")
 
     @classmethod
     def of(cls, ax: Canvas) -> Inks:
-        """
-        Inks for the background of axes; where that is transparent, of the figure.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes
-            Where to draw.
-
-        Returns
-        -------
-        Inks
-            Ready to draw with.
-        """
+        """Inks for the background of axes; where that is transparent, of the figure."""
         from matplotlib.colors import to_rgba
 
         part = ax
@@ -152,59 +112,19 @@ class Inks:
         return 0 if self.mode == "light" else 1
 
     def model(self, index: int) -> dict[str, Any]:
-        """
-        How the line of a model looks.
-
-        Parameters
-        ----------
-        index : int
-            Number of the model.
-
-        Returns
-        -------
-        dict
-            Colour and line style; no two of the first twenty are the same.
-        """
+        """How the line of a model looks."""
         palette = PALETTES[self.mode]
         return {"color": palette[index % len(palette)], "linestyle": LINES[(index // len(palette)) % len(LINES)]}
 
     def term(self, name: str, names: Sequence[str] = ()) -> str:
-        """
-        The colour of a term.
-
-        Parameters
-        ----------
-        name : str
-            The term.
-        names : sequence of str, default=()
-            All terms of its chain.
-
-        Returns
-        -------
-        str
-            A colour.
-        """
+        """The colour of a term."""
         if name in _TERMS:
             return _TERMS[name][self._column]
         unnamed = [other for other in names if other not in _TERMS]
         return _OTHERS[unnamed.index(name) % len(_OTHERS) if name in unnamed else 0][self._column]
 
     def line(self, name: str, names: Sequence[str] = ()) -> str:
-        """
-        The colour of a term where it is a line, which needs more contrast than an area.
-
-        Parameters
-        ----------
-        name : str
-            The term.
-        names : sequence of str, default=()
-            All terms of its chain.
-
-        Returns
-        -------
-        str
-            A colour.
-        """
+        """The colour of a term where it is a line, which needs more contrast than an area."""
         return _LINES.get(self.term(name, names), self.term(name, names))
 
     @property
@@ -215,14 +135,7 @@ class Inks:
         return [Stroke(linewidth=2.6, foreground=self.paper), Normal()]
 
     def dress(self, ax: Canvas) -> None:
-        """
-        Give axes the inks of their paper, and no frame.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes
-            Axes, which the user may have made in another style.
-        """
+        """Give axes the inks of their paper, and no frame."""
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(self.quiet)
         from matplotlib import rcParams
@@ -235,32 +148,7 @@ class Inks:
 def brushes(
     count: int, inks: Inks, curve_kwargs: object, before: int = 0, *, folds: bool = False
 ) -> list[dict[str, Any]]:
-    """
-    How the line of every model is drawn: the palette, then what the user asked for.
-
-    Parameters
-    ----------
-    count : int
-        Number of models.
-    inks : Inks
-        Colours.
-    curve_kwargs : dict, list of dict or None
-        Options of matplotlib's ``plot`` for all models, or one dict per model.
-    before : int, default=0
-        Number of models that are on the axes already.
-    folds : bool, default=False
-        The models are folds of one: they look alike, and thin.
-
-    Returns
-    -------
-    list of dict
-        One per model.
-
-    Examples
-    --------
-    >>> brushes(1, Inks.on("white"), {"linewidth": 3})
-    [{'color': '#0072B2', 'linestyle': '-', 'linewidth': 3}]
-    """
+    """How the line of every model is drawn: the palette, then what the user asked for."""
     alike = curve_kwargs is None or isinstance(curve_kwargs, Mapping)
     given: Any = [curve_kwargs] * count if alike else curve_kwargs
     several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
@@ -273,24 +161,7 @@ def brushes(
 
 
 def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Options of a line, under their long names.
-
-    Parameters
-    ----------
-    options : mapping
-        What matplotlib's ``Line2D`` takes.
-
-    Returns
-    -------
-    dict
-        With ``color`` for ``c``, and so on.
-
-    Examples
-    --------
-    >>> parse_line({"lw": 2})
-    {'linewidth': 2}
-    """
+    """Options of a line, under their long names."""
     from matplotlib.artist import ArtistInspector
     from matplotlib.lines import Line2D
 

@@ -140,22 +140,6 @@ class Actions(TermTable):
 
 
 def actions_of(losses: dict[str, FloatArray], sheet: Sheet, level: float) -> Actions:
-    """
-    Judge actions by their losses.
-
-    Parameters
-    ----------
-    losses : dict of str to array of shape (n,)
-        Loss of each action in every row, out of sample.
-    sheet : Sheet
-        Weights and clusters.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Actions
-        Losses and gains.
-    """
+    """Judge actions by their losses."""
     moments = Moments.of(np.stack(list(losses.values())), np.empty((0, sheet.n)), sheet.weight, sheet.groups)
     return Actions(tuple(losses), sheet.backend, level, moments)

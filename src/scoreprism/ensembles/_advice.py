@@ -13,19 +13,7 @@ if TYPE_CHECKING:
 
 
 def advised(found: AggregationDecomposition) -> list[str]:
-    """
-    What to do with an ensemble, in sentences that follow from lower bounds.
-
-    Parameters
-    ----------
-    found : AggregationDecomposition
-        What is known of it.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
+    """What to do with an ensemble, in sentences that follow from lower bounds."""
     whole, level = found.decomposition, found.level
     if not np.isfinite(whole.risk):
         return ["The loss is infinite: keep the members away from 0 and 1 first, or pass clip=."]

@@ -32,37 +32,16 @@ AGGREGATES = ("mean", "weighted-average", "log-pool", *COMBINERS)
 
 @dataclass(frozen=True)
 class Ensemble:
-    """
-    Outcomes, members and their aggregate, all over the same order of classes.
+    """Outcomes, members and their aggregate, all over the same order of classes."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Members.
-    members : array of shape (M, n) or (M, n, K)
-        Their laws.
-    law : array of shape (n,) or (n, K)
-        The aggregate.
-    aggregate : str
-        What it is called.
-    shares : array of shape (M,) or None
-        Weights of a linear pool; None for other aggregates.
-    sheet : Sheet
-        Outcomes, weights, clusters; its laws are the aggregate and the members.
-    notes : tuple of str
-        What there is to say.
-    doubts : tuple of str
-        Those of the notes that forbid to act on any term.
-    """
-
-    names: tuple[str, ...]
-    members: FloatArray
-    law: FloatArray
-    aggregate: str
-    shares: FloatArray | None
-    sheet: Sheet
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    names: tuple[str, ...]  # members
+    members: FloatArray  # (M, n): their laws
+    law: FloatArray  # (n,): the aggregate
+    aggregate: str  # what it is called
+    shares: FloatArray | None  # (M,): weights of a linear pool; None for other aggregates
+    sheet: Sheet  # outcomes, weights, clusters; its laws are the aggregate and the members
+    notes: tuple[str, ...] = ()  # what there is to say
+    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
 
     @property
     def y(self) -> IntArray:
@@ -104,35 +83,7 @@ def parse_ensemble(
     seed: int,
     cv: object = 5,
 ) -> Ensemble:
-    """
-    Read an ensemble, and combine its members.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    scores : mapping, frame, sequence or array
-        Members.
-    aggregate : str, array, callable or combiner
-        How they are combined.
-    weights : array-like of shape (M,) or None
-        Weights of the members.
-    X : array-like or None
-        Features, for members that are fitted classifiers.
-    sample_weight, groups : array-like of shape (n,) or None
-        Weights and clusters of the rows.
-    pos_label, classes : label and array-like, or None
-        Labels, as in `decompose`.
-    seed : int
-        Seed of the folds of a combiner.
-    cv : int, splitter or iterable
-        Folds of a combiner.
-
-    Returns
-    -------
-    Ensemble
-        Ready to be judged.
-    """
+    """Read an ensemble, and combine its members."""
     parts = dict(scores) if isinstance(scores, Mapping) else {}
     by_row = {"y_true": y_true, "scores": scores, "X": X, "sample_weight": sample_weight, "groups": groups}
     require_aligned(by_row | {f"scores[{name!r}]": part for name, part in parts.items()} | {"aggregate": aggregate})
@@ -269,27 +220,7 @@ def _combiner_name(aggregate: Any) -> str:
 
 
 def crossfitted(combiner: Any, members: FloatArray, sheet: Sheet, seed: int, cv: object) -> FloatArray:
-    """
-    A combiner fitted in folds: every row is combined by a fit that has not seen it.
-
-    Parameters
-    ----------
-    combiner : classifier
-        Unfitted.
-    members : array of shape (M, n) or (M, n, K)
-        Laws of the members.
-    sheet : Sheet
-        Outcomes and weights.
-    seed : int
-        Seed of the folds: those that `decompose` draws from it.
-    cv : int, splitter or iterable
-        Folds.
-
-    Returns
-    -------
-    array of shape (n,) or (n, K)
-        The combined law.
-    """
+    """A combiner fitted in folds: every row is combined by a fit that has not seen it."""
     k = n_classes(members[0])
     data = Data(members[0], sheet.y, fitting_weights(sheet.weight), k, "probability")
     first = int(np.random.default_rng(seed).integers(2**62))  # what `decompose` makes of the seed
@@ -298,25 +229,7 @@ def crossfitted(combiner: Any, members: FloatArray, sheet: Sheet, seed: int, cv:
 
 
 def combined(combiner: Any, members: FloatArray, data: Data, plan: CrossFit) -> FloatArray:
-    """
-    What the fits of a combiner say of all rows.
-
-    Parameters
-    ----------
-    combiner : classifier
-        Unfitted.
-    members : array of shape (M, n) or (M, n, K)
-        Laws of the members.
-    data : Data
-        Outcomes and weights.
-    plan : CrossFit
-        Which rows each fit sees.
-
-    Returns
-    -------
-    array of shape (fits, n) or (fits, n, K)
-        Laws.
-    """
+    """What the fits of a combiner say of all rows."""
     from sklearn.base import clone
 
     columns = side_by_side(members)

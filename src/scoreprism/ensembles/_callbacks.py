@@ -273,14 +273,7 @@ class LightgbmRefinementStopping(Watching):
     before_iteration = False
 
     def __call__(self, env: Any) -> None:
-        """
-        Look at the model after a round.
-
-        Parameters
-        ----------
-        env : lightgbm.callback.CallbackEnv
-            What lightgbm passes.
-        """
+        """Look at the model after a round."""
         from lightgbm.callback import EarlyStopException
 
         if type(env.model).__name__ == "CVBooster":

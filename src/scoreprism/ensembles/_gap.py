@@ -144,19 +144,7 @@ def averaging_gap(
 
 
 def gap_of(ensemble: Ensemble) -> AveragingGap:
-    """
-    The gap of a linear pool.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        Whose aggregate is an average.
-
-    Returns
-    -------
-    AveragingGap
-        Predicted and observed.
-    """
+    """The gap of a linear pool."""
     if ensemble.shares is None:
         refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use aggregate='mean'.")
     pooled, weight = as_matrix(ensemble.law), ensemble.weight

@@ -16,25 +16,7 @@ from scoreprism.ensembles._stage_results import Amount
 def martingale_checks(
     chain: Decomposition, sheet: Sheet, steps: int, level: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """
-    Doob–Pythagoras and the martingale, for the Brier loss: from the laws Q_t and the scatter of fold models.
-
-    Parameters
-    ----------
-    chain : Decomposition
-        The chain of stages.
-    sheet : Sheet
-        Its laws and those of the fold models.
-    steps : int
-        Number of stages on the grid.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    tuple of two dicts
-        "gap", "drift" and "tilt", which are 0 for exact laws; and "square", E(η_{t+1} − η_t)². Empty for other losses.
-    """
+    """Doob–Pythagoras and the martingale, for the Brier loss: from the laws Q_t and the scatter of fold models."""
     if chain.loss.name != "brier":
         return {}, {}
     mean = partial(

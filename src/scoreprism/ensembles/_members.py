@@ -28,34 +28,15 @@ _FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
 
 @dataclass(frozen=True)
 class Members:
-    """
-    Laws of the members of an ensemble, on the same rows and classes.
+    """Laws of the members of an ensemble, on the same rows and classes."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        One per member.
-    laws : array of shape (M, n) or (M, n, K)
-        Probabilities; two classes have either shape, as they came.
-    classes : tuple or None
-        Labels of the columns, where fitted classifiers or named columns tell them.
-    named : bool
-        Whether the names were given, or are just positions.
-    notes : tuple of str
-        What there is to say of fitted classifiers.
-    doubts : tuple of str
-        Those of the notes that forbid to act on any term.
-    backend : str or None
-        The dataframe library they came in.
-    """
-
-    names: tuple[str, ...]
-    laws: FloatArray
-    classes: tuple[Any, ...] | None = None
-    named: bool = False
-    notes: tuple[str, ...] = ()
-    backend: str | None = None
-    doubts: tuple[str, ...] = ()
+    names: tuple[str, ...]  # one per member
+    laws: FloatArray  # (M, n): probabilities; two classes have either shape, as they came
+    classes: tuple[Any, ...] | None = None  # labels of the columns, where fitted classifiers or named columns tell them
+    named: bool = False  # whether the names were given, or are just positions
+    notes: tuple[str, ...] = ()  # what there is to say of fitted classifiers
+    backend: str | None = None  # the dataframe library they came in
+    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
 
     def __len__(self) -> int:
         return len(self.names)
@@ -82,32 +63,7 @@ class Members:
 
 
 def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
-    """
-    Read the members of an ensemble.
-
-    Parameters
-    ----------
-    scores : mapping, frame, sequence or array
-        Name → probabilities of shape (n,) or (n, K), or fitted classifiers, which are applied to `X`; a frame, whose
-        columns are P(Y=1) of the models; a list or tuple of probabilities or classifiers; an array of shape (n, M),
-        P(Y=1) of M members, or (n, M, K); a fitted forest or soft vote of scikit-learn. Rows come first in arrays,
-        members first in lists.
-    X : array-like or frame of shape (n, p), optional
-        Features for fitted classifiers.
-    y : array-like of shape (n,), optional
-        Outcomes, which help to find out whether classifiers were trained on these rows.
-
-    Returns
-    -------
-    Members
-        At least two.
-
-    Examples
-    --------
-    >>> found = parse_members({"a": [0.1, 0.2], "b": [0.3, 0.2]})
-    >>> found.names, found.laws.shape
-    (('a', 'b'), (2, 2))
-    """
+    """Read the members of an ensemble."""
     if is_ensemble(scores):
         return _of_ensemble(scores, X, y)
     parts, named = _parts(scores)
@@ -137,24 +93,7 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
 
 
 def is_ensemble(model: Any) -> bool:
-    """
-    Whether an object is a fitted ensemble of scikit-learn whose probabilities are an average of its members'.
-
-    Parameters
-    ----------
-    model : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for forests and for soft votes.
-
-    Examples
-    --------
-    >>> is_ensemble({"a": [0.1, 0.2]})
-    False
-    """
+    """Whether an object is a fitted ensemble of scikit-learn whose probabilities are an average of its members'."""
     if not hasattr(model, "estimators_") or not hasattr(model, "predict_proba"):
         return False
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, VotingClassifier

@@ -226,26 +226,7 @@ def _stage(
 
 
 def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
-    """
-    Share of the pairs of different scores that a map makes equal.
-
-    Parameters
-    ----------
-    score, law : array of shape (n,) or (n, K)
-        Scores before and after.
-    prob : array of shape (n,), optional
-        Probabilities of the rows; equal ones by default.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> round(merged_pairs(np.array([0.1, 0.2, 0.3]), np.array([0.2, 0.2, 0.5])), 4)
-    0.3333
-    """
+    """Share of the pairs of different scores that a map makes equal."""
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
     mantissa, exponent = np.frexp(score)
     near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same

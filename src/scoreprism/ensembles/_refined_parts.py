@@ -22,19 +22,7 @@ FEW = 20
 
 
 def too_few(path: Path) -> bool:
-    """
-    Whether the held-out rows are too few for a map, which is said.
-
-    Parameters
-    ----------
-    path : Path
-        The stages on these rows.
-
-    Returns
-    -------
-    bool
-        True if there are fewer than `FEW` outside the most frequent class.
-    """
+    """Whether the held-out rows are too few for a map, which is said."""
     held = path.codes if path.sheet.weight is None else path.codes[path.sheet.weight > 0]
     rest = held.size - int(np.bincount(held).max())
     if rest >= FEW:
@@ -50,28 +38,7 @@ def too_few(path: Path) -> bool:
 
 
 def divided(codes: Any, share: float, seed: int) -> list[NDArray[np.intp]]:
-    """
-    Row numbers to train on and to hold out, with the classes in proportion.
-
-    Parameters
-    ----------
-    codes : integer array of shape (n,)
-        Classes.
-    share : float
-        Share that is held out.
-    seed : int
-        Seed.
-
-    Returns
-    -------
-    list of two integer arrays
-        Ascending.
-
-    Examples
-    --------
-    >>> [part.size for part in divided(np.arange(10) % 2, 0.4, 0)]
-    [6, 4]
-    """
+    """Row numbers to train on and to hold out, with the classes in proportion."""
     from sklearn.model_selection import train_test_split
 
     parts = train_test_split(np.arange(codes.size), test_size=share, stratify=codes, random_state=seed)
@@ -79,30 +46,7 @@ def divided(codes: Any, share: float, seed: int) -> list[NDArray[np.intp]]:
 
 
 def whole_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -> list[NDArray[np.intp]]:
-    """
-    The same with whole groups; a few draws are tried until both parts hold every class.
-
-    Parameters
-    ----------
-    codes, groups : integer array of shape (n,)
-        Classes and groups.
-    share : float
-        Share of the groups that are held out.
-    least : int
-        Rows of each class that must be held out.
-    seed : int
-        Seed.
-
-    Returns
-    -------
-    list of two integer arrays
-        Ascending.
-
-    Examples
-    --------
-    >>> [part.size for part in whole_groups(np.arange(10) % 2, np.arange(10) // 2, 0.4, 2, 0)]
-    [6, 4]
-    """
+    """The same with whole groups; a few draws are tried until both parts hold every class."""
     from sklearn.model_selection import GroupShuffleSplit
 
     count = np.unique(groups).size
@@ -119,21 +63,7 @@ def whole_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -
 
 
 def weighted(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
-    """
-    Weights under the name that the booster's fit knows.
-
-    Parameters
-    ----------
-    estimator : classifier
-        A booster or a pipeline that ends in one.
-    weight : array of shape (n,) or None
-        Weights.
-
-    Returns
-    -------
-    dict
-        Arguments of its fit.
-    """
+    """Weights under the name that the booster's fit knows."""
     if weight is None:
         return {}
     if getattr(estimator, "steps", None):
@@ -146,21 +76,7 @@ def weighted(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
 
 
 def with_rounds(estimator: Any, stage: int) -> Any:
-    """
-    A booster that trains for so many rounds.
-
-    Parameters
-    ----------
-    estimator : classifier
-        A booster or a pipeline that ends in one; it is changed.
-    stage : int
-        Number of rounds.
-
-    Returns
-    -------
-    classifier
-        The same.
-    """
+    """A booster that trains for so many rounds."""
     inner = estimator
     while getattr(inner, "steps", None):
         inner = inner.steps[-1][1]

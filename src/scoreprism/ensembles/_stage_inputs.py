@@ -68,24 +68,7 @@ class Path:
 
 
 def numbered(stages: Any) -> tuple[FloatArray, list[Any]]:
-    """
-    Numbers of stages, ascending, and what stands at each.
-
-    Parameters
-    ----------
-    stages : mapping of number to object, or sequence
-        Stages of a sequence are numbered from 1.
-
-    Returns
-    -------
-    tuple of array and list
-        Numbers and objects.
-
-    Examples
-    --------
-    >>> numbered({10: [0.2, 0.7], 1: [0.5, 0.5]})[0]
-    array([ 1., 10.])
-    """
+    """Numbers of stages, ascending, and what stands at each."""
     if isinstance(stages, Mapping):
         try:
             numbers = np.array([float(number) for number in stages])
@@ -113,24 +96,7 @@ def _is_checkpoint(value: Any) -> bool:
 
 
 def has_stages(model: Any) -> bool:
-    """
-    Whether an object is a fitted model, whose stages have to be read with features.
-
-    Parameters
-    ----------
-    model : object
-        What was passed as stages.
-
-    Returns
-    -------
-    bool
-        True for estimators and boosters; False for scores, laws and generators.
-
-    Examples
-    --------
-    >>> has_stages([[0.2, 0.7]])
-    False
-    """
+    """Whether an object is a fitted model, whose stages have to be read with features."""
     if isinstance(model, (Mapping, Sequence, np.ndarray)):
         return False
     return any(recognises(model) for recognises, _ in READERS) or hasattr(model, "predict_proba")
@@ -139,25 +105,7 @@ def has_stages(model: Any) -> bool:
 def read_stages(
     stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, *, some: Collection[int] | None = None
 ) -> Stages:
-    """
-    Stages of any kind, parsed.
-
-    Parameters
-    ----------
-    stages : mapping, sequence, generator or fitted model
-        Scores, levels or checkpoints by stage; or a booster.
-    X : array-like or frame, optional
-        Features that models are applied to.
-    y : array-like of shape (n,), optional
-        Outcomes, which help to find out whether a model was trained on these rows.
-    some : collection of int, optional
-        Of a booster, keep these stages only.
-
-    Returns
-    -------
-    Stages
-        With parsed laws.
-    """
+    """Stages of any kind, parsed."""
     if has_stages(stages):
         return _of_model(stages, X, y, some)
     if isinstance(stages, Iterator):
@@ -187,24 +135,7 @@ def read_stages(
 
 
 def whole(numbers: FloatArray) -> NDArray[Any]:
-    """
-    Numbers as integers where all are whole, so that a stage can be passed on as a number of rounds.
-
-    Parameters
-    ----------
-    numbers : array
-        Finite numbers.
-
-    Returns
-    -------
-    array
-        Of integers, or as it was.
-
-    Examples
-    --------
-    >>> whole(np.array([1.0, 10.0])), whole(np.array([0.5, 1.0]))
-    (array([ 1, 10]), array([0.5, 1. ]))
-    """
+    """Numbers as integers where all are whole, so that a stage can be passed on as a number of rounds."""
     exact = np.abs(numbers) < 2.0**53  # beyond, floats skip integers
     return numbers.astype(np.int64) if (exact & (numbers == np.round(numbers))).all() else numbers
 
@@ -302,27 +233,7 @@ def follow(
     pos_label: object = None,
     classes: ArrayLike | None = None,
 ) -> Path:
-    """
-    Stages beside the outcomes of their rows.
-
-    Parameters
-    ----------
-    stages : Stages
-        Parsed stages.
-    y_true : array-like of shape (n,)
-        Outcomes.
-    sample_weight, groups : array-like of shape (n,), optional
-        Weights and clusters.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-
-    Returns
-    -------
-    Path
-        Codes and laws.
-    """
+    """Stages beside the outcomes of their rows."""
     if classes is None and pos_label is None and stages.labels is not None:
         classes = list(stages.labels)
     require_aligned({"y_true": y_true, **stages.rows, "sample_weight": sample_weight, "groups": groups})
@@ -338,26 +249,7 @@ def follow(
 
 
 def geometric(count: int, most: int) -> IntArray:
-    """
-    Positions from the first to the last, closer at the beginning where most happens.
-
-    Parameters
-    ----------
-    count : int
-        Number of stages.
-    most : int
-        How many to take at most.
-
-    Returns
-    -------
-    integer array
-        Positions, from 0 on.
-
-    Examples
-    --------
-    >>> geometric(100, 5)
-    array([ 0,  2,  9, 31, 99])
-    """
+    """Positions from the first to the last, closer at the beginning where most happens."""
     if count <= most:
         return np.arange(count)
     return np.unique(np.geomspace(1, count, most).round().astype(np.intp)) - 1

@@ -24,27 +24,7 @@ FAST = {True: "platt", False: "temperature"}
 
 
 def parse_map(calibrator: object, k: int) -> MapLearner:
-    """
-    One map for all stages.
-
-    Parameters
-    ----------
-    calibrator : str, Calibrator or classifier
-        "fast" is Platt's map for two classes and temperature scaling for more; "auto" is `SelectedCalibrator`, which
-        keeps the order of scores.
-    k : int
-        Number of classes.
-
-    Returns
-    -------
-    MapLearner
-        What cross-fitting fits.
-
-    Examples
-    --------
-    >>> parse_map("fast", 2).name
-    'platt'
-    """
+    """One map for all stages."""
     if isinstance(calibrator, str) and calibrator == "fast":
         calibrator = FAST[k == 2]
     if isinstance(calibrator, str) and calibrator in ("auto", "selected"):

@@ -20,102 +20,25 @@ _ENDS = 5
 
 
 def plural(count: int, word: str) -> str:
-    """
-    A count and what is counted.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    word : str
-        Of what, one of them.
-
-    Returns
-    -------
-    str
-        With an s unless it is one.
-
-    Examples
-    --------
-    >>> plural(1, "stage"), plural(2, "stage")
-    ('1 stage', '2 stages')
-    """
+    """A count and what is counted."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def counted(numbers: NDArray[Any]) -> str:
-    """
-    How many stages there are, from which to which.
-
-    Parameters
-    ----------
-    numbers : array of shape (T,)
-        Their numbers.
-
-    Returns
-    -------
-    str
-        In words.
-
-    Examples
-    --------
-    >>> counted(np.array([1, 2, 9]))
-    '3 stages, 1 to 9'
-    """
+    """How many stages there are, from which to which."""
     ends = f", {numbers[0]:g} to {numbers[-1]:g}" if numbers.size > 1 else f", number {numbers[0]:g}"
     return plural(numbers.size, "stage") + ends
 
 
 def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """
-    Numbers of each stage as the columns of a table, in the order of its fields after the stage itself.
-
-    Parameters
-    ----------
-    table : type
-        A dataclass of columns.
-    lines : sequence of sequences of float
-        One line per stage.
-
-    Returns
-    -------
-    dict of str to array
-        Arguments of the table.
-
-    Examples
-    --------
-    >>> from scoreprism.ensembles import StageTable
-    >>> list(named_columns(StageTable, [[0.7, 0.1]]))
-    ['loss', 'std_error']
-    """
+    """Numbers of each stage as the columns of a table, in the order of its fields after the stage itself."""
     names = [field.name for field in fields(table)][1:]
     return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Listing(TermTable):
-    """
-    A table with a title and sentences below, as text and for a page.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Unused: lines are stages.
-    title : str
-        What stands above.
-    columns : dict of str to list
-        What is shown.
-    below : list of str
-        Sentences.
-
-    Examples
-    --------
-    >>> Listing((), None, "Two stages", {"stage": [1, 2], "loss": [0.5, 0.4]}, [])
-    Two stages
-      stage     loss
-      1      0.50000
-      2      0.40000
-    """
+    """A table with a title and sentences below, as text and for a page."""
 
     title: str
     columns: dict[str, list[Any]]

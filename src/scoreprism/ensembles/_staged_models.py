@@ -205,21 +205,7 @@ _WRAPPERS = ("best_estimator_", "estimator_", "estimator")
 
 
 def staged_model(model: Any, rule: str = "a model with stages must be a booster") -> tuple[StagedModel, Any]:
-    """
-    The reader of a model's stages, and what turns features into those the model takes.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        A booster; a pipeline is read by its last step, a search by its best estimator.
-    rule : str
-        What an error says.
-
-    Returns
-    -------
-    tuple of StagedModel and callable
-        The reader, and the steps before it.
-    """
+    """The reader of a model's stages, and what turns features into those the model takes."""
     before: list[Any] = []
     inner = model
     while (reader := next((kind for recognises, kind in READERS if recognises(inner)), None)) is None:
@@ -237,47 +223,14 @@ def staged_model(model: Any, rule: str = "a model with stages must be a booster"
 
 
 def transformed(before: list[Any], X: Any) -> Any:
-    """
-    The features after the first steps of pipelines.
-
-    Parameters
-    ----------
-    before : list of pipelines
-        Outer ones first.
-    X : array-like or frame
-        Features.
-
-    Returns
-    -------
-    array-like or frame
-        What the model inside takes.
-    """
+    """The features after the first steps of pipelines."""
     for steps in before:
         X = steps.transform(X) if len(steps) else X
     return X
 
 
 def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
-    """
-    Call another maker's code; its errors are told in our words.
-
-    Parameters
-    ----------
-    model : object
-        Whose code it is.
-    call : callable
-        What to do.
-
-    Returns
-    -------
-    object
-        What it returns.
-
-    Examples
-    --------
-    >>> in_our_words(None, lambda: 3)
-    3
-    """
+    """Call another maker's code; its errors are told in our words."""
     from sklearn.exceptions import NotFittedError
 
     name = type(model).__name__

@@ -178,21 +178,7 @@ def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
 
 
 def parse_splits(cv: Any, path: Path) -> Any:
-    """
-    Splits, drawn once for all stages.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        Folds.
-    path : Path
-        The rows.
-
-    Returns
-    -------
-    int or list of splits
-        What `decompose` takes.
-    """
+    """Splits, drawn once for all stages."""
     if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
         return cv
     from sklearn.model_selection import check_cv
@@ -238,16 +224,7 @@ def _every_stage(
 
 
 def repeat_warnings(path: Path, said: Sequence[Sequence[tuple[type[Warning], str]]]) -> None:
-    """
-    Say once for each kind of warning what stages said, and how many did.
-
-    Parameters
-    ----------
-    path : Path
-        The stages.
-    said : sequence of sequences of (category, text)
-        Warnings of each stage.
-    """
+    """Say once for each kind of warning what stages said, and how many did."""
     kinds: dict[type[Warning], dict[float, str]] = {}
     for number, lines in zip(path.numbers.tolist(), said, strict=True):
         for kind, text in lines:
@@ -306,26 +283,7 @@ def _chain(
 
 
 def chain_names(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """
-    Names of the terms and the levels of a chain of stages.
-
-    Parameters
-    ----------
-    numbers : sequence of float
-        Numbers of the stages.
-    features : bool
-        Whether features stand above.
-
-    Returns
-    -------
-    tuple of two tuples of str
-        Terms, levels.
-
-    Examples
-    --------
-    >>> chain_names([1, 5], features=True)
-    (('reliability', 'gain 1 → 5', 'path → X', 'irreducible'), ('S1', 'Q1', 'Q5', 'Q'))
-    """
+    """Names of the terms and the levels of a chain of stages."""
     steps = [f"gain {a:g} → {b:g}" for a, b in pairwise(numbers)]
     end = ["path → X", "irreducible"] if features else ["remaining"]
     levels = [f"S{numbers[0]:g}", *(f"Q{number:g}" for number in numbers), *(["Q"] if features else [])]

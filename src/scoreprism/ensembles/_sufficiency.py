@@ -122,19 +122,7 @@ def sufficiency_test(
 
 
 def score_test(ensemble: Ensemble) -> TestResult:
-    """
-    The score test of sufficiency.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        Outcomes, members and their aggregate.
-
-    Returns
-    -------
-    TestResult
-        A chi-squared statistic with as many degrees of freedom as directions are left; of clusters Hotelling's T².
-    """
+    """The score test of sufficiency."""
     held = _some(np.arange(ensemble.y.size) if ensemble.weight is None else np.flatnonzero(ensemble.weight), ensemble)
     clusters = None if ensemble.groups is None else np.unique(ensemble.groups[held], return_inverse=True)[1]
     units = held.size if clusters is None else int(clusters.max()) + 1
@@ -201,24 +189,7 @@ def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResu
 
 
 def directions(ensemble: Ensemble, rows: IntArray, most: int) -> FloatArray:
-    """
-    What members may know beyond the aggregate: their level, and what they disagree about.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        Members and their aggregate.
-    rows : integer array
-        Rows.
-    most : int
-        Directions at most.
-
-    Returns
-    -------
-    array of shape (rows, directions)
-        Powers of both and their products, of as many principal components of the disagreement as there is room for;
-        standardised and clipped at four standard deviations, so that no row decides alone.
-    """
+    """What members may know beyond the aggregate: their level, and what they disagree about."""
     eta = np.stack([to_eta(law) for law in ensemble.members])[:, rows]
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)

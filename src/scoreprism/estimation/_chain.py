@@ -161,23 +161,7 @@ class Choice:
 
 
 def find_floors(sheets: Sequence[Sheet], losses: Mapping[str, ProperLoss], clip: float | None) -> dict[str, float]:
-    """
-    How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite.
-
-    Parameters
-    ----------
-    sheets : sequence of Sheet
-        Predictions: of several models on the same rows, or of parts of the rows. One floor serves all.
-    losses : mapping of str to ProperLoss
-        By name.
-    clip : float or None
-        A distance that was asked for: nothing else is shown then.
-
-    Returns
-    -------
-    dict of str to float
-        Loss → 1/(2n), n the rows of the sheet that has most.
-    """
+    """How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite."""
     if clip is not None or not sheets:
         return {}
     floor = min(floor_of(sheet) for sheet in sheets)

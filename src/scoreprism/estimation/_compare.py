@@ -207,26 +207,7 @@ def compare(
 
 
 def parse_models(scores: Any, what: str) -> dict[str, Any]:
-    """
-    Several models by name.
-
-    Parameters
-    ----------
-    scores : mapping or frame
-        Probabilities by model; the columns of a frame are models.
-    what : str
-        Name of the argument, for errors.
-
-    Returns
-    -------
-    dict of str to object
-        In the order they came.
-
-    Examples
-    --------
-    >>> list(parse_models({"a": [0.1], "b": [0.2]}, "scores"))
-    ['a', 'b']
-    """
+    """Several models by name."""
     remedy = "For example {'logistic': p1, 'forest': p2}."
     if isinstance(scores, Mapping):
         models = dict(scores)

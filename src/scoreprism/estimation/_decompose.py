@@ -215,21 +215,7 @@ def prepare(request: Request, loss: Sequence[str | ProperLoss], form: str, clip:
 
 
 def prepare_named(y_true: ArrayLike, y_proba: Any, X: Any, options: Mapping[str, Any]) -> Prepared:
-    """
-    The same from keyword arguments of `decompose`, of one loss.
-
-    Parameters
-    ----------
-    y_true, y_proba, X : array-like
-        As for `decompose`.
-    options : mapping
-        Its keyword arguments.
-
-    Returns
-    -------
-    Prepared
-        Ready to be fitted.
-    """
+    """The same from keyword arguments of `decompose`, of one loss."""
     given = dict(options)
     loss, form, clip = given.pop("loss", "log"), given.pop("form", "debiased"), given.pop("clip", None)
     unknown = [name for name in given if name not in {field.name for field in fields(Request)}]
@@ -267,25 +253,7 @@ class Laws(NamedTuple):
 def fit_laws(
     problem: Problem, losses: Losses, clip: float | None = None, floors: Mapping[str, float] | None = None
 ) -> Laws:
-    """
-    Fit the laws once, for every loss: they do not depend on it.
-
-    Parameters
-    ----------
-    problem : Problem
-        What to fit.
-    losses : dict of str to ProperLoss
-        Losses for which the candidates of C are judged one by one.
-    clip : float, optional
-        How far laws are kept from 0 when they are.
-    floors : mapping of str to float, optional
-        How far they are kept from 0 beside that, by loss; by default 1/(2n) for a loss that is infinite.
-
-    Returns
-    -------
-    Laws
-        Fitted.
-    """
+    """Fit the laws once, for every loss: they do not depend on it."""
     choice = calibrate(problem, losses, clip, floors)
     return Laws(problem, choice, fit_levels(problem, choice.winner))
 
@@ -342,21 +310,7 @@ def chain_of(problem: Problem, winner: Calibrated, lines: Sequence[Line], notes:
 def fitted_chain(
     y_true: ArrayLike, y_proba: ArrayLike, X: ArrayLike | None, options: Mapping[str, Any]
 ) -> tuple[Sheet, Plan]:
-    """
-    The laws that `decompose` would use for every loss: they do not depend on it.
-
-    Parameters
-    ----------
-    y_true, y_proba, X : array-like
-        As for `decompose`.
-    options : mapping
-        Those keyword arguments of `decompose` that say how laws are fitted.
-
-    Returns
-    -------
-    tuple of Sheet and Plan
-        Laws with their fold models, and names.
-    """
+    """The laws that `decompose` would use for every loss: they do not depend on it."""
     known = [field.name for field in fields(Request)][3:]
     named = {parse_choice(key, known, "each option"): value for key, value in options.items()}
     return fit_laws(parse(Request(y_true, y_proba, X, **named)), {}).chain()
@@ -389,24 +343,7 @@ def fits_above(problem: Problem, winner: Calibrated, fit: FittedLaw | None) -> L
 
 
 def chain_terms(levels: Sequence[str]) -> tuple[str, ...]:
-    """
-    Names of the terms of an estimated chain.
-
-    Parameters
-    ----------
-    levels : sequence of str
-        S, C and the levels above.
-
-    Returns
-    -------
-    tuple of str
-        The first is always reliability.
-
-    Examples
-    --------
-    >>> chain_terms(["S", "C", "Q"]), chain_terms(["S", "C", "group", "Q"])[1:3]
-    (('reliability', 'grouping', 'irreducible'), ('C → group', 'group → Q'))
-    """
+    """Names of the terms of an estimated chain."""
     if len(levels) == 2:
         return ("reliability", "refinement")
     last = "noise" if levels[-1] == "Π" else "irreducible"

@@ -36,25 +36,12 @@ from scoreprism.losses import ProperLoss
 
 @dataclass(frozen=True)
 class Cells:
-    """
-    Rows pooled into cells of the score, ties together: what laws of two classes are fitted and evaluated on.
+    """Rows pooled into cells of the score, ties together: what laws of two classes are fitted and evaluated on."""
 
-    Attributes
-    ----------
-    cell : integer array of shape (n,)
-        The cell of each row.
-    center : array of shape (G,)
-        Mean score of each cell, increasing.
-    count : array of shape (G,)
-        Rows that have weight.
-    alone : boolean array of shape (G,)
-        Whether a cell holds one distinct score.
-    """
-
-    cell: IntArray
-    center: FloatArray
-    count: FloatArray
-    alone: NDArray[np.bool_]
+    cell: IntArray  # (n,): the cell of each row
+    center: FloatArray  # (G,): mean score of each cell, increasing
+    count: FloatArray  # (G,): rows that have weight
+    alone: NDArray[np.bool_]  # (G,): whether a cell holds one distinct score
 
     @property
     def single(self) -> bool:
@@ -117,34 +104,20 @@ def _log_odds(p: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class CellFits:
-    """
-    A law of a binary score, by partition, fold and cell.
+    """A law of a binary score, by partition, fold and cell."""
 
-    Attributes
-    ----------
-    cells : Cells
-        Cells of the score.
-    y : integer array of shape (n,)
-        Outcomes.
-    law, damped : array of shape (P, K, G)
-        What the model without a fold says in a cell; and the same with shares of its maps drawn towards their mean,
-        whose scatter over the folds is the spread.
-    mass, squares : array of shape (P, K, 2, G)
-        Σω and Σω² of the rows of a fold with each outcome in a cell.
-    home : integer array of shape (P, n) or None
-        Fold of each row; needed for clusters only, and None where lines are sums.
-    clip : float or None
-        Distance from 0 and 1 that laws are kept at.
-    """
-
-    cells: Cells
-    y: IntArray
+    cells: Cells  # cells of the score
+    y: IntArray  # (n,): outcomes
+    # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
+    # mean, whose scatter over the folds is the spread
     law: FloatArray
+    # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
+    # mean, whose scatter over the folds is the spread
     damped: FloatArray
-    mass: FloatArray
-    squares: FloatArray
-    home: IntArray | None = None
-    clip: float | None = None
+    mass: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
+    squares: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
+    home: IntArray | None = None  # (P, n): fold of each row; needed for clusters only, and None where lines are sums
+    clip: float | None = None  # distance from 0 and 1 that laws are kept at
     _memo: dict[Any, Any] = field(default_factory=dict)  # what was computed before, by loss
 
     def clipped(self, distance: float | None) -> CellFits:
@@ -303,22 +276,11 @@ class CellFits:
 
 @dataclass(frozen=True)
 class RowFits:
-    """
-    Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds.
+    """Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds."""
 
-    Attributes
-    ----------
-    score : array of shape (n,) or (n, C)
-        The score.
-    parts : sequence of FittedLaw
-        What each partition gave.
-    home : integer array of shape (P, n)
-        Fold of each row; rows of the same fold were left out of the same model.
-    """
-
-    score: FloatArray
-    parts: Sequence[FittedLaw]
-    home: IntArray
+    score: FloatArray  # (n,): the score
+    parts: Sequence[FittedLaw]  # what each partition gave
+    home: IntArray  # (P, n): fold of each row; rows of the same fold were left out of the same model
 
     def clipped(self, distance: float | None) -> RowFits:
         """The same, kept away from 0 and 1."""
@@ -429,22 +391,11 @@ def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: Float
 
 @dataclass(frozen=True)
 class LevelFits:
-    """
-    A level above C, fitted in the first few of its partitions: its rows are those of C less what it gains on C there.
+    """A level above C, fitted in some of C's partitions; its rows are C's less what it gains there."""
 
-    Attributes
-    ----------
-    base : Fits
-        The law C, in all partitions.
-    below : sequence of arrays
-        The law C in each partition of this level.
-    parts : sequence of FittedLaw
-        The law of this level in each.
-    """
-
-    base: Fits
-    below: Sequence[FloatArray]
-    parts: Sequence[FittedLaw]
+    base: Fits  # the law C, in all partitions
+    below: Sequence[FloatArray]  # the law C in each partition of this level
+    parts: Sequence[FittedLaw]  # the law of this level in each
 
     def clipped(self, distance: float | None) -> LevelFits:
         """The same, kept away from 0 and 1."""

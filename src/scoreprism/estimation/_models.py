@@ -30,25 +30,7 @@ def predicted(
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Scored:
-    """
-    Probabilities that a fitted classifier gives to X.
-
-    Parameters
-    ----------
-    model : fitted classifier
-        With ``predict_proba``.
-    X : array-like or frame
-        Features.
-    name : str, default="y_proba"
-        What the caller calls the model.
-    y, sample_weight : array-like, optional
-        Outcomes and weights of the rows: they help to find out whether the model was trained on them.
-
-    Returns
-    -------
-    Scored
-        Law, labels, notes; a doubt is a note too.
-    """
+    """Probabilities that a fitted classifier gives to X."""
     if X is None:
         refuse(f"a model as {name} must come with X", "no X", "Pass the features it should score.")
     from sklearn.exceptions import NotFittedError

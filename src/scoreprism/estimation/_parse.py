@@ -149,16 +149,6 @@ def in_same_folds(problems: Sequence[Problem]) -> list[Problem]:
     Several scores of the same rows in the same folds, so that what is common to them cancels in differences.
 
     Folds are dealt to rows in an order of their own, which goes by the score; here it goes by all scores together.
-
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Of the same rows, outcomes, weights and groups.
-
-    Returns
-    -------
-    list of Problem
-        As they came where there is one, or where folds were given.
     """
     first = problems[0]
     dealt = [one.partitions for one in problems if one.partitions is not None and len(one.partitions.home) > 1]
@@ -194,24 +184,7 @@ def require_jobs(n_jobs: object) -> None:
 
 
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
-    """
-    Weights as learners should see them: scaled so that their sum is the effective number of rows.
-
-    Parameters
-    ----------
-    weight : array of shape (n,) or None
-        Weights.
-
-    Returns
-    -------
-    array of shape (n,) or None
-        With the sum (Σw)²/Σw² (Kish): the scale of weights must not change the terms.
-
-    Examples
-    --------
-    >>> fitting_weights(np.array([0.1, 0.1])), fitting_weights(np.array([2000.0, 2000.0]))
-    (array([1., 1.]), array([1., 1.]))
-    """
+    """Weights as learners should see them: scaled so that their sum is the effective number of rows."""
     if weight is None:
         return None
     scaled = weight / weight.max()

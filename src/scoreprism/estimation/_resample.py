@@ -32,21 +32,7 @@ class Resampler:
         return np.arange(sheet.n) if sheet.groups is None else sheet.groups
 
     def term(self, index: int, counts: FloatArray) -> float:
-        """
-        A term with every row counted so many times, in the fold it always had (folds drawn anew would leak).
-
-        Parameters
-        ----------
-        index : int
-            Number of the term; only the levels it compares are fitted.
-        counts : array of shape (n,)
-            How often each row was drawn.
-
-        Returns
-        -------
-        float
-            The term.
-        """
+        """A term with every row counted so many times, in the fold it always had (folds drawn anew would leak)."""
         from scoreprism.estimation._decompose import decomposed
 
         again = resampled(self.problem, counts)
@@ -61,21 +47,7 @@ class Resampler:
 
 
 def resampled(problem: Problem, counts: FloatArray) -> Problem:
-    """
-    The problem with counts for weights; rows that were not drawn are absent, the others stay in their folds.
-
-    Parameters
-    ----------
-    problem : Problem
-        What was parsed.
-    counts : array of shape (n,)
-        How often each row was drawn.
-
-    Returns
-    -------
-    Problem
-        To be fitted again.
-    """
+    """The problem with counts for weights; rows that were not drawn are absent, the others stay in their folds."""
     weight = counts if problem.data.weight is None else counts * problem.data.weight
     tested = counts if problem.sheet.weight is None else counts * problem.sheet.weight
     held = np.flatnonzero(weight)

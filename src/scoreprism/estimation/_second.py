@@ -79,19 +79,7 @@ class Pairs(NamedTuple):
         return Pairs(windows, mass, squares, weight)
 
     def products(self, q: FloatArray) -> tuple[FloatArray, float]:
-        """
-        Mean product of the residual of a row and of its neighbours in its fold, by outcome and cell.
-
-        Parameters
-        ----------
-        q : array of shape (P, K, 2, G)
-            Residuals of each outcome, by partition, fold and cell.
-
-        Returns
-        -------
-        tuple of array of shape (2, G) and float
-            Means, and the degenerate variance D.
-        """
+        """Mean product of the residual of a row and of its neighbours in its fold, by outcome and cell."""
         v = self.mass * q
         near = self.windows.sums(v[:, :, 0] + v[:, :, 1])
         own = v * q if self.squares is self.mass else self.squares * q**2
@@ -146,29 +134,7 @@ _BLOCK = 1 << 20
 def nearest_products(
     q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
 ) -> tuple[FloatArray, float]:
-    """
-    Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row.
-
-    Parameters
-    ----------
-    q : array of shape (P, n, C)
-        Residuals, by partition.
-    home : integer array of shape (P, n)
-        Fold of each row.
-    weight : array of shape (n,)
-        Weights ω.
-    points : array of shape (n, C)
-        Where rows stand.
-    count : int
-        Number of neighbours.
-    groups : integer array of shape (n,) or None
-        Rows of the same cluster are no neighbours.
-
-    Returns
-    -------
-    tuple of array of shape (n,) and float
-        Means, and the degenerate variance D.
-    """
+    """Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row."""
     from scipy.spatial import cKDTree
 
     n = points.shape[0]
@@ -202,27 +168,7 @@ def _means(
 def leaf_products(
     q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None
 ) -> tuple[FloatArray, float]:
-    """
-    Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row.
-
-    Parameters
-    ----------
-    q : array of shape (P, n, C)
-        Residuals, by partition.
-    home : integer array of shape (P, n)
-        Fold of each row.
-    weight : array of shape (n,)
-        Weights ω.
-    leaf : integer array of shape (n,)
-        Neighbours share a leaf.
-    groups : integer array of shape (n,) or None
-        Rows of the same cluster are no neighbours.
-
-    Returns
-    -------
-    tuple of array of shape (n,) and float
-        Means, and the degenerate variance D.
-    """
+    """Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row."""
     folds = int(home.max()) + 1
     own = (
         np.arange(leaf.size)

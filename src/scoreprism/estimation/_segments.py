@@ -194,24 +194,7 @@ def evidence(d: Decomposition, name: str) -> float:
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """
-    Holm's step-down adjustment.
-
-    Parameters
-    ----------
-    pvalues : sequence of float
-        One per hypothesis; NaN stays NaN and does not count.
-
-    Returns
-    -------
-    list of float
-        Adjusted p-values, in the same order.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
+    """Holm's step-down adjustment."""
     p = np.asarray(pvalues, dtype=np.float64)
     adjusted = np.full(p.size, np.nan)
     known = np.flatnonzero(~np.isnan(p))
@@ -277,24 +260,7 @@ def decompose_parts(
     options: Mapping[str, Any],
     floors: Mapping[str, float] | None = None,
 ) -> SegmentDecompositions:
-    """
-    What `decompose_by` does.
-
-    Parameters
-    ----------
-    segments, y_true, y_proba, X : array-like
-        As for `decompose_by`.
-    options : mapping
-        Keyword arguments of `decompose`, with one loss.
-    floors : mapping of str to float, optional
-        How far scores are kept from 0 and 1, beside what was asked for, by loss; by default 1/(2n) for a loss that is
-        infinite in some segment.
-
-    Returns
-    -------
-    SegmentDecompositions
-        One decomposition per segment.
-    """
+    """What `decompose_by` does."""
     labels, codes = _parse_segments(segments, y_true, {"y_proba": y_proba, "X": X, **options})
     asked, skipped = _prepared(labels, codes, y_true, y_proba, X, _with_labels(options, y_true, y_proba))
     if floors is None:

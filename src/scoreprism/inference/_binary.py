@@ -196,23 +196,12 @@ def tie_starts(ranked: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Walk:
-    """
-    Partial sums of w(Y − S) in increasing order of S, looked at where a score ends: nothing tells tied rows apart.
+    """Partial sums of w(Y − S) in increasing order of S, taken at the end of tied scores."""
 
-    Attributes
-    ----------
-    expected, weight : array of shape (lines,)
-        Sum of the scores of each line's rows, in order of score; weight of a row.
-    ends : integer array
-        Number of lines up to the end of each distinct score, after a 0.
-    variance : array
-        Variance of the partial sums there.
-    """
-
-    expected: FloatArray
-    weight: FloatArray
-    ends: IntArray
-    variance: FloatArray
+    expected: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
+    weight: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
+    ends: IntArray  # number of lines up to the end of each distinct score, after a 0
+    variance: FloatArray  # variance of the partial sums there
 
     @classmethod
     def of(cls, law: FloatArray, weight: FloatArray, size: FloatArray) -> Walk:

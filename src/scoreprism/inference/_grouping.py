@@ -151,24 +151,7 @@ def _direction(
 
 
 def score_basis(score: FloatArray) -> FloatArray:
-    """
-    Functions of the score that outcomes and directions are freed of: means of few scores, cubic splines of many.
-
-    Parameters
-    ----------
-    score : array of shape (n,) or (n, K)
-        Scores.
-
-    Returns
-    -------
-    array of shape (n, q)
-        A basis, the constant included.
-
-    Examples
-    --------
-    >>> score_basis(np.array([0.1, 0.4, 0.1])).tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    """
+    """Functions of the score that outcomes and directions are freed of: means of few scores, cubic splines of many."""
     if score.ndim == 1:
         return _curves(score, int(2.0 * np.sqrt(score.size)))
     n, k = score.shape
@@ -211,29 +194,7 @@ def _curves(x: FloatArray, knots: int) -> FloatArray:
 
 
 def freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """
-    Residuals of a weighted regression on the basis, and the leverage of every row.
-
-    Parameters
-    ----------
-    values : array of shape (n, c)
-        What is regressed, column by column.
-    basis : array of shape (n, q)
-        Functions of the score, see `score_basis`.
-    weight : array of shape (n,)
-        Weights.
-
-    Returns
-    -------
-    tuple of arrays
-        Residuals of the shape of `values`; leverages of shape (n,).
-
-    Examples
-    --------
-    >>> left, reach = freed(np.array([[0.0], [1.0]]), np.ones((2, 1)), np.ones(2))
-    >>> left.ravel().round(12), reach.round(12)
-    (array([-0.5,  0.5]), array([0.5, 0.5]))
-    """
+    """Residuals of a weighted regression on the basis, and the leverage of every row."""
     root = np.sqrt(weight)[:, None]
     frame, size, _ = np.linalg.svd(basis * root, full_matrices=False)
     frame = frame[:, size > 1e-10 * size[0]]

@@ -21,28 +21,13 @@ _SHARED = 4
 
 @dataclass(frozen=True)
 class Scored:
-    """
-    Rows that have weight, sorted by score.
+    """Rows that have weight, sorted by score."""
 
-    Attributes
-    ----------
-    law : array of shape (lines,) or (lines, K)
-        Scores; two classes are always one column.
-    weight : array of shape (lines,)
-        Weight of a row; over all rows their mean is 1.
-    y : integer array of shape (lines,) or (lines, K)
-        Outcomes of single rows; how often each class happened where lines stand for several.
-    impossible : bool
-        Whether something happened to which its score gave probability 0.
-    count : integer array of shape (lines,) or None
-        Rows of each line; None for one each.
-    """
-
-    law: FloatArray
-    weight: FloatArray
-    y: IntArray
-    impossible: bool
-    count: IntArray | None = None
+    law: FloatArray  # (lines,): scores; two classes are always one column
+    weight: FloatArray  # (lines,): weight of a row; over all rows their mean is 1
+    y: IntArray  # (lines,): outcomes of single rows; how often each class happened where lines stand for several
+    impossible: bool  # whether something happened to which its score gave probability 0
+    count: IntArray | None = None  # (lines,): rows of each line; None for one each
 
     @property
     def n(self) -> int:

@@ -194,11 +194,6 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     A window that starts at x[l] ends at the first x[r] with enough mass. Its reach from a point a is the larger of
     a − x[l] and x[r] − a, of which the first falls with l and the second rises: the best l is where x[l] + x[r]
     passes 2a, or the one before. So one search answers for all points.
-
-    Examples
-    --------
-    >>> bandwidths(np.array([0.0, 0.1, 0.3, 0.6]), np.ones(4), 0.5, np.array([0.0, 0.25]))
-    array([0.1 , 0.15])
     """
     reached = np.cumsum(mass)
     target = span * reached[-1] * (1.0 - 1e-12)

@@ -39,28 +39,13 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """
-    Rows that have weight.
+    """Rows that have weight."""
 
-    Attributes
-    ----------
-    law : array of shape (n,) or (n, K)
-        Scores; two classes are one column.
-    y : integer array of shape (n,)
-        Outcomes.
-    weight : array of shape (n,) or None
-        Positive weights; None for equal ones.
-    backend : str or None
-        Dataframe library the data came in.
-    pool : bool
-        Whether many rows may be resampled as neighbourhoods.
-    """
-
-    law: FloatArray
-    y: IntArray
-    weight: FloatArray | None
-    backend: str | None = None
-    pool: bool = True
+    law: FloatArray  # (n,): scores; two classes are one column
+    y: IntArray  # (n,): outcomes
+    weight: FloatArray | None  # (n,): positive weights; None for equal ones
+    backend: str | None = None  # dataframe library the data came in
+    pool: bool = True  # whether many rows may be resampled as neighbourhoods
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -231,29 +231,7 @@ def _double_use(parts: Sequence[Part]) -> Iterator[str]:
 def conclude(
     asked: Asked, setup: Setup, found: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
 ) -> PipelineBootstrap:
-    """
-    The result for one loss.
-
-    Parameters
-    ----------
-    asked : Asked
-        What was asked.
-    setup : Setup
-        The pipeline.
-    found : Decomposition
-        Of the pipeline as it is.
-    values : array of shape (columns,)
-        Of the pipeline as it is.
-    drawn : array of shape (B, stages, columns)
-        Of the replicates.
-    redrawn : int
-        Draws thrown away.
-
-    Returns
-    -------
-    PipelineBootstrap
-        With its notes.
-    """
+    """The result for one loss."""
     result = PipelineBootstrap(
         names=(*found.names, LOSS, RECALIBRATED, GAIN),
         _backend=asked.test.backend,

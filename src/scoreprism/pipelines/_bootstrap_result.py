@@ -27,26 +27,7 @@ _NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible"
 
 
 def combination(name: str, terms: tuple[str, ...]) -> dict[int, float]:
-    """
-    A quantity as a linear function of the columns: losses of the levels, then spreads of all but the first.
-
-    Parameters
-    ----------
-    name : str
-        A term, or the loss, the loss after recalibration, or the gain.
-    terms : tuple of str
-        All terms; there are as many levels.
-
-    Returns
-    -------
-    dict of int to float
-        Coefficients.
-
-    Examples
-    --------
-    >>> combination("reliability", ("reliability", "refinement"))
-    {0: 1.0, 1: -1.0, 2: 1.0}
-    """
+    """A quantity as a linear function of the columns: losses of the levels, then spreads of all but the first."""
     if name not in terms:
         return {LOSS: {0: 1.0}, RECALIBRATED: {1: 1.0}, GAIN: {0: 1.0, 1: -1.0}}[name]
     levels, t = len(terms), terms.index(name)

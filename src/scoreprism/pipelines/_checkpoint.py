@@ -18,21 +18,7 @@ _FIELDS = {"redrawn", "replicate", "shape", "values"}
 
 
 class Store:
-    """
-    Finished replicates, in memory.
-
-    Parameters
-    ----------
-    seed : int or None
-        Seed of the replicates; None draws one.
-
-    Attributes
-    ----------
-    seed : int
-        Seed of the replicates.
-    done : dict of int to (array, int)
-        Values of each replicate, and draws thrown away.
-    """
+    """Finished replicates, in memory."""
 
     def __init__(self, seed: int | None) -> None:
         self.done: dict[int, tuple[FloatArray, int]] = {}
@@ -71,20 +57,7 @@ def opened(path: str | os.PathLike[str] | None, identity: Callable[[], Identity]
 
 
 class Checkpoint(Store):
-    """
-    A file of finished replicates, locked while it is open.
-
-    Parameters
-    ----------
-    path : path
-        A file that does not exist yet, or one of the same problem.
-    identity : mapping of str to str
-        What the problem is, part by part.
-    scores : callable
-        From the seed to a hash of the scores of the original pipeline; asked last, because it takes a fit.
-    seed : int or None
-        Seed of the replicates; None takes that of the file, or a new one.
-    """
+    """A file of finished replicates, locked while it is open."""
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity, scores: Scores, seed: int | None) -> None:
         super().__init__(seed)

@@ -29,46 +29,12 @@ def digest(value: Any) -> str:
 
     Estimators count by their parameters, functions by their names, code, constants, defaults and what they enclose,
     other objects by their attributes. Global variables that a function reads are not looked up.
-
-    Parameters
-    ----------
-    value : object
-        What to hash.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits, the same in every process.
-
-    Examples
-    --------
-    >>> digest(np.arange(3)) == digest(np.arange(3)), digest([1, 2]) == digest([2, 1])
-    (True, False)
     """
     return _hashed(value, ())
 
 
 def digest_of_scores(laws: Iterable[FloatArray]) -> str:
-    """
-    A hash of probabilities up to their last bits, small ones and those near 1 alike.
-
-    Parameters
-    ----------
-    laws : iterable of arrays
-        Probabilities.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits.
-
-    Examples
-    --------
-    >>> digest_of_scores([np.array([0.3])]) == digest_of_scores([np.array([0.1 + 0.2])])
-    True
-    >>> digest_of_scores([np.array([1e-9])]) == digest_of_scores([np.array([1.1e-9])])
-    False
-    """
+    """A hash of probabilities up to their last bits, small ones and those near 1 alike."""
     rounded = []
     for law in laws:
         mantissa, exponent = np.frexp(np.stack([law, 1.0 - law]))

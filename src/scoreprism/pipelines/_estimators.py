@@ -18,27 +18,7 @@ _STOPS_EARLY = 10_000
 
 
 def weight_key(estimator: Any) -> str | None:
-    """
-    The argument of ``fit`` that takes sample weights.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Also a pipeline, or a search over parameters.
-
-    Returns
-    -------
-    str or None
-        None if it takes none.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> weight_key(make_pipeline(StandardScaler(), LogisticRegression()))
-    'logisticregression__sample_weight'
-    """
+    """The argument of ``fit`` that takes sample weights."""
     from sklearn.utils.validation import has_fit_parameter
 
     if getattr(estimator, "steps", None):
@@ -52,27 +32,7 @@ def weight_key(estimator: Any) -> str | None:
 
 
 def inner_validation(estimator: Any, n: int) -> str | None:
-    """
-    The parameter that makes a classifier validate itself on a part of its training rows.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Looked through by its parameters, nested ones too.
-    n : int
-        Number of training rows.
-
-    Returns
-    -------
-    str or None
-        None if there is no sign of it. Where there is one, copies of a row would stand on both sides.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-    >>> inner_validation(LogisticRegression(), 100), inner_validation(LogisticRegressionCV(), 100)
-    (None, 'cv')
-    """
+    """The parameter that makes a classifier validate itself on a part of its training rows."""
     parameters: Mapping[str, Any] = estimator.get_params(deep=True)
     for name, value in parameters.items():
         owner, _, last = name.rpartition("__")
@@ -91,27 +51,7 @@ def inner_validation(estimator: Any, n: int) -> str | None:
 
 
 def reseeded(estimator: Any, rng: np.random.Generator) -> Any:
-    """
-    A copy whose open seeds, nested ones too, are drawn; seeds that are numbers stay.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Not changed.
-    rng : Generator
-        Source of the seeds, taken in the order of the names.
-
-    Returns
-    -------
-    estimator
-        Not fitted.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> reseeded(DecisionTreeClassifier(), np.random.default_rng(0)).random_state
-    1826701615
-    """
+    """A copy whose open seeds, nested ones too, are drawn; seeds that are numbers stay."""
     from sklearn.base import clone
 
     copy = clone(estimator)

@@ -66,28 +66,7 @@ class Part:
 
 
 def parse_part(value: object, name: str, groups: Any) -> Part:
-    """
-    A split of the rows, parsed; rows without weight are left out.
-
-    Parameters
-    ----------
-    value : tuple
-        (X, y) or (X, y, sample_weight).
-    name : str
-        Which split it is.
-    groups : array-like or None
-        Clusters of its rows.
-
-    Returns
-    -------
-    Part
-        Its rows.
-
-    Examples
-    --------
-    >>> parse_part(([[1.0], [2.0], [3.0]], ["a", "b", "a"], [1, 0, 2]), "test", None).n
-    2
-    """
+    """A split of the rows, parsed; rows without weight are left out."""
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         size = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
         rule = f"{name} must be (X, y) or (X, y, sample_weight)"
@@ -116,21 +95,6 @@ def settled(X: Any) -> Any:
     Features as rows are taken from them: converted once, not in every replicate, and laid out as pickling leaves them.
 
     A view with gaps arrives at a worker without gaps, and the last bits of a product of matrices depend on that.
-
-    Parameters
-    ----------
-    X : array, frame or sparse matrix
-        Features.
-
-    Returns
-    -------
-    array, frame or sparse matrix
-        The same numbers.
-
-    Examples
-    --------
-    >>> settled(np.eye(4)[:, ::2]).flags.c_contiguous
-    True
     """
     if hasattr(X, "tocsr"):
         return X.tocsr()
@@ -162,31 +126,7 @@ Accepts = Callable[[FloatArray], bool]
 
 
 def draw(part: Part, rng: np.random.Generator, accepts: Accepts, needs: str) -> tuple[FloatArray, int]:
-    """
-    How often each row is drawn, with all rows of its unit; and how many draws were thrown away before.
-
-    Parameters
-    ----------
-    part : Part
-        Rows.
-    rng : Generator
-        One stream: draws that cannot be used are drawn again from it.
-    accepts : callable
-        Whether counts can be used.
-    needs : str
-        What they need, for the error.
-
-    Returns
-    -------
-    tuple of array of shape (n,) and int
-        Counts, and draws thrown away.
-
-    Examples
-    --------
-    >>> part = parse_part(([[1.0], [2.0], [3.0]], [0, 1, 0]), "test", None)
-    >>> draw(part, np.random.default_rng(0), lambda counts: counts[1] > 0, "a one")
-    (array([0., 2., 1.]), 0)
-    """
+    """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
     rows, thrown = np.zeros(part.n), -1
     while thrown < _DRAWS and (thrown < 0 or not accepts(rows)):
         drawn = np.bincount(rng.integers(0, part.n_units, part.n_units), minlength=part.n_units)
@@ -204,19 +144,7 @@ def every_class(part: Part) -> Accepts:
 
 
 def two_of_each(part: Part) -> Accepts:
-    """
-    What delete-block refits of a map need: two distinct rows (or clusters) of both classes, of more classes of two.
-
-    Parameters
-    ----------
-    part : Part
-        The calibration split.
-
-    Returns
-    -------
-    callable
-        Whether counts have them.
-    """
+    """What delete-block refits of a map need: rows or groups of at least two classes."""
     codes = np.unique(part.y, return_inverse=True)[1]
     k = int(codes.max()) + 1
     first = np.unique(np.stack([part.units, codes]), axis=1, return_index=True)[1]  # a row for every unit and class

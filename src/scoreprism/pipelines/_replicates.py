@@ -61,42 +61,19 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Setup:
-    """
-    A pipeline and its rows, ready to be resampled.
+    """A pipeline and its rows, ready to be resampled."""
 
-    Attributes
-    ----------
-    estimator : classifier
-        Refitted only if there are training rows here.
-    train, calibration, test : Part
-        Rows; without features where these are not needed again.
-    chosen : Chosen
-        How laws are fitted.
-    problem : Problem
-        The pipeline as it is.
-    losses : dict of str to ProperLoss
-        Losses.
-    clip : float or None
-        Clipping distance.
-    counts : str
-        "rows" repeats training rows, "weights" passes counts as weights.
-    judged : bool
-        Whether test rows are drawn as well.
-    seed : int
-        Seed of all replicates.
-    """
-
-    estimator: Any
-    train: Part | None
-    calibration: Part
-    test: Part
-    chosen: Chosen
-    problem: Problem
-    losses: Mapping[str, ProperLoss]
-    clip: float | None
-    counts: str
-    judged: bool
-    seed: int
+    estimator: Any  # refitted only if there are training rows here
+    train: Part | None  # rows; without features where these are not needed again
+    calibration: Part  # rows; without features where these are not needed again
+    test: Part  # rows; without features where these are not needed again
+    chosen: Chosen  # how laws are fitted
+    problem: Problem  # the pipeline as it is
+    losses: Mapping[str, ProperLoss]  # losses
+    clip: float | None  # clipping distance
+    counts: str  # "rows" repeats training rows, "weights" passes counts as weights
+    judged: bool  # whether test rows are drawn as well
+    seed: int  # seed of all replicates
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -144,21 +121,7 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 
 def replicate(setup: Setup, number: int) -> Replicate:
-    """
-    Draw and refit, stage by stage: calibration rows, then training rows as well, then test rows as well.
-
-    Parameters
-    ----------
-    setup : Setup
-        A pipeline.
-    number : int
-        Of the replicate; with the seed it determines everything.
-
-    Returns
-    -------
-    Replicate
-        Values.
-    """
+    """Draw and refit, stage by stage: calibration rows, then training rows as well, then test rows as well."""
     rng = stream(setup.seed, number, _CALIBRATION)
     counts, redrawn = draw(setup.calibration, rng, two_of_each(setup.calibration), "two rows of each class")
     blocks = int(stream(setup.seed, number, _BLOCKS).integers(2**62))
@@ -252,18 +215,6 @@ def _means(problem: Problem, setup: Setup, laws: Laws) -> FloatArray:
 
 
 def original(setup: Setup) -> FloatArray:
-    """
-    The values of the pipeline as it is.
-
-    Parameters
-    ----------
-    setup : Setup
-        A pipeline.
-
-    Returns
-    -------
-    array of shape (losses, columns)
-        As in replicates.
-    """
+    """The values of the pipeline as it is."""
     with quiet():
         return _means(setup.problem, setup, _fit(setup.problem))

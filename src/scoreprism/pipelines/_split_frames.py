@@ -50,29 +50,7 @@ class Long(NamedTuple):
 
 
 def read_long(frame: Any, names: dict[str, str]) -> Long:
-    """
-    A frame with columns for splits, methods and, perhaps, losses.
-
-    Parameters
-    ----------
-    frame : frame
-        Of pandas, polars or pyarrow.
-    names : dict of str to str
-        What the columns "split", "method" and "loss" are called.
-
-    Returns
-    -------
-    Long
-        Methods and losses as text.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"split": [0, 0], "method": ["a", "b"], "raw": [0.1, 0.2]})
-    >>> table = read_long(frame, {"split": "split", "method": "method", "loss": "loss"})
-    >>> table.methods, table.losses, table.numbers("raw")
-    (['a', 'b'], [''], array([0.1, 0.2]))
-    """
+    """A frame with columns for splits, methods and, perhaps, losses."""
     found = columns_of(frame) if backend_of(frame) is not None else None
     if found is None:
         remedy = "Pass what repeated_splits returns, or a frame like it."
@@ -99,27 +77,7 @@ def _words(labels: NDArray[Any]) -> NDArray[Any]:
 def side_by_side(
     table: Long, metric: str, loss: str, methods: Sequence[str], *, infinite: bool = False
 ) -> dict[str, FloatArray]:
-    """
-    A metric of several methods on the same splits, each split once.
-
-    Parameters
-    ----------
-    table : Long
-        The long table.
-    metric : str
-        A column of numbers.
-    loss : str
-        One of its losses.
-    methods : sequence of str
-        Some of its methods.
-    infinite : bool, default=False
-        Whether methods with an infinite number are left out, instead of refused.
-
-    Returns
-    -------
-    dict of str to array
-        In the order of the splits; finite numbers.
-    """
+    """A metric of several methods on the same splits, each split once."""
     values, inside = table.numbers(metric), table.loss == loss
     where = f" of the {loss} loss" if loss else ""
     wanted = list(dict.fromkeys(table.split[inside].tolist()))

@@ -89,19 +89,7 @@ def key_of(name: str) -> int:
 
 
 def parse_estimators(models: object) -> dict[str, Any]:
-    """
-    Classifiers by name, not fitted.
-
-    Parameters
-    ----------
-    models : mapping of str to classifier
-        With ``fit`` and ``predict_proba``.
-
-    Returns
-    -------
-    dict of str to classifier
-        In the order they came.
-    """
+    """Classifiers by name, not fitted."""
     remedy = "For example {'logistic': LogisticRegression(), 'forest': RandomForestClassifier()}."
     if not isinstance(models, Mapping) or not models:
         refuse("models must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
@@ -117,21 +105,7 @@ def parse_estimators(models: object) -> dict[str, Any]:
 
 
 def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combining]:
-    """
-    Ensembles by name.
-
-    Parameters
-    ----------
-    ensembles : sequence of str, or mapping of str to str, callable or classifier
-        Names in `ENSEMBLES`, a pool of one's own, or a classifier on the members' scores.
-    models : sequence of str
-        Names of the members.
-
-    Returns
-    -------
-    dict of str to Combining
-        None where there is only one member.
-    """
+    """Ensembles by name."""
     if isinstance(ensembles, str):
         ensembles = (ensembles,)
     if not isinstance(ensembles, (Mapping, Sequence)):

@@ -51,21 +51,7 @@ class RegressionMap:
 
 
 def parse_maps(calibrator: object, k: int) -> list[MapLearner]:
-    """
-    Candidate maps: those of `decompose`, and regressions of two classes.
-
-    Parameters
-    ----------
-    calibrator : str, Calibrator, classifier or regressor
-        What the user passed.
-    k : int
-        Number of classes.
-
-    Returns
-    -------
-    list of learners
-        One, or several that are mixed.
-    """
+    """Candidate maps: those of `decompose`, and regressions of two classes."""
     regressor = not isinstance(calibrator, (str, type)) and hasattr(calibrator, "fit") and is_regressor(calibrator)
     if not regressor:
         return parse_calibrator(calibrator, k)
@@ -96,45 +82,16 @@ class Scored:
 
 @dataclass(frozen=True)
 class Judge:
-    """
-    How a method is judged.
+    """How a method is judged."""
 
-    Attributes
-    ----------
-    maps : sequence of learners
-        Candidate maps of the calibrator.
-    losses : dict of str to ProperLoss
-        Losses.
-    clip : float or None
-        How far laws are kept from 0 before a loss is taken.
-    redraws : int
-        Number of draws of the noise floor.
-    k : int
-        Number of classes.
-    """
-
-    maps: Sequence[MapLearner]
-    losses: dict[str, ProperLoss]
-    clip: float | None
-    redraws: int
-    k: int
+    maps: Sequence[MapLearner]  # candidate maps of the calibrator
+    losses: dict[str, ProperLoss]  # losses
+    clip: float | None  # how far laws are kept from 0 before a loss is taken
+    redraws: int  # number of draws of the noise floor
+    k: int  # number of classes
 
     def numbers(self, calibration: Scored, test: Scored, seed: Sequence[int]) -> list[dict[str, Any]]:
-        """
-        What the frame says of one method on one split.
-
-        Parameters
-        ----------
-        calibration, test : Scored
-            The rows of the calibrator, and those that judge.
-        seed : sequence of int
-            Of this split: `decompose` with it as ``random_state`` gives the same reliability.
-
-        Returns
-        -------
-        list of dict
-            One for each loss.
-        """
+        """What the frame says of one method on one split."""
         problem = self._problem(calibration, test, seed)
         fitted = self._fitted(problem)
         floors = self._floors(problem, test, seed)

@@ -34,25 +34,12 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """
-    What a split must respect.
+    """What a split must respect."""
 
-    Attributes
-    ----------
-    codes : integer array of shape (n,)
-        Classes.
-    classes : array of shape (K,)
-        Their labels.
-    held : boolean array of shape (n,)
-        Rows that have weight.
-    groups : integer array of shape (n,) or None
-        Rows that stay together.
-    """
-
-    codes: IntArray
-    classes: NDArray[Any]
-    held: NDArray[np.bool_]
-    groups: IntArray | None
+    codes: IntArray  # (n,): classes
+    classes: NDArray[Any]  # (K,): their labels
+    held: NDArray[np.bool_]  # (n,): rows that have weight
+    groups: IntArray | None  # (n,): rows that stay together
 
     @property
     def n(self) -> int:
@@ -69,26 +56,7 @@ class Rows:
 
 
 def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
-    """
-    The numbers of rows that train, calibrate and test.
-
-    Parameters
-    ----------
-    sizes : sequence of three numbers
-        Shares that sum to at most one, or numbers of rows.
-    n : int
-        Rows there are.
-
-    Returns
-    -------
-    tuple of int
-        Numbers of rows, each at least one.
-
-    Examples
-    --------
-    >>> parse_sizes((0.6, 0.2, 0.2), 1000), parse_sizes((50, 20, 20), 100)
-    ((600, 200, 200), (50, 20, 20))
-    """
+    """The numbers of rows that train, calibrate and test."""
     rule = "sizes must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
     remedy = "For example (0.6, 0.2, 0.2)."
     given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
@@ -109,27 +77,7 @@ def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
 
 
 def draw_split(rows: Rows, sizes: tuple[int, int, int], *, stratify: bool, halves: bool, seed: Sequence[int]) -> Split:
-    """
-    One random split with every class in every part.
-
-    Parameters
-    ----------
-    rows : Rows
-        What it must respect.
-    sizes : tuple of int
-        Numbers of rows.
-    stratify : bool
-        Whether the classes have the same shares in all parts, up to rounding.
-    halves : bool
-        Whether combiner and calibrator get rows of their own.
-    seed : sequence of int
-        Of this split.
-
-    Returns
-    -------
-    Split
-        With the number of draws that were thrown away.
-    """
+    """One random split with every class in every part."""
     rng = np.random.default_rng([*seed, ROWS])
     for redraws in range(_DRAWS):
         train, calibration, test = _cut(rows, np.arange(rows.n), sizes, rng, stratify=stratify)
@@ -187,21 +135,7 @@ def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
 
 
 def parse_splits(splits: object, rows: Rows) -> list[tuple[IntArray, IntArray, IntArray]]:
-    """
-    Splits of one's own.
-
-    Parameters
-    ----------
-    splits : iterable of triples
-        Row numbers, or masks, of the three parts.
-    rows : Rows
-        What they must respect.
-
-    Returns
-    -------
-    list of triples
-        Row numbers.
-    """
+    """Splits of one's own."""
     rule = "splits must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")

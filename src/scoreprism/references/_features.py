@@ -29,21 +29,11 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Features:
-    """
-    Encoded features of some rows.
+    """Encoded features of some rows."""
 
-    Attributes
-    ----------
-    codes : array of shape (p, n), uint8
-        Bins of each feature; 0 is missing or other.
-    categorical : tuple of bool
-        Which features have no order of their own.
-    design : array of shape (q, n)
-        Standardised numeric columns, indicators of missing values and of categories; a row is a variable.
-    """
-
-    codes: Codes
-    categorical: tuple[bool, ...]
+    codes: Codes  # (p, n): bins of each feature; 0 is missing or other
+    categorical: tuple[bool, ...]  # which features have no order of their own
+    # (q, n): standardised numeric columns, indicators of missing values and of categories; a row is a variable
     design: FloatArray
 
     @property

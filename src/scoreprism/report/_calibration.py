@@ -142,27 +142,7 @@ def _diagram(case: Case, model: Model, number: int) -> Block:
 
 
 def diagram(curve: ReliabilityCurve, name: str, number: int, described: str, data: Table) -> Figure:
-    """
-    The reliability diagram, below the scores of events and of others.
-
-    Parameters
-    ----------
-    curve : ReliabilityCurve
-        With its band and the distribution of scores.
-    name : str
-        The model.
-    number : int
-        Its place among the models.
-    described : str
-        What the picture shows.
-    data : Table
-        The numbers behind it.
-
-    Returns
-    -------
-    Figure
-        Drawn when it is needed.
-    """
+    """The reliability diagram, below the scores of events and of others."""
 
     def draw(axes: Any) -> None:
         scores, below = axes
@@ -277,23 +257,7 @@ def tests_table(case: Case) -> Table:
 
 
 def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
-    """
-    Grades of the score: predicted and observed rates with Jeffreys intervals.
-
-    Parameters
-    ----------
-    model : Model
-        The model; of several classes, grades of its largest probability.
-    number : int
-        Its place among the models.
-    level : float, default=0.95
-        Confidence level.
-
-    Returns
-    -------
-    Table
-        One row per grade.
-    """
+    """Grades of the score: predicted and observed rates with Jeffreys intervals."""
     score, event = (
         (model.law, model.y) if model.k == 2 else (model.law.max(axis=1), model.law.argmax(axis=1) == model.y)
     )
@@ -327,27 +291,7 @@ class Grade(NamedTuple):
 
 
 def graded(found: Sequence[Grade], what: str, name: str, number: int, level: float) -> Table:
-    """
-    A table of grades.
-
-    Parameters
-    ----------
-    found : sequence of Grade
-        In order.
-    what : str
-        What is graded.
-    name : str
-        The model.
-    number : int
-        Its place among the models.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Table
-        One row per grade.
-    """
+    """A table of grades."""
     rows: list[tuple[Any, ...]] = []
     for g in found:
         agrees = "not refuted" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
@@ -373,24 +317,7 @@ def _chance(count: int, level: float) -> str:
 
 
 def grades(score: FloatArray) -> tuple[IntArray, int]:
-    """
-    Grades of a score: its values where they are few, else ten of equal size, ties together.
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-        Scores.
-
-    Returns
-    -------
-    tuple of array and int
-        The grade of each row, and how many there are.
-
-    Examples
-    --------
-    >>> grades(np.array([0.1, 0.1, 0.4]))
-    (array([0, 0, 1]), 2)
-    """
+    """Grades of a score: its values where they are few, else ten of equal size, ties together."""
     distinct, codes, counts = np.unique(score, return_inverse=True, return_counts=True)
     if distinct.size <= GRADES:
         return codes, int(distinct.size)

@@ -29,52 +29,22 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
 
 @dataclass(frozen=True, eq=False)
 class Case(Matter):
-    """
-    What a report is about.
+    """What a report is about."""
 
-    Attributes
-    ----------
-    models : dict of str to Model
-        Each with its laws.
-    losses : dict of str to ProperLoss
-        The first is the one that single-loss sections speak of.
-    X : frame, array or None
-        Features.
-    segments : dict of str to array
-        Labels of each row, by grouping column.
-    time : array or None
-        Times or periods of the rows.
-    level : float
-        Confidence level.
-    seed : int
-        Seed of everything random.
-    n_jobs : int or None
-        Processes.
-    clip : float or None
-        How far laws are kept from 0.
-    maps : tuple of str or Calibrator
-        Calibrators to try; empty for those that fit the number of classes.
-    floors : dict of str to float
-        How far laws are kept from 0 and 1, beside what was asked for, by each loss that is infinite for some model.
-    notes : tuple of str
-        What was done to the data before.
-    warnings : tuple of str
-        What was warned of while sections were made.
-    """
-
-    models: dict[str, Model]
-    losses: dict[str, ProperLoss]
-    X: Any
-    segments: dict[str, NDArray[Any]]
-    time: NDArray[Any] | None
-    level: float
-    seed: int
-    n_jobs: int | None
-    clip: float | None
-    maps: tuple[str | Calibrator, ...]
+    models: dict[str, Model]  # each with its laws
+    losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
+    X: Any  # features
+    segments: dict[str, NDArray[Any]]  # labels of each row, by grouping column
+    time: NDArray[Any] | None  # times or periods of the rows
+    level: float  # confidence level
+    seed: int  # seed of everything random
+    n_jobs: int | None  # processes
+    clip: float | None  # how far laws are kept from 0
+    maps: tuple[str | Calibrator, ...]  # calibrators to try; empty for those that fit the number of classes
+    # how far laws are kept from 0 and 1, beside what was asked for, by each loss that is infinite for some model
     floors: dict[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was done to the data before
+    warnings: tuple[str, ...] = ()  # what was warned of while sections were made
 
     @property
     def first(self) -> Model:

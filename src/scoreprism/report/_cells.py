@@ -32,26 +32,15 @@ _EDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """
-    Sums by distinct score or by cell of the score, in order; events and others apart (first axis: others, events).
+    """Sums by distinct score or by cell, in order (first axis: non-events, events)."""
 
-    Attributes
-    ----------
-    rows, weight, squares : array of shape (2, m)
-        Rows, Σw and Σw².
-    total, low, high : array of shape (2, m)
-        Σws, smallest and largest score; the ends of the cell where there is no row.
-    exact : bool
-        Whether each is one score.
-    """
-
-    rows: FloatArray
-    weight: FloatArray
-    squares: FloatArray
-    total: FloatArray
-    low: FloatArray
-    high: FloatArray
-    exact: bool
+    rows: FloatArray  # (2, m): rows, Σw and Σw²
+    weight: FloatArray  # (2, m): rows, Σw and Σw²
+    squares: FloatArray  # (2, m): rows, Σw and Σw²
+    total: FloatArray  # (2, m): σws, smallest and largest score; the ends of the cell where there is no row
+    low: FloatArray  # (2, m): σws, smallest and largest score; the ends of the cell where there is no row
+    high: FloatArray  # (2, m): σws, smallest and largest score; the ends of the cell where there is no row
+    exact: bool  # whether each is one score
 
     @classmethod
     def of(cls, partial: Partial) -> Cells:

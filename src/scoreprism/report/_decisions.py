@@ -61,14 +61,7 @@ def _between(benefit: NetBenefit, holds: Any) -> str:
 
 
 def longest_run(holds: Any) -> tuple[int, int]:
-    """
-    First and last place of the longest run of True.
-
-    Examples
-    --------
-    >>> longest_run(np.array([True, False, True, True]))
-    (2, 3)
-    """
+    """First and last place of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(holds, dtype=int), [0]])))
     starts, stops = edges[::2], edges[1::2]
     best = int(np.argmax(stops - starts))

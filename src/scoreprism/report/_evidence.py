@@ -17,35 +17,12 @@ _FEW_DRAWS = 199
 
 
 def alpha_of(level: float) -> float:
-    """
-    The error that a confidence level leaves, without the dust of the subtraction.
-
-    Examples
-    --------
-    >>> alpha_of(0.95), alpha_of(0.9)
-    (0.05, 0.1)
-    """
+    """The error that a confidence level leaves, without the dust of the subtraction."""
     return round(1.0 - level, 12)
 
 
 def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
-    """
-    The statistic behind the lower bound of a term, as a test that it is 0.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A loss, split; with clusters, their errors are robust.
-    term : str
-        One of its terms.
-    method : str
-        What to call it.
-
-    Returns
-    -------
-    TestResult
-        With a one-sided p-value; 0 where the loss is infinite, because no calibrated score is ever proved so wrong.
-    """
+    """The statistic behind the lower bound of a term, as a test that it is 0."""
     if term == result.names[0] and result.risk == math.inf:
         return TestResult(math.inf, 0.0, method, f"the {term} term is 0", result.n, 0, about="Calibration")
     shift, error = result._inference(term).lower_statistic()
@@ -64,26 +41,6 @@ def calibration_of(
     score, or of several classes the smaller of two large-sample p-values, doubled: of the bound of the reliability
     term, and of Spiegelhalter's test. Rows that come in clusters
     are judged by the bound alone, whose errors are robust: draws of rows would take them as independent.
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Codes of the outcomes.
-    law : array of shape (n,) or (n, K)
-        Predictions.
-    given : dict
-        Weights and classes.
-    result : Decomposition
-        Of the first loss.
-    clustered : bool
-        Whether rows come in clusters.
-    seed : int
-        Seed of the draws.
-
-    Returns
-    -------
-    TestResult
-        The test that sentences go by.
     """
     if clustered:
         return from_bound(result, "reliability", "cluster-robust bound")
@@ -106,20 +63,6 @@ def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n:
 
     Where the scores are in cells, it draws outcomes for cells, and sees what the test of few rows sees. Beyond the
     smallest p-value that its draws can give, large-sample laws go on.
-
-    Parameters
-    ----------
-    parts : dict
-        Large-sample tests: the statistic and the p-value of each.
-    result : Decomposition or None
-        One that knows the test of cells.
-    n : int
-        Number of rows.
-
-    Returns
-    -------
-    TestResult
-        With all of them.
     """
     words = "P(Y | S) = S: outcomes are drawn from the scores"
     known = [part["pvalue"] for part in parts.values() if not math.isnan(part["pvalue"])]
@@ -144,31 +87,7 @@ def grouping_of(
     clustered: bool,
     seed: int,
 ) -> tuple[TestResult | None, str]:
-    """
-    Do the features know more than the score?
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Codes of the outcomes.
-    law : array of shape (n,) or (n, K)
-        Predictions.
-    X : array-like, frame or None
-        Features.
-    given : dict
-        Weights and classes.
-    result : Decomposition
-        Of the first loss.
-    clustered : bool
-        Whether rows come in clusters.
-    seed : int
-        Seed of the halves.
-
-    Returns
-    -------
-    tuple of TestResult or None, and str
-        The test, or why there is none.
-    """
+    """Do the features know more than the score?"""
     if X is None:
         return None, ""
     if clustered or y.size > FULL:

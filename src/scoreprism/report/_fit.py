@@ -55,28 +55,13 @@ EDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Model(Judged):
-    """
-    One model: its laws, and what is asked of them.
+    """One model: its laws, and what is asked of them."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    laws : Laws
-        What was fitted.
-    decompositions : dict of str to Decomposition
-        One per loss.
-    warnings : tuple of str
-        What was warned of on the way.
-    request : Request
-        As it came.
-    """
-
-    name: str
-    laws: Laws
-    decompositions: dict[str, Decomposition]
-    warnings: tuple[str, ...]
-    request: Request
+    name: str  # its name
+    laws: Laws  # what was fitted
+    decompositions: dict[str, Decomposition]  # one per loss
+    warnings: tuple[str, ...]  # what was warned of on the way
+    request: Request  # as it came
     level: float
     seed: int
     maps_asked: tuple[str | Calibrator, ...] = ()

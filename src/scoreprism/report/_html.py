@@ -37,19 +37,7 @@ _WORD = 20
 
 
 def render_html(report: Report) -> str:
-    """
-    The report as one page.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-
-    Returns
-    -------
-    str
-        HTML; the same bytes for the same report.
-    """
+    """The report as one page."""
     from markupsafe import Markup
 
     css = _style_sheet()
@@ -62,19 +50,7 @@ def render_html(report: Report) -> str:
 
 
 def render_frame(report: Report) -> str:
-    """
-    The report for a notebook: the page in a frame of its own, so that its style stays inside.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-
-    Returns
-    -------
-    str
-        HTML; where frames are not shown, the verdict in words.
-    """
+    """The report for a notebook: the page in a frame of its own, so that its style stays inside."""
     source, title = (html.escape(text) for text in (render_html(report), visible(report.title)))
     fallback = html.escape(visible(f"{report.title}: {report.headline}"))
     look = "width:100%;height:min(48rem,85vh);min-height:30rem;border:1px solid #8884;border-radius:4px;background:#fff"

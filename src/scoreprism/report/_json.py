@@ -23,19 +23,7 @@ SCHEMA_VERSION = 1
 
 
 def plain_report(report: Report) -> dict[str, Any]:
-    """
-    The report as plain Python objects.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-
-    Returns
-    -------
-    dict
-        Nothing but dict, list, str, int, float, bool and None; no NaN; infinities as "inf" and "-inf".
-    """
+    """The report as plain Python objects."""
     level = report.settings.get("level", 0.95)
     origin = {"name": report.origin.name, "sha256": report.origin.sha256, "details": dict(report.origin.details)}
     found: dict[str, Any] = plain(
@@ -55,41 +43,12 @@ def plain_report(report: Report) -> dict[str, Any]:
 
 
 def render_json(report: Report) -> str:
-    """
-    The report as JSON text.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-
-    Returns
-    -------
-    str
-        Indented, letters as they are, a line feed at the end; numbers read back as the same numbers.
-    """
+    """The report as JSON text."""
     return json.dumps(plain_report(report), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """
-    Anything as what JSON can hold.
-
-    Parameters
-    ----------
-    value : object
-        Numbers, text, containers, ranges, arrays and scalars of numpy; whatever else, as its text.
-
-    Returns
-    -------
-    object
-        NaN is None, infinities are the strings "inf" and "-inf".
-
-    Examples
-    --------
-    >>> plain({"a": float("nan"), 1: Range(0.5, None), "b": (float("-inf"), True)})
-    {'a': None, '1': {'low': 0.5, 'high': None}, 'b': ['-inf', True]}
-    """
+    """Anything as what JSON can hold."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -19,25 +19,12 @@ if TYPE_CHECKING:
 
 
 class Judged(ABC):
-    """
-    A model that can be judged.
+    """A model that can be judged."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    decompositions : dict of str to Decomposition
-        One per loss.
-    warnings : tuple of str
-        What was warned of on the way.
-    level : float
-        Confidence level.
-    """
-
-    name: str
-    decompositions: dict[str, Decomposition]
-    warnings: tuple[str, ...]
-    level: float
+    name: str  # its name
+    decompositions: dict[str, Decomposition]  # one per loss
+    warnings: tuple[str, ...]  # what was warned of on the way
+    level: float  # confidence level
 
     @property
     def main(self) -> Decomposition:
@@ -45,19 +32,7 @@ class Judged(ABC):
         return next(iter(self.decompositions.values()))
 
     def basis(self, loss: str) -> Decomposition:
-        """
-        What sentences on a loss go by: its decomposition, at a floor where it is infinite.
-
-        Parameters
-        ----------
-        loss : str
-            One of the losses.
-
-        Returns
-        -------
-        Decomposition
-            Its ``_mark`` has to be said with everything that is taken from it.
-        """
+        """What sentences on a loss go by: its decomposition, at a floor where it is infinite."""
         found = self.decompositions[loss]
         return found._stand_in or found
 
@@ -92,36 +67,12 @@ class Judged(ABC):
         """Rows of each class, those without weight left out."""
 
     def infinite_places(self, loss: str) -> str:
-        """
-        Which rows those are, in words; empty where that is not known.
-
-        Parameters
-        ----------
-        loss : str
-            One of the losses.
-
-        Returns
-        -------
-        str
-            Their numbers.
-        """
+        """Which rows those are, in words; empty where that is not known."""
         return ""
 
     @abstractmethod
     def infinite_rows(self, loss: str) -> int:
-        """
-        Rows whose loss is infinite.
-
-        Parameters
-        ----------
-        loss : str
-            One of the losses.
-
-        Returns
-        -------
-        int
-            How many.
-        """
+        """Rows whose loss is infinite."""
 
     @property
     def refuted(self) -> bool:
@@ -137,25 +88,12 @@ class Judged(ABC):
 
 
 class Matter:
-    """
-    What a report is about.
+    """What a report is about."""
 
-    Attributes
-    ----------
-    models : mapping of str to Judged
-        At least one.
-    losses : dict of str to ProperLoss
-        The first is the one that single-loss sections speak of.
-    level : float
-        Confidence level.
-    warnings : tuple of str
-        What was warned of while sections were made.
-    """
-
-    models: Mapping[str, Judged]
-    losses: dict[str, ProperLoss]
-    level: float
-    warnings: tuple[str, ...]
+    models: Mapping[str, Judged]  # at least one
+    losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
+    level: float  # confidence level
+    warnings: tuple[str, ...]  # what was warned of while sections were made
 
     @property
     def first(self) -> Judged:

@@ -26,46 +26,24 @@ CHOOSER, CHOSEN = "selected", "chosen per fold"
 
 @dataclass(frozen=True)
 class Gain:
-    """
-    What a map does to a loss.
+    """What a map does to a loss."""
 
-    Attributes
-    ----------
-    name, loss : str
-        The map and the loss.
-    before, after : float
-        Mean loss of the score and of the recalibrated score, out of sample.
-    gain, low, high : float
-        Their paired difference, and its interval.
-    """
-
-    name: str
-    loss: str
-    before: float
-    after: float
-    gain: float
-    low: float
-    high: float
+    name: str  # the map and the loss
+    loss: str  # the map and the loss
+    before: float  # mean loss of the score and of the recalibrated score, out of sample
+    after: float  # mean loss of the score and of the recalibrated score, out of sample
+    gain: float  # their paired difference, and its interval
+    low: float  # their paired difference, and its interval
+    high: float  # their paired difference, and its interval
 
 
 @dataclass(frozen=True)
 class MapTable:
-    """
-    All maps that were tried.
+    """All maps that were tried."""
 
-    Attributes
-    ----------
-    gains : tuple of Gain
-        By map and loss.
-    best : str
-        The map with the smallest loss after recalibration (of the first loss).
-    failed : dict of str to str
-        Maps that could not be fitted, and why.
-    """
-
-    gains: tuple[Gain, ...]
-    best: str
-    failed: dict[str, str]
+    gains: tuple[Gain, ...]  # by map and loss
+    best: str  # the map with the smallest loss after recalibration (of the first loss)
+    failed: dict[str, str]  # maps that could not be fitted, and why
 
     @property
     def chooses(self) -> bool:
@@ -85,25 +63,7 @@ class MapTable:
 def judge_maps(
     problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
 ) -> MapTable:
-    """
-    Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score.
-
-    Parameters
-    ----------
-    problem : Problem
-        Rows and folds.
-    losses : dict of str to ProperLoss
-        Losses to judge by; the first chooses the best map.
-    asked : sequence of str or Calibrator
-        Calibrators or their names; empty for `TRIED`.
-    level : float
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    MapTable
-        Gains of all maps, and the best of them.
-    """
+    """Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score."""
     binary = problem.data.k == 2
     gains: list[Gain] = []
     failed: dict[str, str] = {}

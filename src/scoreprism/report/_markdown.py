@@ -27,24 +27,7 @@ _LIST = re.compile(r"^([-+]|\d+[.)])(?=\s)")
 def render_markdown(
     report: Report, pictures: Mapping[str, str] | None = None, numbers: Mapping[str, str] | None = None
 ) -> str:
-    """
-    The report as Markdown.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-    pictures : mapping of str to str, optional
-        Files of figures by their keys, relative to where the text will be.
-    numbers : mapping of str to str, optional
-        Files of the tables behind figures, by the keys of these tables.
-
-    Returns
-    -------
-    str
-        Headings, sentences and tables; figures in words, with their first numbers or a link to the file that has them
-        all, and as pictures where these are.
-    """
+    """The report as Markdown."""
     parts = [f"# {escaped(report.title)}", f"**{escaped(report.headline)}**"]
     for section in report.sections:
         parts += _section(section, pictures or {}, numbers or {})
@@ -76,29 +59,7 @@ def _behind(data: Table | None, files: Mapping[str, str]) -> list[str]:
 
 
 def table_lines(table: Table, most: int | None = None) -> list[str]:
-    """
-    A caption, the table, and what stands below.
-
-    Parameters
-    ----------
-    table : Table
-        A table of a report.
-    most : int, optional
-        Rows that are shown; all by default.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown.
-
-    Examples
-    --------
-    >>> from scoreprism.report import Column
-    >>> print(table_lines(Table("t", "Terms", (Column("term", "term"),), (("a",),)))[1])
-    | term |
-    | --- |
-    | a |
-    """
+    """A caption, the table, and what stands below."""
     shown = table.shown()
     head = [escaped(column.title) or " " for column in table.columns]
     rule = ["---" if column.kind == "text" else "---:" for column in table.columns]
@@ -113,23 +74,6 @@ def _line(cells: list[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""
-    A text that Markdown shows as it is, on one line.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-        Markdown.
-
-    Examples
-    --------
-    >>> escaped("a|b <i> [x](y) www.example.org @me")
-    'a\\|b &lt;i&gt; \\[x\\](y) www<!-- -->.example.org @<!-- -->me'
-    """
+    """A text that Markdown shows as it is, on one line."""
     words = _MARKS.sub(r"\\\1", one_line(text).strip()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _LIST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _LINKS.sub("<!-- -->", words))

@@ -13,21 +13,7 @@ from scoreprism.estimation._decompose import Laws
 
 
 def shared(problem: Problem, other: Problem | None) -> Problem:
-    """
-    A problem that holds the folds of another model, where they are the same: 72 MB a million rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of one model.
-    other : Problem or None
-        Of the model before, if there was one.
-
-    Returns
-    -------
-    Problem
-        Equal to the first.
-    """
+    """A problem that holds the folds of another model, where they are the same: 72 MB a million rows."""
     if other is None or not problem.plan.factor == other.plan.factor == 1.0:
         return problem
     same = np.array_equal(problem.plan.home, other.plan.home)  # of K folds, that says it all
@@ -35,21 +21,7 @@ def shared(problem: Problem, other: Problem | None) -> Problem:
 
 
 def lean(laws: Laws, results: dict[str, Decomposition]) -> tuple[Laws, dict[str, Decomposition]]:
-    """
-    Laws and decompositions without what only a user would ask for: 150 MB a million rows.
-
-    Parameters
-    ----------
-    laws : Laws
-        What was fitted.
-    results : dict of str to Decomposition
-        One per loss.
-
-    Returns
-    -------
-    tuple of Laws and dict
-        Without the rows of resolution forms and, where no level stands above C, its models on every row.
-    """
+    """Laws and decompositions without what only a user would ask for: 150 MB a million rows."""
     laws.problem.__dict__.pop("cells", None)  # made again when they are asked for
     if not laws.problem.levels:
         winner = laws.choice.winner

@@ -71,19 +71,7 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
 
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
-    """
-    Data and choices, a line each.
-
-    Parameters
-    ----------
-    facts : sequence of pairs of str
-        What, and its value.
-
-    Returns
-    -------
-    Table
-        The same.
-    """
+    """Data and choices, a line each."""
     return table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
 
 
@@ -94,27 +82,7 @@ def tables_of(
     notes: Sequence[str],
     references: Sequence[str] = REFERENCES,
 ) -> list[Block]:
-    """
-    Formulas, symbols, laws, versions and references.
-
-    Parameters
-    ----------
-    case : Matter
-        What the report is about.
-    k : int
-        Number of classes.
-    laws : sequence of pairs of str
-        Models, and how their laws were fitted.
-    notes : sequence of str
-        What was done to the data.
-    references : sequence of str
-        What is behind it.
-
-    Returns
-    -------
-    list of blocks
-        Tables and notes.
-    """
+    """Formulas, symbols, laws, versions and references."""
     blocks: list[Block] = []
     formulas = [
         (name, loss.formula(k), "strictly proper" if loss.strictly_proper else "proper")

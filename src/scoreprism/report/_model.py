@@ -100,28 +100,7 @@ Cell: TypeAlias = "str | float | int | Range | None"
 
 
 def show(value: Cell, kind: str, more: int = 0) -> str:
-    """
-    A cell as people read it.
-
-    Parameters
-    ----------
-    value : str, float, int, Range or None
-        What it holds.
-    kind : str
-        The kind of its column.
-    more : int, default=0
-        Decimals more than usual.
-
-    Returns
-    -------
-    str
-        A dash where nothing is known.
-
-    Examples
-    --------
-    >>> show(0.0001, "pvalue"), show(1234567, "count"), show(None, "number"), show(float("inf"), "number")
-    ('< 0.001', '1,234,567', '–', '∞')
-    """
+    """A cell as people read it."""
     if isinstance(value, Range):
         return value.shown(kind, more)
     if value is None or (isinstance(value, float) and math.isnan(value)):

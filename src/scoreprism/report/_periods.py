@@ -47,26 +47,7 @@ CALENDAR: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
 
 
 def periods(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
-    """
-    The period of each row.
-
-    Parameters
-    ----------
-    time : array of shape (n,)
-        Moments (datetime64), or labels of periods that are in order, which stay as they are unless they are many.
-
-    Returns
-    -------
-    tuple of str and array of str
-        What the periods are, and the period of each row; labels sort in the order of time.
-
-    Examples
-    --------
-    >>> moments = np.repeat(np.array(["2024-01-15", "2024-02-15"], dtype="datetime64[D]"), 300)
-    >>> what, labels = periods(moments)
-    >>> what, sorted(set(labels.tolist()))
-    ('days', ['2024-01-15', '2024-02-15'])
-    """
+    """The period of each row."""
     if time.dtype.kind == "M":
         return _calendar(time)
     if np.unique(time).size <= MOST or time.dtype.kind not in "iuf":
@@ -94,14 +75,7 @@ def _calendar(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
 
 
 def sortable(labels: NDArray[Any]) -> NDArray[Any]:
-    """
-    Labels as text; whole numbers of equal length, so that they sort as numbers do.
-
-    Examples
-    --------
-    >>> sortable(np.array([10, 9])).tolist()
-    ['10', ' 9']
-    """
+    """Labels as text; whole numbers of equal length, so that they sort as numbers do."""
     if labels.dtype.kind not in "iu":
         return labels.astype(str)
     width = max(len(str(value)) for value in (labels.min(), labels.max()))

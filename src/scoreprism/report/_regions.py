@@ -25,29 +25,14 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Region:
-    """
-    A part of the feature space, and how outcomes there differ from the recalibrated score.
+    """A part of the feature space, and how outcomes there differ from the recalibrated score."""
 
-    Attributes
-    ----------
-    words : str
-        The rule.
-    rows : int
-        Rows in it that were not used to find it.
-    calibrated, observed : float
-        Mean recalibrated score, and event rate.
-    std_error : float
-        Standard error of their difference.
-    pvalue : float
-        Two-sided, adjusted by Holm's method over the regions.
-    """
-
-    words: str
-    rows: int
-    calibrated: float
-    observed: float
-    std_error: float
-    pvalue: float
+    words: str  # the rule
+    rows: int  # rows in it that were not used to find it
+    calibrated: float  # mean recalibrated score, and event rate
+    observed: float  # mean recalibrated score, and event rate
+    std_error: float  # standard error of their difference
+    pvalue: float  # two-sided, adjusted by Holm's method over the regions
 
     @property
     def difference(self) -> float:
@@ -70,23 +55,7 @@ class Condition:
 
 
 def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
-    """
-    Where a model is wrong at equal scores.
-
-    Parameters
-    ----------
-    model : Model
-        A model of two classes with its law C.
-    X : array-like or frame
-        Features.
-    seed : int
-        Seed of the halves.
-
-    Returns
-    -------
-    list of Region
-        Largest deviation first; empty where there are too few rows.
-    """
+    """Where a model is wrong at equal scores."""
     from sklearn.tree import DecisionTreeRegressor
 
     n = model.y.size
@@ -142,27 +111,7 @@ def _units(model: Any, rows: NDArray[Any]) -> int:
 
 
 def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:
-    """
-    A table that a tree can split and people can read: numbers as they are, one column per category.
-
-    Parameters
-    ----------
-    columns : sequence of arrays
-        Float columns with NaN for missing values, or text.
-    names : sequence of str
-        Their names.
-
-    Returns
-    -------
-    tuple of array and list of Condition
-        The table, and what each of its columns says.
-
-    Examples
-    --------
-    >>> table, conditions = readable([np.array([1.0, np.nan]), np.array(["a", "b"])], ["age", "kind"])
-    >>> table.shape, conditions[1].missing, conditions[2].category
-    ((2, 3), True, 'a')
-    """
+    """A table that a tree can split and people can read: numbers as they are, one column per category."""
     parts: list[FloatArray] = []
     said: list[Condition] = []
     for values, name in zip(columns, names, strict=True):
@@ -183,21 +132,7 @@ def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[Flo
 
 
 def rules_of(tree: Any, conditions: Sequence[Condition]) -> dict[int, str]:
-    """
-    The leaves of a tree, in words.
-
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        Fitted.
-    conditions : sequence of Condition
-        What its columns say.
-
-    Returns
-    -------
-    dict of int to str
-        Leaf → rule.
-    """
+    """The leaves of a tree, in words."""
     rules: dict[int, str] = {}
     paths: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
     while paths:
@@ -249,14 +184,7 @@ def _number(value: float) -> str:
 
 
 def feature_names(X: Any) -> list[str]:
-    """
-    Names of the columns of a frame; numbers for those of an array.
-
-    Examples
-    --------
-    >>> feature_names(np.zeros((3, 2)))
-    ['x0', 'x1']
-    """
+    """Names of the columns of a frame; numbers for those of an array."""
     names = column_names(X)
     if names is not None:
         return [str(name) for name in names]

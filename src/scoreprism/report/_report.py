@@ -239,24 +239,7 @@ class Report:
 
 
 def require_ending(path: str | os.PathLike[str]) -> str:
-    """
-    How a report is written to a file of this name.
-
-    Parameters
-    ----------
-    path : path
-        Its ending counts.
-
-    Returns
-    -------
-    str
-        Name of the method of `Report` that makes the text.
-
-    Examples
-    --------
-    >>> require_ending("report.md")
-    'to_markdown'
-    """
+    """How a report is written to a file of this name."""
     name = Path(path).name
     ending = Path(path).suffix.lower()
     if ending not in WAYS:

@@ -61,19 +61,7 @@ def segments(case: Case) -> Section | None:
 
 
 def mark_of(found: SegmentDecompositions) -> str:
-    """
-    What is said with segments that are judged at a floor; empty where none is infinite.
-
-    Parameters
-    ----------
-    found : SegmentDecompositions
-        As they are.
-
-    Returns
-    -------
-    str
-        Words.
-    """
+    """What is said with segments that are judged at a floor; empty where none is infinite."""
     twins = found.floored
     return "" if twins is None else next(iter(twins.decompositions.values()))._mark
 

@@ -22,28 +22,13 @@ from scoreprism.scale import Partial, ScaledDecomposition
 
 @dataclass(frozen=True, eq=False)
 class SummedModel(Judged):
-    """
-    One model, from sums.
+    """One model, from sums."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    decompositions : dict of str to ScaledDecomposition
-        One per loss.
-    warnings : tuple of str
-        What was warned of on the way.
-    level : float
-        Confidence level.
-    partials : tuple of Partial
-        Sums of the same rows, by different columns.
-    """
-
-    name: str
+    name: str  # its name
     decompositions: dict[str, ScaledDecomposition]  # type: ignore[assignment]
-    warnings: tuple[str, ...]
-    level: float
-    partials: tuple[Partial, ...]
+    warnings: tuple[str, ...]  # what was warned of on the way
+    level: float  # confidence level
+    partials: tuple[Partial, ...]  # sums of the same rows, by different columns
 
     @property
     def partial(self) -> Partial:
@@ -88,29 +73,14 @@ class SummedModel(Judged):
 
 @dataclass(frozen=True, eq=False)
 class SummedCase(Matter):
-    """
-    What a report from sums is about.
+    """What a report from sums is about."""
 
-    Attributes
-    ----------
-    models : dict of str to SummedModel
-        Each with its decompositions.
-    losses : dict of str to ProperLoss
-        The first is the one that single-loss sections speak of.
-    level : float
-        Confidence level.
-    seed : int
-        Seed of drawn folds.
-    notes, warnings : tuple of str
-        What was done to the data, and what was warned of.
-    """
-
-    models: dict[str, SummedModel]
-    losses: dict[str, ProperLoss]
-    level: float
-    seed: int
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    models: dict[str, SummedModel]  # each with its decompositions
+    losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
+    level: float  # confidence level
+    seed: int  # seed of drawn folds
+    notes: tuple[str, ...] = ()  # what was done to the data, and what was warned of
+    warnings: tuple[str, ...] = field(default=())  # what was done to the data, and what was warned of
     telling = "give P(event | features) as a reference"
 
     @property

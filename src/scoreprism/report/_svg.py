@@ -41,19 +41,7 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 @cache
 def partners() -> dict[str, str]:
-    """
-    What each colour of the house style is on dark paper.
-
-    Returns
-    -------
-    dict of str to str
-        From colours on light paper; all in small letters. White, the paper itself, is not among them.
-
-    Examples
-    --------
-    >>> partners()["#0072b2"]
-    '#5aa9e6'
-    """
+    """What each colour of the house style is on dark paper."""
     light, dark = Inks.on("white"), Inks.on("black")
     pairs = [(getattr(light, name), getattr(dark, name)) for name in ("ink", "quiet", "faint")]
     pairs.append(("#000000", dark.ink))
@@ -67,19 +55,7 @@ def partners() -> dict[str, str]:
 
 
 def colour_rules() -> str:
-    """
-    The style sheet of figures: a variable for each colour, light and dark, and classes that use it.
-
-    Returns
-    -------
-    str
-        CSS; print is light.
-
-    Examples
-    --------
-    >>> ".f-0072b2{fill:var(--c-0072b2)}" in colour_rules()
-    True
-    """
+    """The style sheet of figures: a variable for each colour, light and dark, and classes that use it."""
     pairs = partners()
     light = "".join(f"--c-{a[1:]}:{a};" for a in pairs)
     dark = "".join(f"--c-{a[1:]}:{b};" for a, b in pairs.items())
@@ -99,14 +75,7 @@ def colour_rules() -> str:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """
-    Draw for a page, whatever style and backend the user has; figures of pyplot that appear inside are closed.
-
-    Yields
-    ------
-    None
-        Inside, names are taken literally: a dollar sign starts no formula.
-    """
+    """Draw for a page, whatever style and backend the user has; figures of pyplot that appear inside are closed."""
     from matplotlib import rc_context, style
 
     strict: Any = {"svg.fonttype": "none", "svg.hashsalt": "scoreprism", "text.parse_math": False, "interactive": False}
@@ -129,24 +98,7 @@ def _open_figures() -> list[int]:
 
 
 def blank(width: float = 4.4, height: float = 3.2) -> Any:
-    """
-    Axes of a new figure that pyplot does not know, so that nothing opens a window and nothing is left open.
-
-    Parameters
-    ----------
-    width, height : float, default=4.4, 3.2
-        In inches. Up to 5 inches wide a figure stays legible on a phone; a wider one is scrolled there.
-
-    Returns
-    -------
-    matplotlib Axes
-        With room for legends beside them.
-
-    Examples
-    --------
-    >>> blank(3, 2).figure.get_size_inches().tolist()
-    [3.0, 2.0]
-    """
+    """Axes of a new figure that pyplot does not know, so that nothing opens a window and nothing is left open."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Page
 
@@ -156,54 +108,13 @@ def blank(width: float = 4.4, height: float = 3.2) -> Any:
 
 
 def picture(figure: Figure, key: str) -> str:
-    """
-    A figure of a report, drawn and ready for a page.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to draw.
-    key : str
-        Start of the ids within it.
-
-    Returns
-    -------
-    str
-        An ``svg`` element.
-    """
+    """A figure of a report, drawn and ready for a page."""
     with drawing():
         return inline_svg(figure.draw(), key=key, title=figure.title, description=figure.description)
 
 
 def inline_svg(figure: Any, *, key: str, title: str, description: str) -> str:
-    """
-    A matplotlib figure as an ``svg`` element that is coloured by the page.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        Drawn on white paper.
-    key : str
-        Start of the ids within it; unique in the page.
-    title : str
-        What a screen reader says first.
-    description : str
-        What it says then.
-
-    Returns
-    -------
-    str
-        No prolog, no style attributes, no date; letters stay text. The same figure gives the same bytes.
-
-    Examples
-    --------
-    >>> with drawing():
-    ...     ax = blank(3, 2)
-    ...     _ = ax.plot([0, 1], [0, 1], color="#0072B2")
-    ...     text = inline_svg(ax.figure, key="f1", title="A line", description="It rises.")
-    >>> text.startswith("<svg"), 'class="s-0072b2"' in text, "style=" in text
-    (True, True, False)
-    """
+    """A matplotlib figure as an ``svg`` element that is coloured by the page."""
     sheet = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     plain = {"facecolor": "none", "edgecolor": "none", "metadata": nothing}

@@ -28,19 +28,7 @@ TERM_COLUMNS = (
 
 
 def render_csv(report: Report) -> str:
-    """
-    The terms of all models and losses, a row each.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-
-    Returns
-    -------
-    str
-        CSV; numbers with all their digits, nothing where nothing is known.
-    """
+    """The terms of all models and losses, a row each."""
     level = report.settings.get("level", 0.95)
     rows = [
         [model, loss, *row]
@@ -53,42 +41,13 @@ def render_csv(report: Report) -> str:
 
 
 def beside(loss: str, found: Decomposition) -> dict[str, Decomposition]:
-    """
-    A decomposition under the name of its loss; where it is infinite, also that at the floor, under a name that says so.
-
-    Parameters
-    ----------
-    loss : str
-        The loss.
-    found : Decomposition
-        Of it.
-
-    Returns
-    -------
-    dict of str to Decomposition
-        One, or two.
-    """
+    """A decomposition by its loss; where that is infinite, also the one at the floor."""
     twin = found._stand_in
     return {loss: found} if twin is None else {loss: found, f"{loss}, {twin._mark}": twin}
 
 
 def term_rows(result: Decomposition, level: float) -> list[list[Any]]:
-    """
-    What is known of each term, as numbers.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A loss, split.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    list of list
-        Term, estimate, standard error, ends of the interval, one-sided bounds, share, and whether the estimate is
-        muted, which then is None; None where there is none.
-    """
+    """What is known of each term, as numbers."""
     rows: list[list[Any]] = []
     errors, finite = result.std_error, math.isfinite(result.risk) and result.risk != 0.0
     for term, value in result.terms.items():
@@ -104,23 +63,7 @@ def term_rows(result: Decomposition, level: float) -> list[list[Any]]:
 
 
 def told_cell(result: Decomposition, term: str, level: float) -> Any:
-    """
-    An estimate alone; where it is muted, the bound that is known.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A loss, split.
-    term : str
-        One of its terms.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    float or Range
-        For a cell of a table.
-    """
+    """An estimate alone; where it is muted, the bound that is known."""
     return ends(*known_of(result, term, level)) if term in result.muted else result.terms[term]
 
 
@@ -137,26 +80,7 @@ def _known(value: float | None) -> float | None:
 
 
 def csv_text(table: Table) -> str:
-    """
-    Any table as CSV; a range becomes two columns, or three with its estimate.
-
-    Parameters
-    ----------
-    table : Table
-        A table of a report.
-
-    Returns
-    -------
-    str
-        Keys of the columns, then rows; numbers with all their digits.
-
-    Examples
-    --------
-    >>> table = Table("t", "T", (Column("x", "x"), Column("known", "known", "number")), (("=1+1", Range(0.5, None)),))
-    >>> print(csv_text(table), end="")
-    x,known_low,known_high
-    '=1+1,0.5,
-    """
+    """Any table as CSV; a range becomes two columns, or three with its estimate."""
     parts = [_parts([row[i] for row in table.rows]) for i in range(len(table.columns))]
     heads = [_head(column, part) for column, some in zip(table.columns, parts, strict=True) for part in some]
     rows = [[_part(cell, part) for cell, some in zip(row, parts, strict=True) for part in some] for row in table.rows]
@@ -181,26 +105,7 @@ def _part(cell: Any, part: str) -> Any:
 
 
 def csv_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""
-    Rows as CSV that no spreadsheet runs.
-
-    Parameters
-    ----------
-    heads : sequence of str
-        Names of the columns.
-    rows : iterable of sequence
-        Cells: text, numbers or None.
-
-    Returns
-    -------
-    str
-        Text with a line feed after each row.
-
-    Examples
-    --------
-    >>> csv_lines(["a", "b"], [["@name", -0.1]])
-    "a,b\n'@name,-0.1\n"
-    """
+    """Rows as CSV that no spreadsheet runs."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([_cell(head) for head in heads])

@@ -26,40 +26,12 @@ _PERCENT = re.compile(r"\S+ %\S*|\S+")
 
 
 def render_text(report: Report, width: int = 100) -> str:
-    """
-    The report as plain text.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-    width : int, default=100
-        Columns of the terminal; at least 40.
-
-    Returns
-    -------
-    str
-        No colours, no spaces at the ends of lines.
-    """
+    """The report as plain text."""
     return plain_text(renderables(report, parse_count(width, "width", 40)), width)
 
 
 def plain_text(parts: list[Any], width: int) -> str:
-    """
-    Renderables as plain text.
-
-    Parameters
-    ----------
-    parts : list
-        What rich can print.
-    width : int
-        Columns of the terminal.
-
-    Returns
-    -------
-    str
-        No colours, no spaces at the ends of lines.
-    """
+    """Renderables as plain text."""
     from rich.console import Console
 
     page = io.StringIO()
@@ -71,21 +43,7 @@ def plain_text(parts: list[Any], width: int) -> str:
 
 
 def renderables(report: Report, width: int = 100) -> list[Any]:
-    """
-    The report for a console of rich.
-
-    Parameters
-    ----------
-    report : Report
-        What was found out.
-    width : int, default=100
-        Columns of the terminal: a table that is wider is cut into several.
-
-    Returns
-    -------
-    list
-        Text, rules and tables, in order. Print them one by one.
-    """
+    """The report for a console of rich."""
     from rich.text import Text
 
     parts: list[Any] = [Text(_folded(report.title, width), style="bold"), Text(_folded(report.headline, width))]
@@ -134,21 +92,7 @@ def _hanging(sign: str, style: str, words: str) -> Any:
 
 
 def tables(table: Table, width: int) -> list[Any]:
-    """
-    A table for a console of rich; one that is too wide becomes several, each with the first column.
-
-    Parameters
-    ----------
-    table : Table
-        A table of a report.
-    width : int
-        Columns of the terminal.
-
-    Returns
-    -------
-    list
-        Its title, tables of rich, its note.
-    """
+    """A table for a console of rich; one that is too wide becomes several, each with the first column."""
     from rich.text import Text
 
     cells = [[one_line(cell) for cell in row] for row in table.shown()]

@@ -149,23 +149,7 @@ def _shown(case: Matter) -> list[Decomposition]:
 
 
 def known_cell(result: Decomposition, term: str, level: float) -> Any:
-    """
-    An estimate with what is known of it.
-
-    Parameters
-    ----------
-    result : Decomposition
-        A loss, split.
-    term : str
-        One of its terms.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Range or float
-        The estimate alone where it is infinite; what is known alone where the estimate is muted.
-    """
+    """An estimate with what is known of it."""
     value = result.terms[term]
     if not math.isfinite(value):
         return value

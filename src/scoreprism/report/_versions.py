@@ -10,17 +10,5 @@ _PACKAGES = ("scoreprism", "numpy", "scipy", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
-    """
-    Versions of what computes.
-
-    Returns
-    -------
-    dict of str to str
-        Package → version.
-
-    Examples
-    --------
-    >>> list(versions())
-    ['python', 'scoreprism', 'numpy', 'scipy', 'scikit-learn']
-    """
+    """Versions of what computes."""
     return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}

@@ -31,22 +31,11 @@ MOST_CLASSES = 100
 
 @dataclass(frozen=True)
 class ClassColumns:
-    """
-    Which column is what, where there is one of probabilities per class.
+    """Which column is what, where there is one of probabilities per class."""
 
-    Attributes
-    ----------
-    roles : Roles
-        Target, weights, segments, periods and folds; its score is the first column of S.
-    laws : dict of str to tuple of str
-        Columns of each given level, in the order of the classes.
-    classes : tuple
-        Labels in the order of the columns.
-    """
-
-    roles: Roles
-    laws: dict[str, tuple[str, ...]]
-    classes: tuple[Any, ...]
+    roles: Roles  # target, weights, segments, periods and folds; its score is the first column of S
+    laws: dict[str, tuple[str, ...]]  # columns of each given level, in the order of the classes
+    classes: tuple[Any, ...]  # labels in the order of the columns
 
     @property
     def k(self) -> int:
@@ -73,25 +62,12 @@ class ClassColumns:
 
 @dataclass(frozen=True)
 class ClassRows:
-    """
-    Rows under names of ours: ``p{t}_{k}`` for law t and class k, ``y`` (a code), ``w``, ``fold``, ``by{i}``, ``time``.
+    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, ``w``, ``fold``, ``by{i}``, ``time``."""
 
-    Attributes
-    ----------
-    frame : LazyFrame
-        The rows.
-    columns : ClassColumns
-        What they were called, and their labels.
-    source : LazyFrame
-        The rows under their own names, for messages.
-    kinds : dict
-        Types of the columns, under their own names.
-    """
-
-    frame: nw.LazyFrame[Any]
-    columns: ClassColumns
-    source: nw.LazyFrame[Any]
-    kinds: dict[str, nw.dtypes.DType]
+    frame: nw.LazyFrame[Any]  # the rows
+    columns: ClassColumns  # what they were called, and their labels
+    source: nw.LazyFrame[Any]  # the rows under their own names, for messages
+    kinds: dict[str, nw.dtypes.DType]  # types of the columns, under their own names
 
     @property
     def k(self) -> int:
@@ -208,24 +184,14 @@ def _check_labels(kind: nw.dtypes.DType, columns: ClassColumns) -> None:
 
 @dataclass(frozen=True)
 class Facts:
-    """
-    What one pass told of the rows, a line for each combination of segment, period, fold and class that occurs.
+    """What one pass told of the rows, a line for each combination of segment, period, fold and class that occurs."""
 
-    Attributes
-    ----------
-    table : dict of str to array
-        ``y``, ``n``, ``w``, ``w2``; ``least``, the smallest positive probability, and ``zeros``, rows with a zero in S;
-        ``worst`` and ``best``, ends of p_y − max of the others; and, by name, sums that were asked for.
-    segments, folds : list
-        Labels of each line.
-    absent : int
-        Rows of weight zero.
-    """
-
+    # ``y``, ``n``, ``w``, ``w2``; ``least``, the smallest positive probability, and ``zeros``, rows with a zero in S;
+    # ``worst`` and ``best``, ends of p_y − max of the others; and, by name, sums that were asked for
     table: dict[str, FloatArray]
-    segments: list[tuple[Any, ...]]
-    folds: list[Any]
-    absent: int
+    segments: list[tuple[Any, ...]]  # labels of each line
+    folds: list[Any]  # labels of each line
+    absent: int  # rows of weight zero
 
     @property
     def n(self) -> int:

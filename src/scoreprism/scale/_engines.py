@@ -33,25 +33,12 @@ class EngineError(InputError):
 
 @dataclass(frozen=True)
 class Engine:
-    """
-    An engine that holds data.
+    """An engine that holds data."""
 
-    Attributes
-    ----------
-    name : str
-        As in ``--engine``.
-    module : str
-        The module that must be there.
-    extra : str
-        The extra of scoreprism that installs it; empty if it is always there.
-    scan : callable or None
-        Opens files of a format; None where frames must be made by the user.
-    """
-
-    name: str
-    module: str
-    extra: str
-    scan: Callable[[list[str], str], Any] | None
+    name: str  # as in ``--engine``
+    module: str  # the module that must be there
+    extra: str  # the extra of scoreprism that installs it; empty if it is always there
+    scan: Callable[[list[str], str], Any] | None  # opens files of a format; None where frames must be made by the user
 
     def require(self) -> Any:
         """The module, or what to install."""
@@ -256,22 +243,11 @@ def first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """
-    A frame to be summed, and where it comes from.
+    """A frame to be summed, and where it comes from."""
 
-    Attributes
-    ----------
-    frame : frame
-        Of any engine.
-    path : str
-        The file, where it is one of several; else empty.
-    again : callable or None
-        Opens a file of text again, its types guessed from all of its rows.
-    """
-
-    frame: Any
-    path: str = ""
-    again: Callable[[], Any] | None = None
+    frame: Any  # of any engine
+    path: str = ""  # the file, where it is one of several; else empty
+    again: Callable[[], Any] | None = None  # opens a file of text again, its types guessed from all of its rows
 
 
 def parts(source: Any, engine: str | None) -> tuple[Iterator[Part], int]:

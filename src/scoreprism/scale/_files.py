@@ -77,14 +77,7 @@ def _hidden(path: Path) -> bool:
 
 
 def hive(path: str) -> dict[str, str]:
-    """
-    Columns that are written as folders.
-
-    Examples
-    --------
-    >>> hive("scores/year=2026/month=01/part-0.parquet")
-    {'year': '2026', 'month': '01'}
-    """
+    """Columns that are written as folders."""
     parts = (part.split("=", 1) for part in Path(path).parts[:-1])
     return {part[0]: part[1] for part in parts if len(part) == 2 and part[0]}
 
@@ -124,21 +117,7 @@ def doubt_about(path: str, kind: str) -> str:
 
 
 def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
-    """
-    Compare columns of Parquet files with the checksums of their pages; a page that differs is refused.
-
-    Parameters
-    ----------
-    source : path, glob or list of paths
-        The files.
-    columns : iterable of str, optional
-        Which; all by default.
-
-    Returns
-    -------
-    Pages
-        How many were verified. Without any there is a warning.
-    """
+    """Compare columns of Parquet files with the checksums of their pages; a page that differs is refused."""
     if not isinstance(source, (str, Path, list, tuple)):
         refuse("verify_checksums must come with files", type(source).__name__, "Pass paths of Parquet files.")
     paths, kind = find_files(source)

@@ -34,19 +34,10 @@ _ENDS, _LEAP = (1e-6, 1e6), 8.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """
-    What is fitted: one slope for all classes (temperature), or a slope and an intercept for each (vector).
+    """What is fitted: one slope for all classes (temperature), or a slope and an intercept for each (vector)."""
 
-    Attributes
-    ----------
-    name : str
-        As in `CALIBRATORS`.
-    ridge : float
-        ½·ridge·Σ(θ − identity)² is added to the negative log-likelihood; 0 for temperature.
-    """
-
-    name: str
-    ridge: float
+    name: str  # as in `CALIBRATORS`
+    ridge: float  # ½·ridge·Σ(θ − identity)² is added to the negative log-likelihood; 0 for temperature
 
     @classmethod
     def of(cls, calibrator: object) -> Scaling | None:
@@ -139,42 +130,17 @@ class Scaling:
 
 @dataclass(frozen=True)
 class FoldMaps:
-    """
-    The map of each fold, fitted without it.
+    """The map of each fold, fitted without it."""
 
-    Attributes
-    ----------
-    maps : list of Soft
-        In the order of the folds.
-    common : array
-        Parameters fitted to all rows.
-    one_step : float
-        How far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit.
-    left : float
-        The same at the end, as far as it can be told.
-    """
-
-    maps: list[Soft]
-    common: FloatArray
+    maps: list[Soft]  # in the order of the folds
+    common: FloatArray  # parameters fitted to all rows
+    # how far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit
     one_step: float
-    left: float
+    left: float  # the same at the end, as far as it can be told
 
 
 class Fitting:
-    """
-    A fit in progress: `steps` yields after every pass over the data, then `result` is there.
-
-    Parameters
-    ----------
-    rows : ClassRows
-        Rows with weight, all of them valid, with a column ``home``: the number of the fold.
-    facts : Facts
-        What the first pass told of them.
-    home : integer array
-        Number of the fold of each line of the facts.
-    scaling : Scaling
-        What to fit.
-    """
+    """A fit in progress: `steps` yields after every pass over the data, then `result` is there."""
 
     def __init__(self, rows: ClassRows, facts: Facts, home: IntArray, scaling: Scaling) -> None:
         self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling

@@ -41,14 +41,7 @@ def position(score: FloatArray) -> FloatArray:
 
 
 def cell_of(score: FloatArray, cells: int) -> IntArray:
-    """
-    The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between.
-
-    Examples
-    --------
-    >>> cell_of(np.array([0.0, 1e-300, 0.5, 1 - 2**-53, 1.0]), 8)
-    array([0, 1, 5, 8, 9])
-    """
+    """The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between."""
     low = score < 0.5
     steps = np.ceil(np.sqrt(2.0 * np.where(low, score, 1.0 - score)) * (cells / 2)).astype(np.intp)
     return np.where(low, steps, cells + 1 - steps)
@@ -80,14 +73,7 @@ def cell_expression(score: nw.Expr, cells: int) -> nw.Expr:
 
 
 def edges(cells: int) -> FloatArray:
-    """
-    Where the cells between 0 and 1 begin and end, up to rounding.
-
-    Examples
-    --------
-    >>> edges(8).round(3)
-    array([0.   , 0.031, 0.125, 0.281, 0.5  , 0.719, 0.875, 0.969, 1.   ])
-    """
+    """Where the cells between 0 and 1 begin and end, up to rounding."""
     root = np.arange(cells + 1) * (2.0 / cells)
     half = np.where(root <= 1.0, root, 2.0 - root) ** 2 / 2.0
     return np.where(root <= 1.0, half, 1.0 - half)

@@ -36,23 +36,12 @@ def picked(values: Exprs, column: str = "y") -> nw.Expr:
 
 @dataclass(frozen=True)
 class Soft:
-    """
-    A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean.
+    """A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean."""
 
-    Attributes
-    ----------
-    slope, intercept : array of shape (K,)
-        The parameters; temperature scaling has equal slopes and no intercepts.
-    low : float or None
-        Probabilities below it count as `low`; None where there are none.
-    floor : float
-        No result is below it.
-    """
-
-    slope: FloatArray
-    intercept: FloatArray
-    low: float | None = None
-    floor: float = 0.0
+    slope: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
+    intercept: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
+    low: float | None = None  # probabilities below it count as `low`; None where there are none
+    floor: float = 0.0  # no result is below it
 
 
 def with_logs(frame: Frame, k: int) -> Frame:
@@ -142,18 +131,11 @@ def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
 
 @dataclass(frozen=True)
 class Formula:
-    """
-    A loss of several classes in an engine.
+    """A loss of several classes in an engine."""
 
-    Attributes
-    ----------
-    loss : callable
-        From p_y and all p to the loss; 0 where it is infinite, which has to be counted.
-    spread : callable
-        From the laws of the models and their mean to Σ_f d(law of f, mean).
-    """
-
+    # from p_y and all p to the loss; 0 where it is infinite, which has to be counted
     loss: Callable[[nw.Expr, Exprs], nw.Expr]
+    # from the laws of the models and their mean to Σ_f d(law of f, mean)
     spread: Callable[[Sequence[Exprs], Exprs], nw.Expr]
 
 

@@ -36,29 +36,7 @@ def decompose_classes(
     sample: int | None = None,
     **options: Any,
 ) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
-    """
-    `scale.decompose` where `score` names one column per class.
-
-    Parameters
-    ----------
-    data : path or frame
-        What `scan` takes.
-    score : sequence of str
-        Columns of probabilities.
-    binary : callable
-        `scale.decompose` itself, for two columns.
-    classes : sequence, optional
-        Labels in the order of the columns.
-    sample : int, optional
-        Rows to draw.
-    **options : object
-        The other arguments of `scale.decompose`.
-
-    Returns
-    -------
-    ScaledDecomposition, or dict of str to ScaledDecomposition
-        By loss, if several were asked for.
-    """
+    """`scale.decompose` where `score` names one column per class."""
     names = _names(score, "score")
     frame = scan(data, engine=options.pop("engine"))
     if len(names) == 2:

@@ -24,42 +24,20 @@ _DEEPEST = 32
 
 @dataclass(frozen=True)
 class Chunk:
-    """
-    The pages of a column in a group of rows.
+    """The pages of a column in a group of rows."""
 
-    Attributes
-    ----------
-    column : str
-        Name of the top-level column.
-    start : int or None
-        Place of the first page; None where the footer does not tell.
-    values : int
-        How many values its pages hold.
-    """
-
-    column: str
-    start: int | None
-    values: int
+    column: str  # name of the top-level column
+    start: int | None  # place of the first page; None where the footer does not tell
+    values: int  # how many values its pages hold
 
 
 @dataclass(frozen=True)
 class Pages:
-    """
-    What checksums said of the pages of some columns.
+    """What checksums said of the pages of some columns."""
 
-    Attributes
-    ----------
-    verified : int
-        Pages whose checksum is right.
-    without : int
-        Pages that have none.
-    unread : str
-        Why pages could not be looked at; empty if all were.
-    """
-
-    verified: int
-    without: int
-    unread: str = ""
+    verified: int  # pages whose checksum is right
+    without: int  # pages that have none
+    unread: str = ""  # why pages could not be looked at; empty if all were
 
     def __str__(self) -> str:
         if self.unread:
@@ -75,40 +53,15 @@ class Pages:
 
 @dataclass(frozen=True)
 class Footer:
-    """
-    What a footer promises.
+    """What a footer promises."""
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows.
-    sizes : dict of str to int
-        Bytes of each top-level column without compression, but as encoded.
-    chunks : tuple of Chunk
-        Where the pages of each column are.
-    """
-
-    rows: int
-    sizes: dict[str, int]
-    chunks: tuple[Chunk, ...] = ()
+    rows: int  # number of rows
+    sizes: dict[str, int]  # bytes of each top-level column without compression, but as encoded
+    chunks: tuple[Chunk, ...] = ()  # where the pages of each column are
 
 
 def read_footer(file: IO[bytes], name: str) -> Footer:
-    """
-    Read the footer of a Parquet file.
-
-    Parameters
-    ----------
-    file : binary file
-        The file.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    Footer
-        Rows and sizes.
-    """
+    """Read the footer of a Parquet file."""
     size = file.seek(0, 2)
     file.seek(max(size - 8, 0))
     tail = file.read(8)
@@ -149,20 +102,6 @@ def verify_pages(file: IO[bytes], name: str, columns: Collection[str] | None = N
     Compare the pages of some columns with their checksums, where they have any; a page that differs is refused.
 
     A checksum is the CRC-32 of the bytes of a page as they are stored, without its header.
-
-    Parameters
-    ----------
-    file : binary file
-        The file.
-    name : str
-        Its name.
-    columns : collection of str, optional
-        Names of top-level columns; all by default.
-
-    Returns
-    -------
-    Pages
-        How many were verified.
     """
     found, reader = Pages(0, 0), _PageReader(file)
     for chunk in read_footer(file, name).chunks:

@@ -19,36 +19,20 @@ PERIODS = ("day", "week", "month", "quarter", "year")
 
 @dataclass(frozen=True)
 class Roles:
-    """
-    Which column is what.
+    """Which column is what."""
 
-    Attributes
-    ----------
-    target, score : str
-        The outcome, and P(Y = 1).
-    q, latent, weight, time, fold : str or None
-        The law Q, the law Π, weights, periods, folds.
-    by : tuple of str
-        Segments.
-    every : str or None
-        One of `PERIODS`, where `time` holds dates.
-    pos_label : object
-        The label that the score speaks of.
-    fold_hash : int or None
-        Number of folds that a hash of the column `fold` is brought to; None if it holds folds.
-    """
-
-    target: str
-    score: str
-    q: str | None = None
-    latent: str | None = None
-    weight: str | None = None
-    by: tuple[str, ...] = ()
-    time: str | None = None
-    every: str | None = None
-    fold: str | None = None
+    target: str  # the outcome, and P(Y = 1)
+    score: str  # the outcome, and P(Y = 1)
+    q: str | None = None  # the law Q, the law Π, weights, periods, folds
+    latent: str | None = None  # the law Q, the law Π, weights, periods, folds
+    weight: str | None = None  # the law Q, the law Π, weights, periods, folds
+    by: tuple[str, ...] = ()  # segments
+    time: str | None = None  # the law Q, the law Π, weights, periods, folds
+    every: str | None = None  # one of `PERIODS`, where `time` holds dates
+    fold: str | None = None  # the law Q, the law Π, weights, periods, folds
+    # number of folds that a hash of the column `fold` is brought to; None if it holds folds
     fold_hash: int | None = None
-    pos_label: Any = None
+    pos_label: Any = None  # the label that the score speaks of
 
     @property
     def laws(self) -> dict[str, str]:
@@ -147,19 +131,10 @@ _NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
 
 @dataclass
 class Seen:
-    """
-    What the files of one call must have in common.
+    """What the files of one call must have in common."""
 
-    Attributes
-    ----------
-    kinds : dict of str to str
-        What each column of labels holds.
-    others : set
-        Labels of the target that are not the event.
-    """
-
-    kinds: dict[str, str] = field(default_factory=dict)
-    others: set[Any] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)  # what each column of labels holds
+    others: set[Any] = field(default_factory=set)  # labels of the target that are not the event
 
     def copy(self) -> Seen:
         """What has been seen so far."""
@@ -314,14 +289,7 @@ def _parts(whole: nw.Expr, size: int) -> nw.Expr:
 
 
 def period_label(code: Any, every: str | None) -> Any:
-    """
-    A period as people write it.
-
-    Examples
-    --------
-    >>> period_label(202603, "month"), period_label(20261, "quarter"), period_label(2951, "week")
-    ('2026-03', '2026-Q1', '2026-07-20')
-    """
+    """A period as people write it."""
     if code is None or code != code or type(code).__name__ == "NAType":
         return None
     if every is None:
@@ -337,14 +305,7 @@ def period_label(code: Any, every: str | None) -> Any:
 
 
 def period_code(label: Any, every: str | None) -> Any:
-    """
-    The number behind the label of a period: `period_label` backwards.
-
-    Examples
-    --------
-    >>> period_code("2026-03", "month"), period_code("2026-Q1", "quarter"), period_code("2026-07-20", "week")
-    (202603, 20261, 2951)
-    """
+    """The number behind the label of a period: `period_label` backwards."""
     if every is None or label is None:
         return label
     if every == "week":

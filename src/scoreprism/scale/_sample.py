@@ -18,19 +18,10 @@ SAMPLE = 200_000
 
 @dataclass(frozen=True)
 class Sampler:
-    """
-    How an engine keeps a share of its rows, each by itself (Bernoulli), in bounded memory.
+    """How an engine keeps a share of its rows, each by itself (Bernoulli), in bounded memory."""
 
-    Attributes
-    ----------
-    keep : callable
-        From a frame, a share and a seed to the frame of the rows that are kept.
-    repeats : str
-        What must stay the same for the same seed to give the same rows.
-    """
-
-    keep: Callable[[Any, float, int], Any]
-    repeats: str
+    keep: Callable[[Any, float, int], Any]  # from a frame, a share and a seed to the frame of the rows that are kept
+    repeats: str  # what must stay the same for the same seed to give the same rows
 
 
 def _polars(frame: Any, share: float, seed: int) -> Any:

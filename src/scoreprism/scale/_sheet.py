@@ -18,48 +18,30 @@ from scoreprism.scale._partial import Partial
 
 @dataclass(frozen=True)
 class LossSums:
-    """
-    What is known of the losses of given levels within each line.
+    """What is known of the losses of given levels within each line."""
 
-    Attributes
-    ----------
-    mean, mean2 : dict of str to array
-        By level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of
-        its group as the loss of the score is.
-    within : dict of pairs of str to array
-        By two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line, or its share of those of its group.
-    """
-
+    # by level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of its
+    # group as the loss of the score is
     mean: dict[str, FloatArray]
+    # by level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of its
+    # group as the loss of the score is
     mean2: dict[str, FloatArray]
+    # by two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line, or its share of those of its group
     within: dict[tuple[str, str], FloatArray]
 
 
 @dataclass(frozen=True)
 class SummedSheet(Sheet):
-    """
-    A sheet whose lines stand for many rows.
+    """A sheet whose lines stand for many rows."""
 
-    Attributes
-    ----------
-    counts : array of shape (n,)
-        Rows behind each line.
-    squares, cubes, fourths : array of shape (n,)
-        Σw², Σw³ and Σw⁴ of each line.
-    rows_in_all : int
-        Rows of data, those without weight included.
-    sums : dict of str to LossSums
-        By loss; a loss that is not here is evaluated at the scores of the lines.
-    sums_at : callable or None
-        From a clipping distance to such sums; None where the engine has clipped already.
-    """
-
-    counts: FloatArray = field(default_factory=lambda: np.empty(0))
-    squares: FloatArray = field(default_factory=lambda: np.empty(0))
-    cubes: FloatArray = field(default_factory=lambda: np.empty(0))
-    fourths: FloatArray = field(default_factory=lambda: np.empty(0))
-    rows_in_all: int = 0
+    counts: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): rows behind each line
+    squares: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
+    cubes: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
+    fourths: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
+    rows_in_all: int = 0  # rows of data, those without weight included
+    # by loss; a loss that is not here is evaluated at the scores of the lines
     sums: dict[str, LossSums] = field(default_factory=dict)
+    # from a clipping distance to such sums; None where the engine has clipped already
     sums_at: Callable[[float], dict[str, LossSums]] | None = None
 
     def clipped(self, distance: float | None) -> SummedSheet:

@@ -25,51 +25,27 @@ from scoreprism.scale._sheet import SummedSheet
 
 @dataclass(frozen=True)
 class LineSums:
-    """
-    Sums of components x of the rows of each line: steps of the losses, then the spread of C.
+    """Sums of components x of the rows of each line: steps of the losses, then the spread of C."""
 
-    Attributes
-    ----------
-    first, second : array of shape (lines, c)
-        Σw·x and Σw²·x.
-    products : array of shape (lines, c, c)
-        Σw²·x·x'.
-    """
-
-    first: FloatArray
-    second: FloatArray
-    products: FloatArray
+    first: FloatArray  # (lines, c): σw·x and Σw²·x
+    second: FloatArray  # (lines, c): σw·x and Σw²·x
+    products: FloatArray  # (lines, c, c): σw²·x·x'
 
 
 @dataclass(frozen=True)
 class ClassSums:
-    """
-    What the last pass gave: a line for each class and each pattern of laws that gave probability 0 to what happened.
+    """Sums of the last pass: a line for each class and pattern of laws that excluded the outcome."""
 
-    Attributes
-    ----------
-    y, zero : integer array of shape (lines,)
-        The class, and by bits the given levels that excluded it.
-    n, w, w2, surprise, moved : array of shape (lines,)
-        Rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped.
-    losses : dict of str to LineSums
-        By loss.
-    levels : tuple of str
-        S, C and the given levels above.
-    k : int
-        Number of classes.
-    """
-
-    y: IntArray
-    zero: IntArray
-    n: FloatArray
-    w: FloatArray
-    w2: FloatArray
-    surprise: FloatArray
-    losses: dict[str, LineSums]
-    levels: tuple[str, ...]
-    k: int
-    moved: FloatArray
+    y: IntArray  # (lines,): the class, and by bits the given levels that excluded it
+    zero: IntArray  # (lines,): the class, and by bits the given levels that excluded it
+    n: FloatArray  # (lines,): rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped
+    w: FloatArray  # (lines,): rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped
+    w2: FloatArray  # (lines,): rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped
+    surprise: FloatArray  # (lines,): rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped
+    losses: dict[str, LineSums]  # by loss
+    levels: tuple[str, ...]  # S, C and the given levels above
+    k: int  # number of classes
+    moved: FloatArray  # (lines,): rows, Σw, Σw², Σ(1 − max C), and rows whose score was clipped
 
 
 def sum_terms(rows: ClassRows, maps: Sequence[Soft], losses: dict[str, ProperLoss], clip: float | None) -> ClassSums:
