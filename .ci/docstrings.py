@@ -10,7 +10,6 @@ from numpydoc.validate import validate
 
 import scoreprism
 
-MODULES = sorted(name for name in scoreprism.__all__ if inspect.ismodule(getattr(scoreprism, name)))
 # A summary line may be a sentence about a thing, not a verb (SS05, SS06); extended summaries, "See Also" and
 # sections that a short docstring does not need are left to judgement (ES01, SA01, GL01, RT02, PR06 …).
 CHECKS = {
@@ -35,7 +34,7 @@ CHECKS |= {"PR10", "RT01", "RT03", "RT04", "YD01"}
 def public_names() -> dict[str, object]:
     """Every name in the ``__all__`` of every public module, by the path people use."""
     names = {}
-    for module in MODULES:
+    for module in scoreprism.PUBLIC_PACKAGES:
         loaded = importlib.import_module(f"scoreprism.{module}")
         for name in loaded.__all__:
             thing = getattr(loaded, name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.runner import Case
 from scoreprism._kernels.isotonic import isotonic_ladder
+from scoreprism._kernels.kernel_regression import KERNELS, kernel_sums
 from scoreprism.calibrators import (
     BetaCalibrator,
     IsotonicCalibrator,
@@ -17,7 +18,6 @@ from scoreprism.calibrators import (
     TemperatureCalibrator,
     VennAbersCalibrator,
 )
-from scoreprism.calibrators._kernel import KERNELS, kernel_sums
 
 warnings.filterwarnings("ignore", module="pygam|betacal|venn_abers|sklearn")
 TEXTBOOK = {"interpolation": "step", "shrink": False, "clip": 0}

@@ -78,7 +78,7 @@ def triptych(y, s) -> list[Case]:
 
 def decomposition() -> list[Case]:
     """Values and intervals at 99 thresholds, laws included; beside it what fitting the laws alone takes."""
-    from scoreprism.estimation._decompose import fitted_chain
+    from scoreprism._fitting.chain_fit import fitted_chain
 
     found = []
     for n, repeats in ((10**4, 5), (10**5, 3)):

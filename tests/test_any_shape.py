@@ -9,10 +9,10 @@ import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism._core.simplex import one_hot
+from scoreprism._fitting.second_order import leaves
 from scoreprism.calibrators import SelectedCalibrator
-from scoreprism.estimation._second import leaves
+from scoreprism.decomposition._intervals import Ends, WhatIf
 from scoreprism.exceptions import UnavailableError
-from scoreprism.intervals import Ends, WhatIf
 from scoreprism.losses import LOSSES, get_loss
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # scipy.stats.norm.ppf(.975) and (.95)
@@ -35,7 +35,7 @@ def three(n=150, seed=0):
 
 def fits_of(d):
     """How C was fitted: the laws of its models, and the folds of the rows."""
-    from scoreprism.estimation._decompose import fit_laws
+    from scoreprism._fitting.chain_fit import fit_laws
 
     return fit_laws(d._resampler.problem, {}).choice.winner.fits
 
@@ -208,7 +208,7 @@ def test_the_numbers_of_the_prototype(case, loss, monkeypatch):
 
     Its tree of shifts takes likelihoods for parabolas.
     """
-    monkeypatch.setattr("scoreprism.calibrators._tree._FAR", np.inf)
+    monkeypatch.setattr("scoreprism._kernels.local_shifts._FAR", np.inf)
     rng, n = np.random.default_rng(1), 400
     s = 0.05 + 0.9 * rng.random(n)
     y = (rng.random(n) < np.where(s < 0.4, 0.2, np.where(s < 0.6, 0.7, 0.35))).astype(int)

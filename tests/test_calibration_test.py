@@ -14,12 +14,12 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
 from scipy.stats import binom, chi2, multinomial, norm
 
+from scoreprism._calibration_test.binary_statistics import Walk, scales
+from scoreprism._calibration_test.calibration_test import statistic_of
+from scoreprism._calibration_test.null_draws import simulate, smallest_p, tail
+from scoreprism._calibration_test.score_lines import parse_scored
 from scoreprism.exceptions import InputError, LabelError
 from scoreprism.inference import CALIBRATION_TESTS, TestResult, calibration_test
-from scoreprism.inference._binary import Walk, scales
-from scoreprism.inference._calibration import statistic_of
-from scoreprism.inference._null import simulate, smallest_p, tail
-from scoreprism.inference._scored import parse_scored
 from scoreprism.losses import Brier
 
 TWO = [name for name, test in CALIBRATION_TESTS.items() if test.fits(2)]

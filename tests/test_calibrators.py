@@ -19,7 +19,9 @@ from sklearn.metrics import log_loss
 
 from scoreprism._core.numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
+from scoreprism._kernels.kernel_regression import KERNELS, kernel_sums
 from scoreprism._kernels.quadratic_program import solve_qp
+from scoreprism._maps.splines import Basis
 from scoreprism.calibrators import (
     BetaCalibrator,
     BinEffectsCalibrator,
@@ -41,8 +43,6 @@ from scoreprism.calibrators import (
     from_json,
     get_calibrator,
 )
-from scoreprism.calibrators._kernel import KERNELS, kernel_sums
-from scoreprism.calibrators._splines import Basis
 from scoreprism.exceptions import ContradictedOrderWarning, InputError, ScoreOrderWarning
 
 #: Some laws here fall on purpose, and random ones may.
@@ -566,7 +566,7 @@ def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
 
 def test_reml_is_the_marginal_likelihood_of_gaussian_data():
     """λ of the identity link against a direct maximisation of the restricted likelihood on a fine grid."""
-    from scoreprism.calibrators._splines import Quadratic, choose_penalty
+    from scoreprism._maps.splines import Quadratic, choose_penalty
 
     rng = np.random.default_rng(0)
     n, basis = 300, Basis(0.0, 1.0, 12)
@@ -590,7 +590,7 @@ def test_reml_is_the_marginal_likelihood_of_gaussian_data():
 
 
 def test_gcv_is_generalised_cross_validation():
-    from scoreprism.calibrators._splines import Quadratic, choose_penalty
+    from scoreprism._maps.splines import Quadratic, choose_penalty
 
     rng = np.random.default_rng(0)
     n, basis = 300, Basis(0.0, 1.0, 12)
@@ -1044,7 +1044,7 @@ def test_folds_are_random_and_share_the_bins():
 
 
 def _data(s, y):
-    from scoreprism.calibrators._data import Data
+    from scoreprism._sample.fit_rows import Data
 
     return Data(s, y, None, 2, "probability")
 
@@ -1286,7 +1286,7 @@ def test_a_sum_is_of_two_curves():
 
 def test_every_class_is_in_every_training_part():
     """Two rows of the rare class often fall into one fold: such draws are drawn again. Sizes differ by at most one."""
-    from scoreprism.calibrators._folds import random_folds
+    from scoreprism._sample.folds import random_folds
 
     codes = np.array([0, 0, 1, 1, 1, 1, 1])
     for seed in range(50):
@@ -1321,7 +1321,7 @@ def test_a_bin_without_rows_changes_nothing():
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
     """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
-    from scoreprism.calibrators._data import Data
+    from scoreprism._sample.fit_rows import Data
     from scoreprism.calibrators._kernel import _coarse_curve
 
     rng = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import Chain, Decomposition, FiniteModel, Level, from_loss, get_loss, resolution_decomposition
+from scoreprism.decomposition._chain import term_names
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
-from scoreprism.levels import term_names
 from scoreprism.losses import LogLoss
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
@@ -488,7 +488,7 @@ def test_a_total_is_over_the_rows_that_have_weight():
 )
 def test_cells_of_tables(column, value, digits, shown):
     """Shares in percent, rows in groups of three digits, everything else to five decimals or more."""
-    from scoreprism.decomposition._table import _cell
+    from scoreprism._document.tables import _cell
 
     assert _cell(column, value, digits) == shown
 

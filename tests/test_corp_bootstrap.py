@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
+from scoreprism._core.checks import parse_random_state
 from scoreprism._kernels import compiled as _fast
 from scoreprism._kernels.ranked import Ranked, Stream, drawn, sums_of_draws
-from scoreprism._validation import parse_random_state
 from scoreprism.exceptions import InfiniteLossWarning, InputError
 from scoreprism.inference import CorpBootstrap, _corp, corp_bootstrap
 

@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import of_bounded_payoffs
+from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.exceptions import InputError
-from scoreprism.levels import Chain, Level
 from scoreprism.report import summarize
 
 Z = 1.6448536269514722  # scipy.stats.norm.ppf(0.95)

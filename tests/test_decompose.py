@@ -20,11 +20,11 @@ from sklearn.preprocessing import StandardScaler
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism._core.simplex import sigmoid
+from scoreprism._fitting.chain_fit import chain_terms, fitting_weights
+from scoreprism._fitting.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
-from scoreprism.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism.datasets import CopulaLaw
-from scoreprism.estimation._decompose import chain_terms
-from scoreprism.estimation._parse import fitting_weights
+from scoreprism.decomposition._intervals import bca
 from scoreprism.exceptions import (
     DoubleUseWarning,
     InputError,
@@ -33,7 +33,6 @@ from scoreprism.exceptions import (
     ScoreOrderWarning,
     UnavailableError,
 )
-from scoreprism.intervals import bca
 from scoreprism.losses import LOSSES, get_loss
 
 PARAMETERS = {"pseudo-spherical": {"alpha": 3.0}, "tsallis": {"alpha": 1.5}, "beta": {"a": 0.5, "b": 1.0}}
@@ -231,7 +230,7 @@ def test_calibration_split_by_hand():
     d = decompose(y[rows], s[rows], loss="brier", calibrator="platt", calibration=(s[held], y[held]), random_state=3)
     law = PlattCalibrator().fit(s[held], y[held]).calibrate(s[rows])
     assert d.level_losses[:, 1] == pytest.approx((law - y[rows]) ** 2, abs=1e-12)
-    from scoreprism.calibrators._data import Data
+    from scoreprism._sample.fit_rows import Data
 
     seed = int(np.random.default_rng(3).integers(2**62))
     kept = split_blocks(Data(s[held], y[held], None, 2, "probability"), seed)
@@ -274,7 +273,7 @@ def test_calibration_split_speaks_the_labels_of_the_rows():
 
 
 def test_folds_do_not_look_at_outcomes():
-    from scoreprism.calibrators._data import Data
+    from scoreprism._sample.fit_rows import Data
 
     rng = np.random.default_rng(0)
     s = rng.random(60)
@@ -319,7 +318,7 @@ def test_default_reference_finds_what_the_score_lost():
 
 def test_many_rows_are_fitted_on_cells(monkeypatch):
     """2048 cells and more in the tails: by .04 standard errors at most the terms differ from those of rows (8.1)."""
-    from scoreprism.estimation import _fits
+    from scoreprism._fitting import fitted_laws as _fits
 
     _, y, s, _ = example(20_000)
     many = decompose(y, s, loss=("log", "brier"))
@@ -399,7 +398,7 @@ def test_groups_stay_together_and_widen_errors():
 
 
 def _data(y, s):
-    from scoreprism.calibrators._data import Data
+    from scoreprism._sample.fit_rows import Data
 
     return Data(s, y, None, 2, "probability")
 
@@ -870,10 +869,10 @@ def test_a_candidate_is_judged_by_its_rows(weighted):
     The Brier spread of F fold laws is Σ(p_f − p̄)², times the factor of the fit (docs/statistics.md); of two
     partitions, losses and spreads are the means of both.
     """
-    from scoreprism.crossfit import FittedLaw
+    from scoreprism._fitting.candidates import judged
+    from scoreprism._fitting.crossfit import FittedLaw
+    from scoreprism._fitting.fitted_laws import RowFits
     from scoreprism.decomposition._rows import Sheet
-    from scoreprism.estimation._chain import judged
-    from scoreprism.estimation._fits import RowFits
 
     rng = np.random.default_rng(0)
     _, y, s, _ = example(200)
@@ -908,8 +907,8 @@ def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
 
 def test_fitted_laws_stay_a_square_away_from_certainty():
     """1/(2n)², n being the rows or the weight a law was fitted on; never more than 1/K."""
-    from scoreprism.calibrators._data import Data
-    from scoreprism.estimation._chain import floored
+    from scoreprism._fitting.candidates import floored
+    from scoreprism._sample.fit_rows import Data
 
     law, codes, rows = np.array([0.0, 1.0, 0.3]), np.array([0, 1, 1]), np.arange(2)
     plain = Data(law, codes, None, 2, "probability")
@@ -930,7 +929,7 @@ def test_a_resample_of_every_row_once_gives_the_terms_of_a_mixture():
 
 def test_a_column_that_a_coarser_level_has_is_taken_once():
     """A level's features contain those of the levels before, so repeating a column, missing values too, adds nothing."""
-    from scoreprism.estimation._parse import _same
+    from scoreprism._fitting.chain_fit import _same
 
     a, b = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
     assert _same(a, b)
@@ -961,7 +960,7 @@ def test_nearly_certain_outcomes_of_several_classes_are_pointed_out():
 
 def test_a_resample_of_every_row_once_keeps_the_weights():
     """Counts of one multiply the weights of fit and terms by one; counts of zero and weights of zero both drop a row."""
-    from scoreprism.estimation._resample import resampled
+    from scoreprism._fitting.resample import resampled
 
     _, y, s, _ = example(200)
     weight = np.random.default_rng(3).integers(0, 4, 200).astype(float)
@@ -998,7 +997,7 @@ def test_a_reference_that_is_none_is_shown_by_eighty_characters():
 
 def test_mixtures_of_laws_sum_to_one_though_small_shares_are_dropped():
     """A share below 1e-6 is left out; of several classes the rest is divided by what is left."""
-    from scoreprism.estimation._chain import _mixture
+    from scoreprism._fitting.candidates import _mixture
 
     laws = np.random.default_rng(0).dirichlet(np.ones(3), (2, 2, 5))  # candidates, models, rows
     mixed = _mixture(list(laws), np.array([[1 - 9e-7, 9e-7], [0.25, 0.75]]))

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from scoreprism import scale
+from scoreprism.decomposition._intervals import Moments, TermInference, tail
 from scoreprism.exceptions import InputError
-from scoreprism.intervals import Moments, TermInference, tail
 from scoreprism.losses import get_loss
 from scoreprism.scale._drift import Reach, _ends, _pvalue
 from scoreprism.scale._shift import _edges, _mix

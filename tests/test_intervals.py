@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
+from scoreprism.decomposition._intervals import bca
 from scoreprism.exceptions import InputError, UnavailableError
-from scoreprism.intervals import bca
 from tests.test_chain import sample
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # normal quantiles, scipy.stats.norm.ppf(.975) and (.95), scipy 1.17

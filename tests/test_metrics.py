@@ -13,9 +13,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism import decompose
+from scoreprism._kernels.local_regression import bandwidths
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
+from scoreprism.decomposition._intervals import Interval
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
-from scoreprism.intervals import Interval
 from scoreprism.metrics import (
     METRICS,
     Estimate,
@@ -44,7 +45,6 @@ from scoreprism.metrics import (
 )
 from scoreprism.metrics._curves import even_codes
 from scoreprism.metrics._gaps import draw
-from scoreprism.metrics._local import bandwidths
 from scoreprism.metrics._rows import parse_rows
 from scoreprism.metrics._shapes import TreeCurve
 from scoreprism.metrics._smece import Residuals, fixed_point, smooth

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scoreprism.finite import FiniteModel
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.losses import Brier, LogLoss, ProperLoss
 from scoreprism.paper import PLANS, Work, _identities, _uncertainty, _uncertainty_platt, _uncertainty_scores
 from scoreprism.paper._checks import scientific

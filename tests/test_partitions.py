@@ -10,11 +10,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from scoreprism import compare, decompose, decompose_by
+from scoreprism._fitting.crossfit import make_partitions
+from scoreprism._fitting.fitted_laws import Cells
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator, SelectedCalibrator
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_partitions
 from scoreprism.ensembles import aggregation_decomposition, stagewise_decomposition
-from scoreprism.estimation._fits import Cells
 from scoreprism.exceptions import InputError
 from scoreprism.inference import grouping_test
 
@@ -258,7 +258,7 @@ def test_permuted_rows_of_segments_and_models():
 
 def test_more_rows_than_features_are_cut_by():
     """Cuts of a feature come from every so-manieth of its sorted values, not of its rows."""
-    from scoreprism.references._features import Numeric
+    from scoreprism._sample.features import Numeric
 
     values = np.random.default_rng(0).exponential(size=150_000)
     one, two = Numeric.fitted(values), Numeric.fitted(np.random.default_rng(1).permutation(values))
@@ -327,7 +327,7 @@ def test_many_scores_are_pooled_and_ties_stay_together(n, most):
 
 def test_pooling_moves_the_estimate_by_little(monkeypatch):
     """By less than .04 standard errors (STATISTICS 8.1)."""
-    from scoreprism.estimation import _fits
+    from scoreprism._fitting import fitted_laws as _fits
 
     _, y, s, _ = rows(3000)
     pooled = decompose(y, s, loss="log")

@@ -149,7 +149,7 @@ def test_probmetrics_is_the_difference_form_of_a_chain(loss):
 @pytest.mark.parametrize("loss", list(PROBMETRICS))
 def test_probmetrics_is_decompose_with_its_folds(loss, monkeypatch):
     """Row by row to rounding; with rows pooled into cells of the score to .04 standard errors (docs/statistics.md)."""
-    from scoreprism.estimation import _fits
+    from scoreprism._fitting import fitted_laws as _fits
 
     _, y, s, _ = example()
     options = {"calibrator": PlattCalibrator(), "cv": stratified(y, 3), "form": "difference"}

@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scoreprism
+from scoreprism._core.parquet_pages import read_footer
 from scoreprism.cli._reading import Reading, Roles, read_predictions
 from scoreprism.cli._text import DELIMITERS
 from scoreprism.exceptions import InputError
-from scoreprism.scale._parquet import read_footer
 
 YS = Roles(target="y", scores=("s",))
 PLAIN = "y,s\n1,0.75\n0,0.25\n1,0.5\n"

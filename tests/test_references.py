@@ -11,14 +11,14 @@ from scipy.optimize import minimize
 from scoreprism._core.simplex import sigmoid
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax, log_softmax
+from scoreprism._learners.boosting import Growth, boost
+from scoreprism._learners.members import Task, from_eta, mixing_weights, to_eta
+from scoreprism._learners.pairs import Search, boost_pairs, find_pairs
+from scoreprism._sample.features import BINS, Encoder, parse_features
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.references import MEMBERS, StackedReference, partition_lower_bound
-from scoreprism.references._boosting import Growth, boost
-from scoreprism.references._features import BINS, Encoder, parse_features
-from scoreprism.references._members import Task, from_eta, mixing_weights, to_eta
-from scoreprism.references._pairs import Search, boost_pairs, find_pairs
 
 
 def features_of(X):

@@ -15,10 +15,10 @@ from scipy import stats
 
 import scoreprism
 from scoreprism import scale
+from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._kernels.binomial import rate_interval
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import get_calibrator
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_partitions
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays._decomposition import drawn_lengths
 from scoreprism.exceptions import InputError

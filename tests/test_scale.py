@@ -12,9 +12,9 @@ import pytest
 
 import scoreprism
 from scoreprism import scale
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_partitions
-from scoreprism.estimation._parse import PARTITIONS, fitting_weights
+from scoreprism._fitting.chain_fit import PARTITIONS, fitting_weights
+from scoreprism._fitting.crossfit import make_partitions
+from scoreprism._sample.fit_rows import Data
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
 from scoreprism.scale._fit import _drawn, _pooling
@@ -479,7 +479,7 @@ def test_cells_are_near_the_rows(calibrator):
 
 
 def test_finer_cells_are_nearer(monkeypatch):
-    monkeypatch.setattr("scoreprism.estimation._fits._FEW", 10**6)  # rows, each a cell of its own
+    monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", 10**6)  # rows, each a cell of its own
     data = rows(20_000, digits=None, seed=4)
     theirs = plain(data, loss="log", calibrator="platt").terms["reliability"]
     errors, bounds = [], []
@@ -494,7 +494,7 @@ def test_finer_cells_are_nearer(monkeypatch):
 
 
 def test_other_losses_are_evaluated_on_cells(monkeypatch):
-    monkeypatch.setattr("scoreprism.estimation._fits._FEW", 10**6)  # rows, each a cell of its own
+    monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", 10**6)  # rows, each a cell of its own
     data = rows(20_000, digits=None, seed=5)
     ours = scale.decompose(
         data, target="y", score="s", cv_column="fold", loss=["tsallis", "spherical"], calibrator="platt"

@@ -21,9 +21,9 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreprism import FiniteModel, Level, decompose
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import IdentityCalibrator, PlattCalibrator, get_calibrator
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_crossfit
 from scoreprism.displays import DISPLAYS, StagewiseDisplay
 from scoreprism.ensembles import (
     RefinedBoostingClassifier,

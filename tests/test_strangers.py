@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from scoreprism import scale
+from scoreprism._core.parquet_pages import verify_pages
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._output import Voice
@@ -23,7 +24,6 @@ from scoreprism.cli._reading import Reading, Roles, read_predictions
 from scoreprism.cli._spelling import ARGUMENTS, in_options, spelled_report
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from scoreprism.report import Notice, Origin, Report, Section
-from scoreprism.scale._parquet import verify_pages
 from tests.test_cli import call
 
 #: What names an argument of Python: a word with an underscore, or one before an equals sign.
@@ -328,7 +328,7 @@ def test_classes_at_scale_are_verified_too(here):
 
 def test_a_footer_that_points_to_the_same_pages_again_and_again_costs_nothing(parquet, monkeypatch):
     """The bytes of a file are read once at most: a small file cannot ask for more."""
-    from scoreprism.scale import _parquet
+    from scoreprism._core import parquet_pages as _parquet
 
     with Path("whole.parquet").open("rb") as file:
         footer = _parquet.read_footer(file, "a")

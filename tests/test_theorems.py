@@ -12,7 +12,7 @@ import pytest
 from scoreprism import LOSSES, FiniteModel, get_loss
 from scoreprism._core.simplex import as_matrix, as_vector
 from scoreprism.decomposition import resolution_decomposition
-from scoreprism.levels import Level
+from scoreprism.decomposition._chain import Level
 from scoreprism.losses import Brier, LogLoss
 from tests.conftest import classes_of, random_model
 

@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
+from scoreprism._kernels.local_shifts import _Nodes, local_shifts
+from scoreprism._sample.fit_batch import Batch
 from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, _tree, from_json
-from scoreprism.calibrators._batch import Batch
-from scoreprism.calibrators._tree import _Nodes, local_shifts
 
 VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import scoreprism
 from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
-from scoreprism._validation import parse_weights
+from scoreprism._core.arrays import parse_weights
 from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss

@@ -14,10 +14,10 @@ from benchmarks.scale_statistics.laws import LAWS
 from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._fitting.chain_fit import chain_of, parse_losses
+from scoreprism._fitting.fitted_laws import between
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Sheet, assemble
-from scoreprism.estimation._decompose import chain_of, parse_losses
-from scoreprism.estimation._fits import between
 from scoreprism.scale._fit import Options, _quantisation, fitted_laws
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._shift import _mix, _stale

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scoreprism import (
         calibrators,
-        crossfit,
         curves,
         datasets,
         decomposition,
@@ -18,10 +17,7 @@ if TYPE_CHECKING:
         ensembles,
         estimation,
         exceptions,
-        finite,
         inference,
-        intervals,
-        levels,
         losses,
         metrics,
         paper,
@@ -31,15 +27,19 @@ if TYPE_CHECKING:
         scale,
     )
     from scoreprism.decomposition import (
+        Bound,
+        Chain,
         Contributions,
         Decomposition,
+        FiniteModel,
+        Interval,
+        Level,
         PairedDifference,
         Summary,
         corp_decomposition,
         resolution_decomposition,
     )
     from scoreprism.estimation import Comparison, SegmentDecompositions, compare, decompose, decompose_by
-    from scoreprism.finite import FiniteModel
     from scoreprism.inference import (
         CorpBootstrap,
         SampleSize,
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
         grouping_test,
         required_sample_size,
     )
-    from scoreprism.intervals import Bound, Interval
-    from scoreprism.levels import Chain, Level
     from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
     from scoreprism.report import Report, make_report
 
@@ -81,7 +79,6 @@ __all__ = [
     "compare",
     "corp_bootstrap",
     "corp_decomposition",
-    "crossfit",
     "curves",
     "datasets",
     "decompose",
@@ -91,14 +88,11 @@ __all__ = [
     "ensembles",
     "estimation",
     "exceptions",
-    "finite",
     "from_entropy",
     "from_loss",
     "get_loss",
     "grouping_test",
     "inference",
-    "intervals",
-    "levels",
     "losses",
     "make_report",
     "metrics",
@@ -111,43 +105,36 @@ __all__ = [
     "scale",
 ]
 
-#: Where each lazily loaded name lives; modules are listed with themselves.
+#: Packages that users import from; what lists public names (docstrings, the API reference) iterates over this table.
+PUBLIC_PACKAGES = (
+    "calibrators",
+    "curves",
+    "datasets",
+    "decomposition",
+    "displays",
+    "ensembles",
+    "estimation",
+    "exceptions",
+    "inference",
+    "losses",
+    "metrics",
+    "paper",
+    "pipelines",
+    "references",
+    "report",
+    "scale",
+)
+#: Where each lazily loaded name lives.
 _HOME = {
     **dict.fromkeys(("LOSSES", "ProperLoss", "check_proper", "from_entropy", "from_loss", "get_loss"), "losses"),
-    **dict.fromkeys(("Bound", "Interval"), "intervals"),
-    **dict.fromkeys(
-        (
-            "Contributions",
-            "Decomposition",
-            "PairedDifference",
-            "Summary",
-            "corp_decomposition",
-            "resolution_decomposition",
-        ),
-        "decomposition",
-    ),
-    **dict.fromkeys(("Chain", "Level"), "levels"),
-    "FiniteModel": "finite",
+    **dict.fromkeys(("Bound", "Chain", "Contributions", "Decomposition", "FiniteModel", "Interval"), "decomposition"),
+    **dict.fromkeys(("Level", "PairedDifference", "Summary"), "decomposition"),
+    **dict.fromkeys(("corp_decomposition", "resolution_decomposition"), "decomposition"),
     **dict.fromkeys(("Report", "make_report"), "report"),
     **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
-    **dict.fromkeys(
-        (
-            "CorpBootstrap",
-            "SampleSize",
-            "TestResult",
-            "calibration_test",
-            "corp_bootstrap",
-            "grouping_test",
-            "required_sample_size",
-        ),
-        "inference",
-    ),
+    **dict.fromkeys(("CorpBootstrap", "SampleSize", "TestResult", "calibration_test"), "inference"),
+    **dict.fromkeys(("corp_bootstrap", "grouping_test", "required_sample_size"), "inference"),
 }
-_MODULES = frozenset(
-    {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
-    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "paper", "pipelines"}
-    | {"references", "report", "scale"}
-)
 
 
 def __getattr__(name: str) -> object:
@@ -157,7 +144,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("scoreprism")
-    if name in _MODULES:
+    if name in PUBLIC_PACKAGES:
         return import_module(f"scoreprism.{name}")
     if name in _HOME:
         return getattr(import_module(f"scoreprism.{_HOME[name]}"), name)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import locate
 from scoreprism._maps.formula import Term, sigmoid
 from scoreprism._maps.parts import Part, require
-from scoreprism._validation import parse_choice, parse_number
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
 _BLOCK = 1 << 14

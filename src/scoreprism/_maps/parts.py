@@ -5,11 +5,12 @@ from __future__ import annotations
 import reprlib
 import sys
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from scoreprism._validation import listed, refuse
+from scoreprism._core.checks import listed, refuse
+from scoreprism._core.simplex import FloatArray
 
 REMEDY = "Write the file again with to_json()."
 _SHORT = reprlib.Repr()
@@ -115,3 +116,9 @@ def require(holds: object, where: str, rule: str) -> None:
     """A condition on numbers that are read from a file."""
     if not holds:
         refuse(f"{where} must have {rule}", "something else", REMEDY)
+
+
+class Map(Protocol):
+    """A fitted map: from the score, (n,) for two classes and (n, K) for more, to a law of the same shape."""
+
+    def __call__(self, score: FloatArray) -> FloatArray: ...

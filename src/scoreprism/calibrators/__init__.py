@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from scoreprism._validation import listed, parse_choice, refuse
+from scoreprism._core.checks import listed, parse_choice, refuse
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._bins import BinEffectsCalibrator, BinningCalibrator
 from scoreprism.calibrators._compose import OneVsRestCalibrator

@@ -11,21 +11,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scoreprism._core.arrays import is_law, parse_weights
+from scoreprism._core.checks import listed, parse_choice, plain, refuse, require_rows
 from scoreprism._core.frames import unwrap
+from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
-from scoreprism._validation import (
-    distinct,
-    is_law,
-    listed,
-    parse_choice,
-    parse_weights,
-    plain,
-    refuse,
-    require_rows,
-)
-from scoreprism.calibrators._batch import Batch
-from scoreprism.calibrators._checks import (
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.fit_rows import Data, Origin, Reduction
+from scoreprism._sample.scores import (
     check_column_names,
     class_labels,
     refuse_scores,
@@ -34,7 +29,6 @@ from scoreprism.calibrators._checks import (
     warn_of_reversed_scores,
     warn_of_small_weights,
 )
-from scoreprism.calibrators._data import Data, Map, Origin, Reduction
 from scoreprism.calibrators._provenance import Provenance, recorded
 from scoreprism.exceptions import LabelError
 

@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.parts import Part, require
+from scoreprism._maps.parts import Map, Part, require
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import plain, refuse
 from scoreprism._core.strict_json import Reader
 from scoreprism._maps.binary_map import BinaryMap
-from scoreprism._maps.parts import REMEDY, brief, decode, encode, require_fields
-from scoreprism._validation import plain, refuse
+from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode, require_fields
+from scoreprism._maps.softmax_map import SoftmaxMap
+from scoreprism._sample.fit_rows import Reduction
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._compose import OneVsRestMap
-from scoreprism.calibrators._data import Map, Reduction
-from scoreprism.calibrators._multiclass import SoftmaxMap
 from scoreprism.calibrators._parametric import Same, Tempered
 from scoreprism.calibrators._provenance import read_provenance
 from scoreprism.calibrators._venn_abers import VennAbersMap

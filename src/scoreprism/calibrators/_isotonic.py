@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, Steps, parse_distance
-from scoreprism._validation import parse_choice
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._batch import Batch
-from scoreprism.calibrators._data import Data, Map
 
 
 class IsotonicCalibrator(Calibrator):

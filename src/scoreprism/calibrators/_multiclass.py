@@ -2,99 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from scoreprism._core.numerics import BELOW_ONE
-from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
-from scoreprism._kernels.softmax import fit_softmax, log_softmax
-from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
-from scoreprism._maps.formula import Term
-from scoreprism._maps.parts import Part, require
-from scoreprism._validation import parse_count, parse_number
+from scoreprism._core.checks import parse_count, parse_number
+from scoreprism._core.simplex import FloatArray, as_matrix
+from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._maps.parts import Map
+from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, centered, log_law
+from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._data import Data, Map, log_law, smallest
-
-
-def centered(logs: FloatArray) -> FloatArray:
-    """Log-probabilities minus their mean over classes: what a softmax can see of them."""
-    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
-    return rest
-
-
-@dataclass(frozen=True)
-class SoftmaxMap(Part):
-    """softmax(features · weights), the last row of weights being the intercepts, at least `floor` from 0."""
-
-    tag = "softmax"
-
-    kind: str
-    features: str
-    weights: FloatArray
-    low: float
-    floor: float
-
-    def check(self) -> None:
-        require(self.features in FEATURES, "SoftmaxMap.features", f"one of the values {', '.join(FEATURES)}")
-        require(
-            self.weights.ndim == 2 and 0 <= self.floor < 0.5, "SoftmaxMap", "a table of weights and a floor below 1/2"
-        )
-
-    def shape(self, k: int) -> tuple[int, int]:
-        """The shape of the weights for so many classes."""
-        return 1 + k + (k * (k + 1) // 2 if self.features == "squares" else 0), k
-
-    def logs(self, score: FloatArray) -> FloatArray:
-        """Fitted log-probabilities."""
-        z = FEATURES[self.features](log_law(score, self.kind, self.low))
-        return log_softmax(z @ self.weights[:-1] + self.weights[-1])
-
-    def __call__(self, score: FloatArray) -> FloatArray:
-        law = np.exp(self.logs(score))
-        law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
-        return law[:, 1].copy() if score.ndim == 1 else law
-
-    def formula(self, score: Term) -> Term:
-        """Two classes: the difference of the two lines, as a map of one score."""
-        slopes = self.weights[:, 1] - self.weights[:, 0]
-        if self.features == "log" and self.kind == "probability":
-            line = LogLine(slopes[1], slopes[0], slopes[-1], self.low)
-            return BinaryMap(Chart(self.kind, "probability"), line, "logit", clip=self.floor).formula(score)
-        if self.features == "log":
-            curve: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
-        else:  # both centred log-probabilities are half the logit, one with a minus
-            bend = (slopes[2] - slopes[3] + slopes[4]) / (4.0 * _FARTHEST) if self.features == "squares" else 0.0
-            curve = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
-        map_ = BinaryMap(Chart(self.kind, "logit"), curve, "logit", clip=self.floor)
-        if self.kind == "logit":
-            return map_.formula(score)
-        cut = LogLine(1.0, -1.0, 0.0, self.low).formula(score)  # the logit, cut as the fit cut it
-        return map_.formula(score, coordinate=cut)
-
-
-def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> Curve:
-    """bend·x² + slope·x + intercept, constant beyond ±2·`_FARTHEST` if it is cut there."""
-    if not cut:
-        return Affine(slope, intercept)
-    end = 2.0 * _FARTHEST
-    first, last = ((bend * x + slope) * x + intercept for x in (-end, end))
-    third = 2.0 * end / 3.0
-    inner = first + third * (slope - 2.0 * bend * end), last - third * (slope + 2.0 * bend * end)
-    return Cubics(np.array([-end, end]), np.array([[first, *inner, last]]), "constant")
-
-
-def squares(logs: FloatArray) -> FloatArray:
-    """Centred log-probabilities, their squares and products."""
-    z = np.clip(centered(logs), -_FARTHEST, _FARTHEST)
-    first, second = np.triu_indices(z.shape[1])
-    return np.column_stack([z, z[:, first] * z[:, second] / _FARTHEST])
-
-
-#: Log-ratios beyond this are cut before they are squared.
-_FARTHEST = 10.0
-#: What a softmax map may see of log-probabilities.
-FEATURES = {"centered": centered, "log": lambda logs: logs, "squares": squares}
 
 
 def _floor(law: FloatArray, total: float) -> float:

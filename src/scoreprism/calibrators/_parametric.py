@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice
 from scoreprism._core.numerics import BELOW_ONE, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import (
@@ -18,11 +19,11 @@ from scoreprism._kernels.logistic import (
 )
 from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, log_pair
-from scoreprism._maps.parts import Part, require
-from scoreprism._validation import parse_choice
+from scoreprism._maps.parts import Map, Part, require
+from scoreprism._maps.softmax_map import log_law
+from scoreprism._sample.fit_batch import Batch, fit_lines
+from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._batch import Batch, fit_lines
-from scoreprism.calibrators._data import Data, Map, log_law, smallest
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
 _SHARPEST, _FLATTEST = 1e6, 1e-6

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_count, parse_number
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
 from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism._maps.binary_map import BinaryMap, Chart, parse_distance
-from scoreprism._validation import parse_choice, parse_count, parse_number
-from scoreprism.calibrators._data import Data
-from scoreprism.calibrators._folds import make_folds
-from scoreprism.calibrators._kernel import KERNELS, Kernel, kernel_estimate, linear_bins, parse_bandwidth
-from scoreprism.calibrators._splines import Basis, Cells, Constraint, SplineFit, fit_penalised
+from scoreprism._maps.splines import Basis, Cells, Constraint, SplineFit, fit_penalised
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.folds import make_folds
+from scoreprism.calibrators._kernel import kernel_estimate, parse_bandwidth
 
 #: From this many rows on they are shared among this many even points (see `linear_bins`).
 _MANY, _POINTS = 4096, 2048

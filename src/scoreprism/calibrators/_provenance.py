@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import backend_of, columns_of
 from scoreprism._core.simplex import FloatArray
 from scoreprism._maps.parts import REMEDY, brief, require_fields
-from scoreprism._validation import refuse
-from scoreprism.calibrators._data import Data
+from scoreprism._sample.fit_rows import Data
 
 _FIELDS = {"score", "target", "labels", "rows", "counts", "ranges", "version"}
 

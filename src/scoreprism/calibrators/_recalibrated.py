@@ -18,13 +18,15 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import listed, outside, parse_random_state, plain, refuse
 from scoreprism._core.frames import take_rows
+from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import warn_of_training_rows
-from scoreprism._validation import distinct, listed, outside, parse_random_state, parse_weights, plain, refuse
+from scoreprism._sample.folds import disjoint
+from scoreprism._sample.scores import class_labels, count_rows, parse_decision, parse_prediction
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._checks import class_labels, count_rows, parse_decision, parse_prediction
-from scoreprism.calibrators._folds import disjoint
 from scoreprism.calibrators._selected import describe_contradiction
 from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
 

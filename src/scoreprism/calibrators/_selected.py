@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.checks import outside, parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.isotonic import isotonic_fit
-from scoreprism._validation import outside, parse_choice, refuse
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.folds import Split, enough_rows, make_folds
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._folds import Split, enough_rows, make_folds
 from scoreprism.calibrators._isotonic import IsotonicCalibrator
 from scoreprism.calibrators._kernel import KernelCalibrator
 from scoreprism.calibrators._multiclass import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator

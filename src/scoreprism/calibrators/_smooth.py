@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
 from scoreprism._maps.binary_map import Affine, BinaryMap
-from scoreprism._validation import parse_number
+from scoreprism._maps.parts import Map
+from scoreprism._maps.splines import Basis, Constraint, natural_spline
+from scoreprism._sample.fit_batch import Batch, fit_lines
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._batch import Batch, fit_lines
-from scoreprism.calibrators._data import Data, Map
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
-from scoreprism.calibrators._splines import Basis, Constraint, natural_spline
 
 #: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
 _KNOTS = {

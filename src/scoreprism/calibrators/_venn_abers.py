@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._maps.binary_map import BinaryMap, Chart, Steps
 from scoreprism._maps.formula import Term
-from scoreprism._maps.parts import Part, require
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._maps.parts import Map, Part, require
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.folds import make_folds
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._data import Data, Map
-from scoreprism.calibrators._folds import make_folds
 
 #: Weights that differ by more than this factor are handled one place at a time, for up to so many different scores.
 _SPAN, _MOST = 1e8, 4000

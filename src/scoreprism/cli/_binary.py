@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._core.parquet_pages import Pages, read_footer, verify_pages
 from scoreprism.cli._memory import require_room
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._sources import GIGABYTE, Source
 from scoreprism.cli._words import shown
-from scoreprism.scale._parquet import Pages, read_footer, verify_pages
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.cli._words import at, count, shown
 
 if TYPE_CHECKING:

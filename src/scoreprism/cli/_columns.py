@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from scoreprism._core.atomic_files import system_error, write_with
-from scoreprism._validation import listed, refuse
+from scoreprism._core.checks import listed, refuse
 from scoreprism.cli._output import Voice, emit_bytes
 from scoreprism.cli._words import shown
 

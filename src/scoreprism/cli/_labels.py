@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.cli._casts import MISSING_LABEL, as_strings, is_missing
 from scoreprism.cli._words import at, count, several, shown
 

@@ -210,7 +210,7 @@ def _grid(map_: Calibrator, name: str, points: int) -> str:
     """Scores from 0 to 1 and what they become."""
     import numpy as np
 
-    from scoreprism._validation import refuse
+    from scoreprism._core.checks import refuse
     from scoreprism.cli._answers import make_table
     from scoreprism.report._tables import csv_text
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.cli._words import shown
 from scoreprism.exceptions import InputError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._binary import Binary, read_binary
 from scoreprism.cli._casts import require_nonnegative, require_probabilities, to_feature, to_numbers

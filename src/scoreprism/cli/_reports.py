@@ -194,7 +194,7 @@ def _beside(file: str) -> str:
 
 def _save_map(found: Report, target: Path, voice: Voice, force: bool) -> None:
     from scoreprism._core.atomic_files import write_text
-    from scoreprism._validation import refuse
+    from scoreprism._core.checks import refuse
     from scoreprism.cli._maps import the_map
 
     if len(found.models) > 1:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.cli._scores import Score, find_models, find_scores
 from scoreprism.cli._words import refuse_column, several, shown
 

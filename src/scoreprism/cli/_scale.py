@@ -18,9 +18,9 @@ from scoreprism.cli._summaries import say_floors, warned
 from scoreprism.exceptions import DoubtfulFileWarning
 
 if TYPE_CHECKING:
+    from scoreprism._core.parquet_pages import Pages
     from scoreprism.report import Report
     from scoreprism.scale import Partial
-    from scoreprism.scale._parquet import Pages
 
 #: Options that only make sense where rows are summed.
 _OF_SUMS = ("engine", "every", "cells", "cv_column", "key", "save_partial")
@@ -138,7 +138,7 @@ class Call:
         """Every file that is read."""
         if self.given["partials"]:
             return tuple(_json_files(self.given["partials"]))
-        from scoreprism.scale._files import find_files
+        from scoreprism._core.source_files import find_files
 
         return tuple(find_files(list(self.files))[0])
 
@@ -192,8 +192,8 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
 
 def _doubts(call: Call) -> list[str]:
     """What speaks against files being complete; refused with --strict."""
+    from scoreprism._core.source_files import doubt_about, find_files
     from scoreprism.cli._sources import doubted
-    from scoreprism.scale._files import doubt_about, find_files
 
     paths, kind = find_files(list(call.files))
     found: list[str] = []
@@ -206,7 +206,7 @@ def _doubts(call: Call) -> list[str]:
 
 def _verified(call: Call) -> Pages:
     """The columns that are summed, compared with the checksums of their pages."""
-    from scoreprism.scale._files import verify_files
+    from scoreprism._core.source_files import verify_files
 
     return verify_files(list(call.files), _columns(call.given))
 
@@ -300,8 +300,8 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
     """Files of sums, by path, glob or folder, each once."""
     import glob
 
-    from scoreprism._validation import refuse
-    from scoreprism.scale._files import each_once
+    from scoreprism._core.checks import refuse
+    from scoreprism._core.source_files import each_once
 
     found: list[str] = []
     for pattern in patterns:

@@ -76,7 +76,7 @@ def _require_enough(data: Predictions) -> None:
     """As many rows as folds: the library's remedy, fewer folds, is none here."""
     import numpy as np
 
-    from scoreprism._validation import refuse
+    from scoreprism._core.checks import refuse
 
     rows = np.arange(len(data.y)) if data.weight is None else np.flatnonzero(data.weight > 0)  # type: ignore[arg-type]
     n = len(rows) if data.cluster is None else len(np.unique(data.cluster[rows]))

@@ -49,7 +49,7 @@ def test(file: str, **given: Any) -> None:
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. P-values are also given after Holm's correction over
     the models.
     """
-    from scoreprism._validation import parse_choice
+    from scoreprism._core.checks import parse_choice
     from scoreprism.inference import CALIBRATION_TESTS
 
     parse_choice(given["method"], CALIBRATION_TESTS, "--method")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._core.source_files import cut_line
 from scoreprism.cli._panics import in_our_words
 from scoreprism.cli._sources import WIDE, refuse_binary
 from scoreprism.cli._words import at, count, shown
-from scoreprism.scale._files import cut_line
 
 if TYPE_CHECKING:
     import polars as pl

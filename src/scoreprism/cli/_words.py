@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 
 _LONGEST = 60
 _MOST = 20

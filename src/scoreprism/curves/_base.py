@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law, warn_of_hard_labels
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import backend_of, column_names, make_frame
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
-from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
+from scoreprism._document.tables import Drawable
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.decomposition._table import Drawable
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

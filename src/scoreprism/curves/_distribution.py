@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.checks import parse_count
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
-from scoreprism._validation import parse_count
 from scoreprism.curves._base import Binary, Curve, parse_binary
 
 

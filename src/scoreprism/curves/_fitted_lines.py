@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
+from scoreprism._fitting.fitted_laws import CellFits, LevelFits
 from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.estimation._fits import CellFits, LevelFits
 
 
 class Spread(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
-from scoreprism._validation import parse_confidence, parse_count, refuse
+from scoreprism._fitting.chain_fit import fitted_chain
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
-from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.losses import get_loss
 
 #: Quantiles of Q that are kept of every bin.

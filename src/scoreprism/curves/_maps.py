@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
-from scoreprism._validation import refuse
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves._base import Curve, parse_binary
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.checks import outside
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.ranked import Stream
-from scoreprism._validation import outside
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
 from scoreprism.exceptions import RefutedShapeWarning
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_numbers
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
-from scoreprism._validation import parse_numbers, refuse
 from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.curves._elementary import BrokenLine, pooled, summed
 from scoreprism.losses import ProperLoss, get_loss

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
-from scoreprism._validation import parse_choice, parse_confidence, refuse
+from scoreprism._fitting.chain_fit import fitted_chain
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
@@ -18,11 +19,10 @@ from scoreprism.curves._decisions import usual_thresholds
 from scoreprism.curves._elementary import BrokenLine
 from scoreprism.curves._fitted_lines import divergence_lines, fits_of, level_lines, out_of_sample, spread_line
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
+from scoreprism.decomposition._chain import Chain
+from scoreprism.decomposition._intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism.decomposition._rows import Plan, Sheet, divergences, level_losses
-from scoreprism.estimation._decompose import fitted_chain
 from scoreprism.exceptions import InfiniteLossError
-from scoreprism.intervals import FORMS, Moments, TermInference, coefficients
-from scoreprism.levels import Chain
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Where intervals are given unless other thresholds are asked for.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS
-from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary, Curve, effective, parse_binary
 from scoreprism.curves._binned import STRATEGIES, Bins, bin_band, bin_points

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
-from scoreprism._validation import refuse
 from scoreprism.curves._base import Curve, parse_binary
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
-from scoreprism._validation import parse_confidence
 from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.ensembles._stage_inputs import numbered
 from scoreprism.estimation._compare import compare

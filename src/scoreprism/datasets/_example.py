@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.datasets._german import load_german_credit
 from scoreprism.decomposition import Decomposition
-from scoreprism.finite import FiniteModel
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.losses import ProperLoss
 
 __all__ = ["ExactExample", "german_credit_population"]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law, parse_numbers
+from scoreprism._core.checks import parse_count, parse_number, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, sigmoid
-from scoreprism._validation import parse_count, parse_law, parse_number, parse_numbers, parse_random_state, refuse
 from scoreprism.datasets._levelsets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 

@@ -1,15 +1,23 @@
-"""A decomposition is a matrix of rows: terms, residual, contributions, comparisons; CORP and the resolution form."""
+"""A decomposition is a matrix of rows: levels, chains of them, terms, intervals; finite populations, CORP."""
 
 from __future__ import annotations
 
+from scoreprism._document.tables import Contributions
 from scoreprism.decomposition._advice import Summary
+from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
+from scoreprism.decomposition._finite import FiniteModel
+from scoreprism.decomposition._intervals import Bound, Interval
 from scoreprism.decomposition._result import Decomposition, PairedDifference
-from scoreprism.decomposition._table import Contributions
 
 __all__ = [
+    "Bound",
+    "Chain",
     "Contributions",
     "Decomposition",
+    "FiniteModel",
+    "Interval",
+    "Level",
     "PairedDifference",
     "Summary",
     "corp_decomposition",

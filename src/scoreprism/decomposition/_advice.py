@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scoreprism.decomposition._table import TermTable, marked
+from scoreprism._document.tables import TermTable, marked
+from scoreprism.decomposition._intervals import quantile
 from scoreprism.exceptions import UnavailableError
-from scoreprism.intervals import quantile
 
 if TYPE_CHECKING:
     from scoreprism.decomposition._result import Decomposition

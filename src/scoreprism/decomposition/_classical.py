@@ -8,10 +8,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_folds, parse_law
+from scoreprism._core.checks import refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
-from scoreprism._validation import GivenLaw, parse_folds, parse_law, refuse, require_rows
+from scoreprism.decomposition._intervals import Moments
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.decomposition._rows import (
@@ -26,7 +29,6 @@ from scoreprism.decomposition._rows import (
     with_floor,
 )
 from scoreprism.exceptions import InputError
-from scoreprism.intervals import Moments
 from scoreprism.losses import ProperLoss
 
 

@@ -12,19 +12,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
+from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
-from scoreprism._validation import (
-    parse_choice,
-    parse_confidence,
-    parse_count,
-    parse_groups,
-    parse_random_state,
-    refuse,
-)
-from scoreprism.decomposition._advice import Summary, advise
-from scoreprism.decomposition._summary import (
+from scoreprism._document.result_json import (
     FLOORED,
     MOVED,
     SCHEMA_VERSION,
@@ -33,9 +26,9 @@ from scoreprism.decomposition._summary import (
     read_summary,
     require_kinds,
 )
-from scoreprism.decomposition._table import Contributions, Drawable, TermTable, floor_mark, thousands
-from scoreprism.exceptions import UnavailableError
-from scoreprism.intervals import (
+from scoreprism._document.tables import Contributions, Drawable, TermTable, floor_mark, thousands
+from scoreprism.decomposition._advice import Summary, advise
+from scoreprism.decomposition._intervals import (
     FORMS,
     INTERVAL_METHODS,
     ROLES,
@@ -51,6 +44,7 @@ from scoreprism.intervals import (
     quantile,
     steps,
 )
+from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 
 

@@ -11,23 +11,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import listed, outside, parse_choice, parse_clip
 from scoreprism._core.frames import backend_of
+from scoreprism._core.labels import GivenLaw, Outcomes, parse_groups, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
-from scoreprism._validation import (
-    GivenLaw,
-    Outcomes,
-    listed,
-    outside,
-    parse_choice,
-    parse_clip,
-    parse_groups,
-    parse_outcomes,
-    parse_weights,
-)
+from scoreprism._document.tables import floor_mark
+from scoreprism.decomposition._intervals import FORMS, Ends, Moments, TermInference, WhatIf
 from scoreprism.decomposition._result import Decomposition, Kept
-from scoreprism.decomposition._table import floor_mark
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
-from scoreprism.intervals import FORMS, Ends, Moments, TermInference, WhatIf
 from scoreprism.losses import ProperLoss, get_loss
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
-from scoreprism._registry import draws
-from scoreprism._validation import parse_choice, parse_random_state, refuse
+from scoreprism._document.drawing import draws
+from scoreprism._sample.models import predicted
 from scoreprism.curves import Curve
 from scoreprism.displays._inputs import Part, by_name, check_axes, class_of, folds_of, one_vs_rest, sequence_of, taken
 from scoreprism.displays._labels import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
-from scoreprism.estimation._models import predicted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

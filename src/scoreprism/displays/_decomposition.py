@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from scoreprism._registry import draws
-from scoreprism._validation import listed, parse_choice, parse_confidence, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
+from scoreprism._document.drawing import draws
+from scoreprism._document.tables import thousands
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._table import thousands
 from scoreprism.displays._base import Display, stacked_frame
 from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import inches, legend, root_figure, shortened, wrapped

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._registry import draws
-from scoreprism._validation import parse_choice, parse_confidence, refuse
+from scoreprism._document.drawing import draws
+from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.displays._inputs import check_axes
 from scoreprism.displays._labels import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
-from scoreprism.intervals import Interval, quantile
 from scoreprism.scale._drift import AGAINST, LOSS, MARKED, Drift
 from scoreprism.scale._groups import key_order
 

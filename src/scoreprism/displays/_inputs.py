@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import listed, refuse
 from scoreprism._core.frames import column_names, take_rows
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import n_classes
-from scoreprism._validation import GivenLaw, listed, parse_law, refuse
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.displays._style import Canvas
 

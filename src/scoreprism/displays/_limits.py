@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import listed, refuse
 from scoreprism.curves import ScoreDistribution
 
 #: Scores that all lie closer to 0 or 1 than this are looked at closely.

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._registry import draws
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._document.drawing import draws
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays._base import Display, enters

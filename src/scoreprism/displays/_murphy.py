@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice
+from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import parse_choice, parse_labels
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.displays._labels import inches, wrapped
 from scoreprism.displays._style import Canvas, Inks
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._registry import draws
-from scoreprism._validation import parse_choice, parse_confidence, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
+from scoreprism._document.drawing import draws
 from scoreprism.displays._inputs import check_axes
 from scoreprism.displays._labels import inches, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style

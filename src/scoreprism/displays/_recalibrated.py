@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
+from scoreprism._core.arrays import parse_law
 from scoreprism._core.frames import column_names
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import GivenLaw, parse_law
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.displays._inputs import Part

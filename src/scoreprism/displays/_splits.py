@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._registry import draws
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._document.drawing import draws
 from scoreprism.displays._inputs import check_axes
 from scoreprism.displays._labels import legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._registry import draws
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._document.drawing import draws
 from scoreprism.curves import StagewiseCurve
 from scoreprism.displays._base import Display
 from scoreprism.displays._labels import inches, legend, root_figure

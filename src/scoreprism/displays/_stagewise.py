@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import refuse
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._labels import legend, wrapped

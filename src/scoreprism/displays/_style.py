@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._core.checks import parse_choice, refuse
 
 #: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
 Canvas: TypeAlias = Any

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._validation import refuse
 from scoreprism.curves import Curve, reliability_curve
 from scoreprism.displays._base import Display
 from scoreprism.displays._inputs import Part, check_axes

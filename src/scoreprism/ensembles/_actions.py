@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_confidence
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import TermTable
+from scoreprism.decomposition._intervals import Interval, Moments, quantile
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import TermTable
-from scoreprism.intervals import Interval, Moments, quantile
 
 #: What can be done with members and their aggregate, from doing nothing to using all they know.
 ACTIONS = {

@@ -8,21 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.frames import require_aligned
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
-from scoreprism._validation import GivenLaw, listed, parse_law, plain, refuse, require_rows
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import CrossFit, make_crossfit
+from scoreprism._fitting.candidates import floored
+from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._fitting.crossfit import CrossFit, make_crossfit
+from scoreprism._sample.features import score_columns
+from scoreprism._sample.fit_rows import Data
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
 from scoreprism.ensembles._members import Members, is_ensemble, parse_members
 from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
 from scoreprism.ensembles._stacking import Stacking
-from scoreprism.estimation._chain import floored
-from scoreprism.estimation._parse import fitting_weights
 from scoreprism.exceptions import LabelError
-from scoreprism.references._features import score_columns
 
 #: Every combiner that is fitted to outcomes.
 COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}

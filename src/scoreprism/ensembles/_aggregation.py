@@ -10,21 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import outside, parse_choice, parse_clip, parse_confidence, parse_random_state, refuse
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._core.wording import visible
-from scoreprism._validation import (
-    GivenLaw,
-    outside,
-    parse_choice,
-    parse_clip,
-    parse_confidence,
-    parse_random_state,
-    refuse,
-)
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._fitting.candidates import Calibrated, Line, Problem, calibrate, fit_levels
+from scoreprism._fitting.chain_fit import Request, chain_of, decomposed_by, fits_above, parse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._intervals import FORMS
 from scoreprism.decomposition._rows import assemble
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
 from scoreprism.ensembles._actions import Actions, actions_of
 from scoreprism.ensembles._advice import advised
 from scoreprism.ensembles._aggregate import Ensemble, combined, parse_ensemble
@@ -32,12 +28,8 @@ from scoreprism.ensembles._gap import AveragingGap, gap_of
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.ensembles._sufficiency import score_test
 from scoreprism.estimation import Comparison
-from scoreprism.estimation._chain import Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._decompose import chain_of, decomposed_by, fits_above
-from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
-from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss, get_loss
 
 #: The levels of an ensemble: the aggregate, its recalibration, what the members know, what the features know.

@@ -7,19 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import parse_choice, parse_count, parse_number, refuse, require_rows
 from scoreprism._core.frames import require_aligned
+from scoreprism._core.labels import GivenLaw, distinct, parse_labels
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import (
-    GivenLaw,
-    distinct,
-    parse_choice,
-    parse_count,
-    parse_labels,
-    parse_law,
-    parse_number,
-    refuse,
-    require_rows,
-)
 from scoreprism.ensembles._stage_inputs import Stages, follow
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._staged_models import LightgbmStages, XgboostStages

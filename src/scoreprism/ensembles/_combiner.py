@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.arrays import parse_law, parse_weights
+from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.frames import column_names, columns_of, require_aligned
+from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix
-from scoreprism._validation import distinct, listed, parse_law, parse_weights, plain, refuse, require_rows
-from scoreprism.calibrators._checks import class_labels, warn_of_reversed_scores
-from scoreprism.calibrators._data import Data
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.scores import class_labels, warn_of_reversed_scores
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.exceptions import LabelError
 

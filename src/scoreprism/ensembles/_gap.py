@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
-from scoreprism._validation import refuse
-from scoreprism.decomposition._summary import encode
+from scoreprism._document.result_json import encode
+from scoreprism.decomposition._intervals import Moments, tail
 from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
-from scoreprism.intervals import Moments, tail
 
 #: Members whose own gaps have a smaller p-value are said not to be calibrated.
 _SEEN = 0.05

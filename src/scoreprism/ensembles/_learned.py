@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import listed, outside, parse_number
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._kernels.softmax import log_softmax
-from scoreprism._validation import listed, outside, parse_number
-from scoreprism.calibrators._data import Data, log_law, smallest
-from scoreprism.calibrators._multiclass import centered
+from scoreprism._maps.softmax_map import centered, log_law
+from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
 from scoreprism.ensembles._stacking import smoothed_rows, vanishing

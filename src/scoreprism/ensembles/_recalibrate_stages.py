@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import outside, parse_confidence, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._core.workers import run_all
-from scoreprism._validation import outside, parse_confidence, parse_random_state, refuse
-from scoreprism.decomposition._table import Drawable
+from scoreprism._document.tables import Drawable
+from scoreprism._fitting.candidates import calibrate
+from scoreprism._fitting.chain_fit import Request, decomposed_by, parse
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_results import Amount
 from scoreprism.ensembles._stage_tables import StageColumns, counted, named_columns, plural
 from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
-from scoreprism.estimation._chain import calibrate
-from scoreprism.estimation._decompose import decompose, decomposed_by
-from scoreprism.estimation._parse import Request, parse
+from scoreprism.estimation._decompose import decompose
 from scoreprism.exceptions import LostResolutionWarning
-from scoreprism.finite import FiniteModel
 from scoreprism.losses import ProperLoss, get_loss
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.

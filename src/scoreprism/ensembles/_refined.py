@@ -13,23 +13,14 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import parse_choice, parse_number, parse_random_state, plain, refuse, require_rows
 from scoreprism._core.frames import require_aligned, take_rows
+from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._validation import (
-    distinct,
-    parse_choice,
-    parse_groups,
-    parse_labels,
-    parse_number,
-    parse_random_state,
-    parse_weights,
-    plain,
-    refuse,
-    require_rows,
-)
+from scoreprism._sample.scores import class_labels, cut_rounding
 from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._checks import class_labels, cut_rounding
 from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection

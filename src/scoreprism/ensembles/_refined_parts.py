@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import outside, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import outside, refuse
 from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.exceptions import ScoreprismWarning
 

@@ -9,23 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law, warn_of_hard_labels
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._core.workers import run_all
-from scoreprism._validation import (
-    GivenLaw,
-    parse_choice,
-    parse_confidence,
-    parse_law,
-    refuse,
-    warn_of_hard_labels,
-)
+from scoreprism._fitting.learners import MapLearner
 from scoreprism.ensembles._selection import SelectionTable, StageSelection
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
 from scoreprism.ensembles._stage_maps import Folds, parse_map
 from scoreprism.ensembles._stage_results import Amount
 from scoreprism.ensembles._stage_tables import named_columns, plural
-from scoreprism.estimation._learners import MapLearner
 from scoreprism.losses import ProperLoss, get_loss
 
 #: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
@@ -140,7 +135,7 @@ def selected(
 
 
 def _z(level: float) -> float:
-    from scoreprism.intervals import quantile
+    from scoreprism.decomposition._intervals import quantile
 
     return quantile(level, two_sided=True)
 

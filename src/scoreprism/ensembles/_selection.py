@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.ensembles._stage_results import Amount
 from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.losses import ProperLoss

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import is_hard, parse_law
+from scoreprism._core.checks import outside, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned
+from scoreprism._core.labels import GivenLaw, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._validation import GivenLaw, is_hard, outside, parse_labels, parse_law, refuse, require_rows
+from scoreprism._sample.models import double_use, predicted
+from scoreprism.decomposition._chain import Level
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._staged_models import READERS, in_our_words, staged_model, transformed
-from scoreprism.estimation._models import double_use, predicted
 from scoreprism.exceptions import HardLabelsWarning
-from scoreprism.levels import Level
 
 _REMEDY = "For example list(model.staged_predict_proba(X)), or {1: p1, 10: p10}."
 

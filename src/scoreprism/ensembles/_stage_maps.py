@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._validation import parse_random_state, refuse
+from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import OneVsRestCalibrator, SelectedCalibrator, get_calibrator
 from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_crossfit
 from scoreprism.decomposition._rows import mean_loss
 from scoreprism.ensembles._stage_inputs import Path
-from scoreprism.estimation._learners import MapLearner, OwnMap, parse_calibrator
-from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss
 
 #: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import parse_choice
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism.decomposition._intervals import Moments, quantile
 from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
-from scoreprism.intervals import Moments, quantile
 from scoreprism.losses import ProperLoss
 
 

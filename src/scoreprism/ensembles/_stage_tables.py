@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import frozen
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import TermTable
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import TermTable
 
 #: Lines at the beginning and at the end that a text shows of a long table.
 _ENDS = 5

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import backend_of, column_names
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import refuse
 from scoreprism.exceptions import ScoreprismError
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.

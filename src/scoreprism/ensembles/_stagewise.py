@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import outside, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._core.workers import run_all
-from scoreprism._validation import outside, parse_confidence, parse_count, parse_law, parse_random_state, refuse
+from scoreprism._fitting.candidates import Block, calibrate, fit_levels
+from scoreprism._fitting.chain_fit import Request, chain_of, decomposed_by, parse
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._chain import Chain, Level
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._martingale import martingale_checks
 from scoreprism.ensembles._stage_inputs import Path, Stages, follow, geometric, has_stages, read_stages
 from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
 from scoreprism.ensembles._stage_tables import named_columns, plural
-from scoreprism.estimation._chain import Block, calibrate, fit_levels
-from scoreprism.estimation._decompose import chain_of, decompose, decomposed_by
-from scoreprism.estimation._parse import Request, parse
-from scoreprism.finite import FiniteModel
-from scoreprism.levels import Chain, Level
+from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 

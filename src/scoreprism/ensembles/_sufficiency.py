@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
-from scoreprism._validation import parse_choice, parse_random_state, refuse
+from scoreprism._learners.members import to_eta
 from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
-from scoreprism.inference._calibration import TestResult
 from scoreprism.inference._grouping import freed, grouping_test, score_basis
-from scoreprism.references._members import to_eta
 
 #: Tests of sufficiency: the score test of fixed directions, and the tests of `grouping_test` on the members.
 SUFFICIENCY_TESTS = ("score", "projected-covariance", "bootstrap")

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_random_state, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._validation import parse_choice, parse_random_state, plain, refuse
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._fitting.candidates import find_floors
+from scoreprism._fitting.chain_fit import in_same_folds, prepare_named
 from scoreprism.decomposition import Decomposition, PairedDifference
-from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.estimation._chain import find_floors
-from scoreprism.estimation._decompose import prepare_named
-from scoreprism.estimation._parse import in_same_folds
 from scoreprism.losses import ProperLoss
 
 

@@ -10,31 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law, parse_weights
+from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned, take_rows
+from scoreprism._core.labels import GivenLaw, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, IntArray, n_classes
-from scoreprism._validation import (
-    GivenLaw,
-    listed,
-    parse_choice,
-    parse_confidence,
-    parse_groups,
-    parse_labels,
-    parse_law,
-    parse_outcomes,
-    parse_weights,
-    plain,
-    refuse,
-    require_rows,
-)
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._fitting.candidates import find_floors
+from scoreprism._fitting.chain_fit import Prepared, prepare_named
+from scoreprism._sample.features import parse_features
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._intervals import tail
 from scoreprism.decomposition._rows import FEW, floor_of
-from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.estimation._chain import find_floors
-from scoreprism.estimation._decompose import Prepared, prepare_named
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
-from scoreprism.references._features import parse_features
 
 #: Arguments of `decompose` that hold one entry per row.
 _BY_ROW = ("X", "q", "latent", "sample_weight", "groups")

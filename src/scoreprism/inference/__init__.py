@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from scoreprism.inference._calibration import CALIBRATION_TESTS, CalibrationTest, TestResult, calibration_test
+from scoreprism._calibration_test.calibration_test import (
+    CALIBRATION_TESTS,
+    CalibrationTest,
+    TestResult,
+    calibration_test,
+)
 from scoreprism.inference._corp import CorpBootstrap, corp_bootstrap
 from scoreprism.inference._grouping import grouping_test
 from scoreprism.inference._map_band import MapBand

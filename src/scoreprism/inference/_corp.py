@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
 from scoreprism._core.workers import run_all, worker_count
+from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
 from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
-from scoreprism._validation import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import in_sample, two_class_sheet
+from scoreprism.decomposition._intervals import Interval
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._rows import Question, Sheet
-from scoreprism.decomposition._table import TermTable
-from scoreprism.intervals import Interval
 from scoreprism.losses import ProperLoss
 
 #: Replicates a thread takes at a time.

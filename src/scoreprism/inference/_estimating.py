@@ -11,11 +11,13 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
 from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import Chart, log_pair
-from scoreprism._validation import listed, plain, refuse, require_rows
+from scoreprism._maps.softmax_map import FEATURES, log_law
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import (
     BetaCalibrator,
     Calibrator,
@@ -24,8 +26,6 @@ from scoreprism.calibrators import (
     TemperatureCalibrator,
     VectorScalingCalibrator,
 )
-from scoreprism.calibrators._data import Data, log_law
-from scoreprism.calibrators._multiclass import FEATURES
 from scoreprism.decomposition._rows import Sheet
 
 #: Numbers of a design that are held at a time.

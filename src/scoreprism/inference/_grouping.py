@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._core.workers import run_all
-from scoreprism._validation import parse_choice, parse_count, parse_random_state, refuse
-from scoreprism.estimation._chain import Block, Problem, calibrate, fit_levels
-from scoreprism.estimation._learners import ShiftLearner
-from scoreprism.estimation._parse import Request, parse
-from scoreprism.inference._calibration import TestResult
-from scoreprism.intervals import tail
-from scoreprism.references._features import Features
-from scoreprism.references._members import Task, mixed, to_eta
-from scoreprism.references._stack import StackedReference, hit_rows
+from scoreprism._fitting.candidates import Block, Problem, calibrate, fit_levels
+from scoreprism._fitting.chain_fit import Request, parse
+from scoreprism._fitting.learners import ShiftLearner
+from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
+from scoreprism._sample.features import Features
+from scoreprism.decomposition._intervals import tail
+from scoreprism.references._stack import StackedReference
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")

@@ -7,7 +7,7 @@ from typing import Any
 
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray
-from scoreprism.decomposition._summary import encode
+from scoreprism._document.result_json import encode
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,22 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._core.arrays import parse_law, warn_of_hard_labels
+from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, require_aligned
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
-from scoreprism._validation import (
-    GivenLaw,
-    parse_choice,
-    parse_confidence,
-    parse_law,
-    plain,
-    refuse,
-    warn_of_hard_labels,
-)
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.decomposition._rows import Sheet
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.inference._calibration import TestResult
 from scoreprism.inference._estimating import (
     Sandwich,
     Scheme,
@@ -45,7 +40,6 @@ from scoreprism.inference._map_summaries import (
     rows_of,
     summarised,
 )
-from scoreprism.intervals import Interval, quantile
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Fewer rows than this get a note.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, as_matrix
-from scoreprism.decomposition._summary import encode
+from scoreprism._document.result_json import encode
+from scoreprism.decomposition._intervals import Interval
 from scoreprism.inference._estimating import Sandwich, Scheme
-from scoreprism.intervals import Interval
 from scoreprism.losses import ProperLoss
 
 #: Summaries by name.

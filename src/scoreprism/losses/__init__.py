@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism.losses._base import ProperLoss
 from scoreprism.losses._beta import BetaLoss
 from scoreprism.losses._custom import OpaqueLoss, check_proper, from_entropy, from_loss

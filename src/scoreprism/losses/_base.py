@@ -10,8 +10,9 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import as_law_array, is_law, parse_codes, parse_law, refuse_law
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
-from scoreprism._validation import as_law_array, is_law, parse_codes, parse_law, refuse, refuse_law
 
 #: Numbers per block of rows: few enough that a block and its temporaries stay in cache, many enough to hide Python.
 _BLOCK = 1 << 17

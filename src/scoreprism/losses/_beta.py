@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from scoreprism._core.checks import parse_number, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import parse_number, refuse
 from scoreprism.losses._base import ProperLoss
 
 __all__ = ["BetaLoss"]

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_count, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, n_classes
-from scoreprism._validation import parse_count, refuse
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
 from scoreprism.losses._base import ProperLoss
 

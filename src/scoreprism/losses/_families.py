@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes, one_hot, pick
-from scoreprism._validation import parse_number
 from scoreprism.losses._base import ProperLoss
 
 

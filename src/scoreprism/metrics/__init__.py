@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoreprism._kernels.local_regression import LocalRegression
 from scoreprism.metrics._binned import ace, debiased_ece, debiased_rmsce, ece, mce, rmsce
 from scoreprism.metrics._classwise import (
     classwise_ace,
@@ -13,7 +14,6 @@ from scoreprism.metrics._classwise import (
     top_label_ece,
 )
 from scoreprism.metrics._estimate import Estimate
-from scoreprism.metrics._local import LocalRegression
 from scoreprism.metrics._logistic import calibration_in_the_large, calibration_intercept, calibration_slope
 from scoreprism.metrics._moments import auc, global_balance, observed_expected_ratio, spiegelhalter_z
 from scoreprism.metrics._smece import confidence_smece, smece

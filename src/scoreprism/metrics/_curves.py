@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_count, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import parse_choice, parse_count, refuse
+from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.metrics._gaps import Curve, Profile
-from scoreprism.metrics._local import LocalRegression, _neighbours, pooled_ties
 from scoreprism.metrics._rows import Rows, Units
 
 #: Smoothers with a name of their own; every name in `calibrators.CALIBRATORS` is one too.

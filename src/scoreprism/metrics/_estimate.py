@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
-from scoreprism._validation import parse_confidence, parse_count, refuse
+from scoreprism._core.checks import parse_confidence, parse_count, refuse
+from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.exceptions import UnavailableError
-from scoreprism.intervals import Interval, quantile
 
 #: Tail of a normal law beyond one standard deviation.
 ONE_SIGMA = 0.5 * math.erfc(math.sqrt(0.5))

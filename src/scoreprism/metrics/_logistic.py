@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from scoreprism._core.checks import listed, parse_clip, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law
 from scoreprism._kernels.logistic import expected, fit_logistic, separated
-from scoreprism._validation import listed, parse_clip, refuse
 from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
 

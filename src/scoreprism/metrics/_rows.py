@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law, warn_of_hard_labels
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import backend_of, column_names
+from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
-from scoreprism._validation import GivenLaw, parse_law, refuse, warn_of_hard_labels
 from scoreprism.decomposition._rows import Sheet
 
 Thing = TypeVar("Thing")

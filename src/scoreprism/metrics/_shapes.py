@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import parse_choice
+from scoreprism._fitting.chain_fit import Request, parse
+from scoreprism._fitting.fitted_laws import CellFits, Cells
+from scoreprism._sample.fit_batch import Batch
 from scoreprism.calibrators import TreeCalibrator
-from scoreprism.calibrators._batch import Batch
-from scoreprism.estimation._fits import CellFits, Cells
-from scoreprism.estimation._parse import Request, parse
+from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.intervals import Interval, quantile
 from scoreprism.metrics._estimate import Absent, Inference
 from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw, largest
 from scoreprism.metrics._rows import Rows
@@ -50,7 +50,7 @@ class Fitted:
 
 def _fitted(rows: Rows) -> Fitted:
     """The decomposition, shared by the metrics of a table."""
-    from scoreprism.estimation._decompose import fit_laws, parse_losses
+    from scoreprism._fitting.chain_fit import fit_laws, parse_losses
 
     def make() -> Fitted:
         losses = parse_losses(["brier"])

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._validation import parse_number
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import ONE_ROW, Curve, GapInference, Profile, mean_absolute
 from scoreprism.metrics._rows import Rows, parse_rows, top_label, two_classes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike, IntArray
-from scoreprism._validation import parse_choice, refuse
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import make_crossfit
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._sample.fit_rows import Data
 from scoreprism.metrics._curves import SmoothCurve, parse_smoother
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gaps import (

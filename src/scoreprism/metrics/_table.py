@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._validation import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
-from scoreprism.decomposition._table import TermTable
+from scoreprism._document.tables import TermTable
+from scoreprism.decomposition._intervals import Interval
 from scoreprism.exceptions import ScoreprismError, UnavailableError
-from scoreprism.intervals import Interval
 from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smece, _smoothed
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._rows import Rows, parse_rows

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._core.atomic_files import write_text, write_with
+from scoreprism._core.checks import refuse
 from scoreprism._core.strict_json import Reader
-from scoreprism._validation import refuse
 from scoreprism.exceptions import InputError
 from scoreprism.report import Figure, Table
 

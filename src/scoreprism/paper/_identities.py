@@ -14,7 +14,7 @@ import numpy as np
 
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix
 from scoreprism.decomposition import Decomposition, resolution_decomposition
-from scoreprism.finite import FiniteModel
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.losses import ProperLoss
 
 #: A statement holds if it is off by less than this: rounding, and nothing else.

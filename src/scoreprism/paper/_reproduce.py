@@ -10,8 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.progress import tracked
-from scoreprism._validation import parse_choice, refuse
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.paper._checks import Check, counted
 from scoreprism.paper._work import PLANS, Outcome, Plan, Work
@@ -174,7 +174,7 @@ def reproduce(
     >>> found.to_frame().columns[:3]
     ['key', 'place', 'what']
     """
-    from scoreprism.estimation._parse import require_jobs
+    from scoreprism._fitting.chain_fit import require_jobs
     from scoreprism.paper._folder import JOURNAL, held, prepared, write_all
 
     keys = _chosen(experiments)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
+from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.displays._style import Inks
-from scoreprism.finite import FiniteModel
 from scoreprism.paper._checks import Check, beside, checks_table, marked, scientific
 from scoreprism.paper._drawing import grid_figure
 from scoreprism.paper._identities import EXACT, average_model

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
+from scoreprism.decomposition._intervals import quantile
 from scoreprism.exceptions import OverfitWarning
-from scoreprism.intervals import quantile
 from scoreprism.losses import get_loss
 from scoreprism.paper._checks import Check, claimed, claims_table
 from scoreprism.paper._members import CLIP

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.journal import Journal
-from scoreprism._validation import refuse
 from scoreprism.paper._checks import Check
 from scoreprism.report import Section
 

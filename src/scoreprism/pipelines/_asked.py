@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import outside, parse_choice, parse_clip, plain, refuse, require_rows
 from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import outside, parse_choice, parse_clip, parse_law, plain, refuse, require_rows
+from scoreprism._fitting.chain_fit import fit_laws, parse_losses
+from scoreprism._sample.models import predicted
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._decompose import fit_laws, parse_losses
-from scoreprism.estimation._models import predicted
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._bootstrap_result import GAIN, LOSS, RECALIBRATED, PipelineBootstrap

@@ -8,10 +8,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from scoreprism._core.checks import parse_count, parse_random_state
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._core.workers import as_finished
-from scoreprism._validation import parse_count, parse_random_state
-from scoreprism.estimation._parse import require_jobs
+from scoreprism._fitting.chain_fit import require_jobs
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._asked import Asked, conclude
 from scoreprism.pipelines._bootstrap_result import PipelineBootstrap

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice, parse_confidence
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import parse_choice, parse_confidence
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
-from scoreprism.intervals import Interval, quantile
+from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.losses import ProperLoss
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.

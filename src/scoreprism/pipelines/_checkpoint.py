@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.journal import Journal
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import refuse
 
 _MAGIC = "scoreprism pipeline bootstrap 1"
 _FIELDS = {"redrawn", "replicate", "shape", "values"}

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import parse_law, refuse
 from scoreprism.exceptions import ScoreprismError
 
 #: Rows from which on ``early_stopping="auto"`` of scikit-learn's histogram boosting holds out a part of them.

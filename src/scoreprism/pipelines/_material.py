@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
+from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import distinct, parse_groups, parse_labels, parse_weights, refuse, require_rows
-from scoreprism.crossfit import REFITS
+from scoreprism._fitting.crossfit import REFITS
 from scoreprism.pipelines._digest import digest
 
 #: Draws of one resample before it is given up.

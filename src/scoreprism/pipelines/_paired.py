@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import listed, outside, parse_choice, parse_confidence, parse_number, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import listed, outside, parse_choice, parse_confidence, parse_number, refuse
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p

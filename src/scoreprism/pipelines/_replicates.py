@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import one_thread
-from scoreprism.calibrators._data import Data
-from scoreprism.estimation._chain import Block, Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism.estimation._decompose import decomposed
-from scoreprism.estimation._parse import Request, parse
-from scoreprism.estimation._resample import resampled
+from scoreprism._fitting.candidates import Block, Calibrated, Line, Problem, calibrate, fit_levels
+from scoreprism._fitting.chain_fit import Request, decomposed, parse
+from scoreprism._fitting.resample import resampled
+from scoreprism._sample.fit_rows import Data
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._estimators import fit_estimator, reseeded, scored
 from scoreprism.pipelines._material import Accepts, Part, draw, every_class, two_of_each

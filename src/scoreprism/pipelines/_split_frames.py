@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import listed, parse_choice, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
+from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import listed, parse_choice, parse_labels, plain, refuse
 
 
 class Long(NamedTuple):

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import listed, parse_choice, plain, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import listed, parse_choice, parse_law, plain, refuse
-from scoreprism.calibrators._checks import count_rows
+from scoreprism._fitting.learners import fit_foreign
+from scoreprism._sample.scores import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
-from scoreprism.estimation._learners import fit_foreign
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 
 #: Ensembles with a name: pools by a fixed rule, and what makes a combiner; stacking is the paper's, on probabilities.

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._validation import refuse
-from scoreprism.calibrators._data import Data, Map
-from scoreprism.crossfit import FittedLaw, no_crossfit
+from scoreprism._fitting.candidates import Problem, calibrate, fit_alone
+from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._fitting.crossfit import FittedLaw, no_crossfit
+from scoreprism._fitting.learners import MapLearner, parse_calibrator
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_rows import Data
 from scoreprism.decomposition._rows import Sheet, mean_loss, spread
-from scoreprism.estimation._chain import Problem, calibrate, fit_alone
-from scoreprism.estimation._learners import MapLearner, parse_calibrator
-from scoreprism.estimation._parse import fitting_weights
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._split_rows import LABELS
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import listed, plain, refuse
 
 #: What the parts of a split are called.
 PARTS = ("train", "calibration", "test")

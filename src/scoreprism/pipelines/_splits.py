@@ -11,28 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
-from scoreprism._core.workers import run_all
-from scoreprism._validation import (
-    GivenLaw,
-    distinct,
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import (
     listed,
     outside,
     parse_clip,
     parse_count,
-    parse_groups,
-    parse_labels,
-    parse_outcomes,
     parse_random_state,
-    parse_weights,
     plain,
     refuse,
     require_rows,
 )
-from scoreprism.crossfit import REFITS
-from scoreprism.estimation._decompose import parse_losses
-from scoreprism.estimation._parse import require_jobs
+from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
+from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
+from scoreprism._core.workers import run_all
+from scoreprism._fitting.chain_fit import parse_losses, require_jobs
+from scoreprism._fitting.crossfit import REFITS
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._material import settled

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import listed, refuse
-from scoreprism.decomposition._summary import encode
-from scoreprism.decomposition._table import Drawable, TermTable
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.pipelines._split_frames import read_long
 
 #: What is averaged.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoreprism.references._members import MEMBERS
+from scoreprism._learners.members import MEMBERS
 from scoreprism.references._partition import PartitionBound, partition_lower_bound
 from scoreprism.references._stack import StackedReference
 

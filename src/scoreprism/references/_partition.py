@@ -8,24 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import column_names
+from scoreprism._core.labels import GivenLaw, parse_groups, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._validation import (
-    GivenLaw,
-    parse_choice,
-    parse_confidence,
-    parse_count,
-    parse_groups,
-    parse_law,
-    parse_outcomes,
-    parse_random_state,
-    refuse,
-)
+from scoreprism._kernels.bins import equal_mass_cuts
+from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.calibrators import get_calibrator
-from scoreprism.calibrators._bins import equal_mass_cuts
-from scoreprism.intervals import Bound, quantile
+from scoreprism.decomposition._intervals import Bound, quantile
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.references._features import Encoder, parse_features
 
 
 @dataclass(frozen=True, repr=False)

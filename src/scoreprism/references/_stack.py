@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, clip_law, n_classes, pick
-from scoreprism._validation import distinct, parse_choice, parse_labels, parse_law, parse_weights, refuse, require_rows
-from scoreprism.calibrators._checks import count_rows, parse_prediction
-from scoreprism.exceptions import ScoreprismError
-from scoreprism.references._features import Encoder, Features, parse_features, score_columns
-from scoreprism.references._members import MEMBERS, Fitted, Task, mixed, mixing_weights
+from scoreprism._core.arrays import parse_law, parse_weights
+from scoreprism._core.checks import parse_choice, refuse, require_rows
+from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
+from scoreprism._learners.members import MEMBERS, Fitted, Task, hit_rows, mixed, mixing_weights, task_part
+from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
 
 #: From the features and the law to start from to the laws of all variants of all members.
 Predict = Callable[[Features, FloatArray], list[FloatArray]]
@@ -114,8 +114,8 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         StackedReference
             Itself.
         """
-        from scoreprism.calibrators._data import Data
-        from scoreprism.calibrators._folds import make_folds
+        from scoreprism._sample.fit_rows import Data
+        from scoreprism._sample.folds import make_folds
 
         labels = parse_labels(y, "y")
         self.classes_, codes = distinct(labels, "y")
@@ -201,17 +201,6 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return best
 
 
-def task_part(task: Task, rows: IntArray) -> Task:
-    """Some rows of a task."""
-    weight = None if task.weight is None else task.weight[rows]
-    return Task(task.features.part(rows), task.base[rows], task.codes[rows], weight, task.k)
-
-
-def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
-    """What each law gave to what happened, kept above zero: (laws, rows)."""
-    return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), 1e-12)
-
-
 def _out_of_fold(
     reference: StackedReference, task: Task, folds: Sequence[tuple[Any, Any]], rng: np.random.Generator
 ) -> FloatArray:
@@ -224,19 +213,3 @@ def _out_of_fold(
     for test, found in parts:
         hits[:, test] = found
     return hits
-
-
-def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
-    """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
-    name, n = type(estimator).__name__, count_rows(table)
-    try:
-        found = estimator.predict_proba(table)
-    except (ScoreprismError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
-        refuse(f"{name} must be able to score these features", f"its own error: {error}", "Encode them in a pipeline.")
-    law = parse_prediction(found, f"{name}.predict_proba", n, len(estimator.classes_))
-    full = np.zeros((n, k))
-    full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
-    kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
-    return kept[:, 1] if k == 2 else kept

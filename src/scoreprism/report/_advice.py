@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from scoreprism._document.tables import marked
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import INFINITE, advise, amount, widest
-from scoreprism.decomposition._table import marked
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._pieces import digits, enumerated, pvalue
@@ -212,7 +212,7 @@ def ranked(case: Matter) -> list[Judged]:
 
 def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) -> tuple[float, float]:
     """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
-    from scoreprism.intervals import quantile
+    from scoreprism.decomposition._intervals import quantile
 
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
     if (floored or not math.isfinite(gap.risk)) and gap.floored is not None:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import parse_confidence, plain, refuse
 from scoreprism._core.frames import take_rows
+from scoreprism._core.labels import parse_groups, parse_labels
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, IntArray
-from scoreprism._validation import parse_confidence, parse_groups, parse_labels, parse_weights, plain, refuse
+from scoreprism._fitting.candidates import find_floors
+from scoreprism._fitting.chain_fit import Request, in_same_folds, parse_losses
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.estimation._chain import find_floors
-from scoreprism.estimation._decompose import parse_losses
-from scoreprism.estimation._parse import Request, in_same_folds
 from scoreprism.losses import ProperLoss
 from scoreprism.report._fit import Asked, Model, asked, fitted
 from scoreprism.report._judged import Matter

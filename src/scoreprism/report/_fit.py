@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.checks import listed
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes
-from scoreprism._validation import listed
+from scoreprism._fitting.candidates import Problem
+from scoreprism._fitting.chain_fit import Laws, Request, fit_laws, parse
 from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.curves import DecisionLoss, MurphyDecomposition
 from scoreprism.curves._murphy_decomposition import murphy_of
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Sheet
-from scoreprism.estimation._chain import Problem
-from scoreprism.estimation._decompose import Laws, fit_laws
-from scoreprism.estimation._parse import Request, parse
 from scoreprism.exceptions import ContradictedOrderWarning, ScoreprismError, ScoreprismWarning
 from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.frames import columns_of, take_rows
 from scoreprism._core.progress import tracked
-from scoreprism._validation import refuse
+from scoreprism._document.tables import marked
+from scoreprism._fitting.candidates import calibrate, fit_levels
+from scoreprism._fitting.chain_fit import Request, decomposed, parse
+from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
-from scoreprism.decomposition._table import marked
 from scoreprism.displays import GroupingDisplay
-from scoreprism.estimation._chain import calibrate, fit_levels
-from scoreprism.estimation._decompose import decomposed
-from scoreprism.estimation._parse import Request, parse
 from scoreprism.estimation._segments import evidence, holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.references._features import Encoder, parse_features
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import alpha_of

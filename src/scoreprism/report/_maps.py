@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._fitting.candidates import Problem, fit_alone, judged
+from scoreprism._fitting.learners import OwnMap
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.estimation._chain import Problem, fit_alone, judged
-from scoreprism.estimation._learners import OwnMap
+from scoreprism.decomposition._intervals import quantile
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
 
 #: Maps that a report tries, for two classes and for more; the last chooses among maps of its own inside each fold.

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from scoreprism._fitting.candidates import Problem
+from scoreprism._fitting.chain_fit import Laws
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._chain import Problem
-from scoreprism.estimation._decompose import Laws
 
 
 def shared(problem: Problem, other: Problem | None) -> Problem:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._document.tables import marked
 from scoreprism.curves import ResolutionPlane
-from scoreprism.decomposition._table import marked
 from scoreprism.displays import ResolutionPlaneDisplay
 from scoreprism.estimation import Comparison
 from scoreprism.report._case import Case
@@ -61,7 +61,7 @@ def _placed(case: Case, comparison: Comparison) -> str:
 
 def gap_interval(gap: Any, level: float) -> tuple[float, float]:
     """Interval of the difference of two losses."""
-    from scoreprism.intervals import quantile
+    from scoreprism.decomposition._intervals import quantile
 
     reach = quantile(level, two_sided=True) * gap.risk_std_error
     return float(gap.risk - reach), float(gap.risk + reach)

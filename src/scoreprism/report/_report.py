@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism.report._model import Origin, Section
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.frames import take_rows
-from scoreprism.decomposition._table import marked
+from scoreprism._document.tables import marked
 from scoreprism.displays._decomposition import known_of
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import decompose_parts, evidence, holm

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_choice
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._validation import parse_choice
 from scoreprism.calibrators import Calibrator
 from scoreprism.losses import ProperLoss
 from scoreprism.report._advice import headline

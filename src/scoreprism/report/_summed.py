@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.progress import tracked
-from scoreprism._validation import parse_choice, parse_confidence, refuse
-from scoreprism.estimation._decompose import parse_losses
+from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism.losses import ProperLoss
 from scoreprism.report._advice import headline
 from scoreprism.report._fit import overheard

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.progress import tracked
-from scoreprism.decomposition._table import marked
+from scoreprism._document.tables import marked
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.report._calibration import diagram, graded, meaning, metrics_table

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism._validation import refuse
+from scoreprism.decomposition._intervals import tail
 from scoreprism.inference import TestResult
-from scoreprism.intervals import tail
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable
 from scoreprism.report._cells import Cells, metrics_of, spiegelhalter_of

@@ -6,8 +6,8 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._core.checks import parse_count
 from scoreprism._core.wording import one_line
-from scoreprism._validation import parse_count
 from scoreprism.report._model import Block, Figure, Notice, Section, Table
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from scoreprism._document.tables import marked
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
-from scoreprism.decomposition._table import marked
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
 from scoreprism.report._advice import advised, behind, next_step, ranked, warned
 from scoreprism.report._judged import Judged, Matter

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._maps.binary_map import RANGES
 from scoreprism._maps.formula import ExprTerm, Form, SqlTerm, Term, literal, named
-from scoreprism._validation import listed, refuse
 from scoreprism.calibrators import Calibrator
 from scoreprism.exceptions import ScoreprismWarning
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._document.result_json import SCALE, fitting_together, read_summary, require_kinds
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import SCALE, fitting_together, read_summary, require_kinds
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassColumns, Facts

@@ -12,10 +12,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
+from scoreprism._fitting.chain_fit import Request, prepare
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._decompose import prepare
-from scoreprism.estimation._parse import Request
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows

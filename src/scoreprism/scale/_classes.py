@@ -11,8 +11,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import SUM_TOLERANCE
+from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched, plainly_named, wrap
 from scoreprism.scale._groups import key_order

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_clip, refuse
 from scoreprism._core.progress import tracked
-from scoreprism._validation import parse_clip, refuse
-from scoreprism.estimation._decompose import parse_losses
+from scoreprism._core.source_files import verify_files
+from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
-from scoreprism.scale._files import verify_files
 from scoreprism.scale._grid import CELLS, parse_cells
 from scoreprism.scale._losses import FORMULAS, by_row
 from scoreprism.scale._partial import Partial

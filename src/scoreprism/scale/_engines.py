@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import parse_choice, refuse
+from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._core.source_files import SEPARATORS, doubt_about, find_files, hive, hive_root, verify_files
 from scoreprism.exceptions import DoubtfulFileWarning, InputError, ScoreprismError
-from scoreprism.scale._files import SEPARATORS, doubt_about, find_files, hive, hive_root, verify_files
 
 #: Rows of a CSV file that its types are guessed from; where the guess fails, all are read for it.
 _GUESSED = 10_000

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._validation import parse_choice, parse_random_state, refuse
-from scoreprism.calibrators._checks import warn_of_reversed_scores
-from scoreprism.calibrators._data import Data
-from scoreprism.crossfit import no_crossfit
+from scoreprism._fitting.candidates import Given, Pooling, Problem
+from scoreprism._fitting.chain_fit import PARTITIONS, Laws, fit_laws, parse_losses
+from scoreprism._fitting.crossfit import no_crossfit
+from scoreprism._fitting.fitted_laws import Cells
+from scoreprism._fitting.learners import ForeignMap, parse_calibrator
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._intervals import FORMS
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.estimation._chain import Given, Pooling, Problem
-from scoreprism.estimation._decompose import Laws, fit_laws, parse_losses
-from scoreprism.estimation._fits import Cells
-from scoreprism.estimation._learners import ForeignMap, parse_calibrator
-from scoreprism.estimation._parse import PARTITIONS
-from scoreprism.intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
 from scoreprism.scale._groups import key_order

@@ -10,11 +10,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._maps.binary_map import parse_distance
-from scoreprism._validation import refuse
+from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
-from scoreprism.calibrators._data import Data
 from scoreprism.scale._classes import ClassRows, Facts
 from scoreprism.scale._engines import fetched
 from scoreprism.scale._laws import Soft, charts, columns_of, log_hit, picked, total, with_logs, with_maps

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_count
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._validation import parse_count
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -20,7 +20,7 @@ MOST_CELLS = 1 << 20
 
 def parse_cells(cells: object) -> int:
     """Number of cells between 0 and 1."""
-    from scoreprism._validation import refuse
+    from scoreprism._core.checks import refuse
 
     count = parse_count(cells, "cells", 8)
     if count > MOST_CELLS:

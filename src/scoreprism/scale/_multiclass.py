@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._validation import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
-from scoreprism.estimation._decompose import parse_losses
-from scoreprism.intervals import FORMS
+from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
+from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism.decomposition._intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_fit import by_gradients
 from scoreprism.scale._class_result import ClassRequest

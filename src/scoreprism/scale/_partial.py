@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism._core.strict_json import Reader
-from scoreprism._validation import listed, parse_choice, parse_clip, plain, refuse
 from scoreprism.exceptions import InputError
 from scoreprism.scale._grid import cell_of, parse_cells
 from scoreprism.scale._groups import KEYS, WEIGHTS, coded, key_order, merged

@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._validation import refuse
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._grid import cell_expression, parts_expression, with_root
 from scoreprism.scale._groups import WEIGHTS

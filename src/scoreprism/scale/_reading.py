@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._validation import listed, plain, refuse
+from scoreprism._core.checks import listed, plain, refuse
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched
 from scoreprism.scale._partial import Partial

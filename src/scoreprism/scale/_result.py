@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
-from scoreprism._validation import refuse
+from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._summary import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift, drift_between

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from scoreprism._validation import listed, parse_choice, parse_count, plain, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_count, plain, refuse
 from scoreprism.exceptions import InputError, LabelError
 
 #: Lengths of a period that dates are brought to: by parts of a date, which every engine has.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from scoreprism._validation import refuse
+from scoreprism._core.checks import refuse
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._validation import parse_confidence
+from scoreprism._document.tables import TermTable
+from scoreprism._fitting.chain_fit import Laws, fitted_sheet
+from scoreprism._fitting.fitted_laws import CellFits
+from scoreprism.decomposition._intervals import quantile
 from scoreprism.decomposition._rows import Plan, assemble
-from scoreprism.decomposition._table import TermTable
-from scoreprism.estimation._decompose import Laws, fitted_sheet
-from scoreprism.estimation._fits import CellFits
-from scoreprism.intervals import quantile
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._sheet import beyond

@@ -11,10 +11,10 @@ import narwhals as nw
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._fitting.chain_fit import chain_terms
 from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition._intervals import Alternative, Moments
 from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_rows
-from scoreprism.estimation._decompose import chain_terms
-from scoreprism.intervals import Alternative, Moments
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassRows
 from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, columns_of, picked, total, with_logs, with_maps

@@ -1,0 +1,1 @@
+"""Tests of calibration: outcomes are drawn again from the scores."""

@@ -1,0 +1,127 @@
+"""The material of a calibration test: scores, weights and outcomes, sorted, so that the order of rows is forgotten.
+
+Rows of the same score and weight may share a line. Nothing tells them apart, so a statistic needs only their number
+and how often each class happened among them; under the hypothesis that is Binomial(number, S), or multinomial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.frames import column_names
+from scoreprism._core.labels import GivenLaw
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
+from scoreprism.decomposition._rows import Sheet
+
+#: Rows per line from which on counts are drawn: a binomial draw costs a few times what a uniform one does.
+_SHARED = 4
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Rows that have weight, sorted by score."""
+
+    law: FloatArray  # (lines,): scores; two classes are always one column
+    weight: FloatArray  # (lines,): weight of a row; over all rows their mean is 1
+    y: IntArray  # (lines,): outcomes of single rows; how often each class happened where lines stand for several
+    impossible: bool  # whether something happened to which its score gave probability 0
+    count: IntArray | None = None  # (lines,): rows of each line; None for one each
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.lines if self.count is None else int(self.count.sum())
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+        return int(self.law.shape[0])
+
+    @property
+    def size(self) -> FloatArray:
+        """Rows of each line."""
+        return np.ones(self.lines) if self.count is None else self.count.astype(np.float64)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.law)
+
+    def tied(self) -> Scored:
+        """A line for each distinct pair of score and weight, where they are few; else the rows as they are."""
+        if self.count is not None:
+            return self
+        moved = self.law[1:] != self.law[:-1]
+        new = (moved if moved.ndim == 1 else moved.any(axis=1)) | (self.weight[1:] != self.weight[:-1])
+        start = np.flatnonzero(np.concatenate([[True], new]))
+        if _SHARED * start.size > self.n:
+            return self
+        count = np.diff(start, append=self.n)
+        cell = np.repeat(np.arange(start.size) * self.k, count) + self.y
+        happened = np.bincount(cell, minlength=start.size * self.k).reshape(start.size, self.k)
+        return Scored(self.law[start], self.weight[start], happened, self.impossible, count)
+
+    def draw(self, rng: np.random.Generator, m: int) -> FloatArray | IntArray:
+        """
+        Outcomes Y* ~ Cat(S), m times.
+
+        Of shape (m, lines): zeros and ones, or numbers of events, for two classes; codes for more. Numbers of each of
+        several classes have shape (m, lines, K).
+        """
+        if self.count is not None:
+            return self._draw_counts(rng, m, self.count)
+        uniform = rng.random((m, self.n))  # in [0, 1): what has probability 0 is not drawn, what has 1 always is
+        if self.law.ndim == 1:
+            return (uniform < self.law).astype(np.float64)
+        cumulative = np.cumsum(self.law, axis=1)
+        cumulative /= cumulative[:, -1:]
+        codes = np.zeros((m, self.n), dtype=np.intp)
+        for k in range(self.k - 1):
+            codes += uniform >= cumulative[:, k]
+        return codes
+
+    def _draw_counts(self, rng: np.random.Generator, m: int, count: IntArray) -> FloatArray:
+        """How often each class happens among the rows of a line: class by class among those that are left."""
+        if self.law.ndim == 1:
+            return rng.binomial(count, self.law, (m, self.lines)).astype(np.float64)
+        rest = np.cumsum(self.law[:, ::-1], axis=1)[:, ::-1]  # exactly the last class that is possible: it takes all
+        share = np.divide(self.law, rest, out=np.zeros_like(self.law), where=rest > 0.0)
+        found = np.zeros((m, self.lines, self.k))
+        left = np.broadcast_to(count, (m, self.lines))
+        for k in range(self.k):
+            happened = rng.binomial(left, share[:, k]) if k < self.k - 1 else left
+            found[..., k] = happened
+            left = left - happened
+        return found
+
+    @property
+    def observed(self) -> FloatArray | IntArray:
+        """The outcomes in the shape of one draw."""
+        if self.count is not None:
+            return (self.y[None, :, 1] if self.law.ndim == 1 else self.y[None]).astype(np.float64)
+        return self.y[None].astype(np.float64) if self.law.ndim == 1 else self.y[None]
+
+
+def parse_scored(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    pos_label: object,
+    classes: ArrayLike | None,
+) -> Scored:
+    """Parse at the border; rows without weight are absent, and the order of rows is forgotten."""
+    given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
+    sheet = Sheet.of(y_true, [given], sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    law, y = sheet.laws[0], sheet.y
+    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    impossible = bool((pick(as_matrix(law), y)[weight > 0] == 0.0).any())
+    if n_classes(law) == 2:
+        law = as_vector(law)
+    keys = (y, weight, *(law.T[::-1] if law.ndim == 2 else (law,)))
+    order = np.lexsort(keys)
+    order = order[weight[order] > 0]
+    weight = weight[order] / weight[order].mean()
+    return Scored(law[order], weight, y[order], impossible)

@@ -1,0 +1,140 @@
+"""Files by path, glob or folder, and the columns that are written as folders."""
+
+from __future__ import annotations
+
+import glob
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.parquet_pages import Pages, verify_pages
+from scoreprism.exceptions import DoubtfulFileWarning
+
+#: What stands between the columns of a file of text.
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+#: Bytes at the end of a file of text that are looked at.
+_TAIL = 1 << 16
+#: Letters of a line that are shown.
+_SHOWN = 60
+#: Endings of files that can be scanned, and what they are.
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
+
+
+def find_files(source: Any) -> tuple[list[str], str]:
+    """Files of one format, by path, glob or folder, in order."""
+    named = source if isinstance(source, (list, tuple)) else [source]
+    if not named:
+        refuse("a path must name files that exist", "an empty list", "Pass one path or more.")
+    for path in named:
+        if not isinstance(path, (str, Path)) or not str(path):
+            what = repr(path) if isinstance(path, str) else type(path).__name__
+            refuse("a list of data must hold paths", what, "Put frames together with their engine first.")
+    found = each_once(file for path in named for file in _matching(str(path)))
+    kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
+    if None in kinds or len(kinds) != 1:
+        endings = sorted({Path(path).suffix for path in found})
+        refuse(
+            f"files must all be of one kind, ending in {', '.join(FORMATS)}",
+            ", ".join(repr(ending) for ending in endings),
+            "Convert other files, or pass a frame.",
+        )
+    return found, str(kinds.pop())
+
+
+def each_once(paths: Iterable[str]) -> list[str]:
+    """Files in order, those that were named twice (by overlapping globs, or by a link) once: rows count once."""
+    return list({os.path.realpath(path): path for path in reversed(list(paths))}.values())[::-1]
+
+
+def _matching(path: str) -> list[str]:
+    """Files that a path names: itself, those in its folder, or those that match."""
+    here = Path(path).expanduser()
+    try:
+        if here.is_file():
+            return [str(here)]
+    except OSError as error:  # a name that no file can have
+        refuse("a path must name files that exist", f"{str(path)[:60]!r}… ({error.strerror})", "Check the path.")
+    if here.is_dir():
+        inside = (p for p in here.rglob("*") if p.suffix.lower() in FORMATS and p.is_file())
+        some = sorted(str(p) for p in inside if not _hidden(p.relative_to(here)))
+        if not some:
+            refuse(
+                "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(FORMATS)}."
+            )
+        return some
+    some = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
+    if not some:
+        refuse("a path must name files that exist", f"{path!r}, which matches none", "Check the path or the glob.")
+    return some
+
+
+def _hidden(path: Path) -> bool:
+    """Whether a file is unfinished or about others, as Spark and Hive mark them."""
+    return any(part[0] in "._" and "=" not in part for part in path.parts)
+
+
+def hive(path: str) -> dict[str, str]:
+    """Columns that are written as folders."""
+    parts = (part.split("=", 1) for part in Path(path).parts[:-1])
+    return {part[0]: part[1] for part in parts if len(part) == 2 and part[0]}
+
+
+def hive_root(paths: list[str]) -> str | None:
+    """The folder above those that hold columns; None where there are none."""
+    parts = Path(paths[0]).parts
+    first = next((i for i, part in enumerate(parts[:-1]) if "=" in part), None)
+    return None if first is None else str(Path(*parts[:first])) if first else "."
+
+
+def cut_line(text: str, *, field: bool = False) -> str:
+    """A last line that looks cut off, in words: it, or its last field, is shorter than every other."""
+    shown = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    if field:
+        return f"the last line has no line end, and its last field, {shown}, is shorter than every other"
+    return f"the last line, {shown}, has no line end and is shorter than every other"
+
+
+def doubt_about(path: str, kind: str) -> str:
+    """What speaks against a file of text being complete, by the last of its lines; empty if nothing does."""
+    if kind not in SEPARATORS:
+        return ""
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - _TAIL, 0))
+        found = file.read().split(b"\n")[1:]  # without the header, or a line that is not whole
+    lines = [line.removesuffix(b"\r") for line in found]
+    last, others = lines[-1] if lines else b"", [line for line in lines[:-1] if line]
+    if not last or not others:
+        return ""
+    sign = SEPARATORS[kind].encode()
+    if len(last) < min(map(len, others)) or last.count(sign) < min(line.count(sign) for line in others):
+        return cut_line(last.decode("utf-8", errors="replace"))
+    field, *rest = (line.rpartition(sign)[2] for line in (last, *others))
+    return cut_line(field.decode("utf-8", errors="replace"), field=True) if len(field) < min(map(len, rest)) else ""
+
+
+def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
+    """Compare columns of Parquet files with the checksums of their pages; a page that differs is refused."""
+    if not isinstance(source, (str, Path, list, tuple)):
+        refuse("verify_checksums must come with files", type(source).__name__, "Pass paths of Parquet files.")
+    paths, kind = find_files(source)
+    if kind != "parquet":
+        refuse("verify_checksums must come with Parquet files", kind.upper(), "Leave it out: text has no checksums.")
+    names = None if columns is None else set(columns)
+    found = Pages(0, 0)
+    for path in paths:
+        with Path(path).open("rb") as file:
+            pages = verify_pages(file, path, names)
+        if pages.unread:
+            refuse(
+                "a file whose checksums are verified must have pages that can be read",
+                f"{path!r}: {pages.unread}",
+                "Write it again, or leave verify_checksums out.",
+            )
+        found += pages
+    if not found.verified:
+        warnings.warn("The files have no checksums: nothing was verified.", DoubtfulFileWarning, stacklevel=3)
+    return found

@@ -1,0 +1,1 @@
+"""Tables of results, their JSON, and the figures that belong to them."""

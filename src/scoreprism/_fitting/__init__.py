@@ -1,0 +1,1 @@
+"""How the laws of a chain are fitted out of sample."""

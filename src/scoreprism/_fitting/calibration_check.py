@@ -1,0 +1,83 @@
+"""Whether the score is calibrated at all: the test that sentences on the reliability go by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
+from scoreprism._fitting.fitted_laws import Cells
+from scoreprism.decomposition._rows import Sheet
+
+if TYPE_CHECKING:
+    from scoreprism._calibration_test.score_lines import Scored
+
+#: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
+_ROWS = 4096
+#: Rows of several classes that are looked at.
+_ROWS_OF_CLASSES = 20_000
+#: Draws of the null.
+_DRAWS = 399
+
+
+@dataclass
+class CalibrationCheck:
+    """
+    A p-value of `calibration_test`, made when it is first asked for and shared by all losses.
+
+    Many rows of two classes are pooled into cells of the score: given that they are calibrated, events in a cell are
+    all but binomial. Of many rows of several classes a random part is tested.
+    """
+
+    sheet: Sheet
+    _found: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        """The p-value."""
+        if not self._found:
+            self._found.append(self._test())
+        return self._found[0]
+
+    def _test(self) -> float:
+        from scoreprism._calibration_test.calibration_test import test_scored
+
+        return test_scored(_scored(self.sheet), _DRAWS, np.random.default_rng(0))
+
+
+def _scored(sheet: Sheet) -> Scored:
+    """The material of the test, in order of the score."""
+    from scoreprism._calibration_test.score_lines import Scored
+
+    law, (weight, squares, *_) = sheet.laws[0], sheet.masses
+    held = np.flatnonzero(weight > 0.0)
+    two = n_classes(law) == 2
+    impossible = bool((pick(as_matrix(law[held]), sheet.y[held]) == 0.0).any())
+    if two and (sheet.summed or held.size > _ROWS):
+        return _pooled(as_vector(law)[held], sheet.y[held], weight[held], squares[held], impossible=impossible)
+    if held.size > _ROWS_OF_CLASSES:
+        held = np.sort(np.random.default_rng(0).choice(held, _ROWS_OF_CLASSES, replace=False))
+    values = as_vector(law)[held] if two else law[held]
+    y, w = sheet.y[held], weight[held]
+    order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
+    return Scored(values[order], w[order] / w.mean(), y[order], impossible).tied()
+
+
+def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> Scored:
+    """Cells with as many rows as their weights are worth."""
+    from scoreprism._calibration_test.score_lines import Scored
+
+    cells = Cells.of(score)
+    size = cells.center.size
+    mass, square = np.bincount(cells.cell, weight, size), np.bincount(cells.cell, squares, size)
+    mean = np.bincount(cells.cell, weight * score, size) / mass
+    rows = np.maximum(np.round(mass**2 / square), 1.0)
+    events = np.round(rows * np.bincount(cells.cell, weight * y, size) / mass).astype(np.intp)
+    each = mass / rows
+    count = rows.astype(np.intp)
+    law = np.clip(mean, 0.0, 1.0)
+    order = np.argsort(law, kind="stable")
+    happened = np.column_stack([count - events, events])[order]
+    impossible = impossible or bool(((law == 0.0) & (events > 0)).any() or ((law == 1.0) & (events < count)).any())
+    return Scored(law[order], (each / np.average(each, weights=count))[order], happened, impossible, count[order])

@@ -1,0 +1,370 @@
+"""Laws fitted out of sample: splits, the models they ask for, and the laws of these models on every row.
+
+Every level of a chain is fitted by the same *models*, each on its own training rows: the K models of a K-fold
+cross-fit, or, for splits of another kind, each split's model with its delete-block refits. A row takes its law from
+the model that did not see it; how far the models scatter there is the spread of the law.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.folds import disjoint
+from scoreprism.exceptions import InputError
+
+__all__ = ["CrossFit", "FittedLaw", "Partitions", "make_crossfit", "make_partitions", "no_crossfit", "split_blocks"]
+
+#: Blocks a training part is cut into, where its spread must come from delete-block refits.
+REFITS = 5
+#: Draws of random folds before giving up on every class in every training part.
+_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class FittedLaw:
+    """A law fitted out of sample."""
+
+    law: FloatArray  # (n,): what the model that did not see a row says of it
+    folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
+    # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
+    # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
+    factor: float = 1.0
+    again: tuple[FittedLaw, ...] = ()  # the same from further partitions of the rows into folds
+
+    def clipped(self, distance: float) -> FittedLaw:
+        """The same, kept away from 0 and 1."""
+        folds = np.stack([clip_law(fold, distance) for fold in self.folds])
+        again = tuple(one.clipped(distance) for one in self.again)
+        return FittedLaw(clip_law(self.law, distance), folds, self.factor, again)
+
+    def rows(self, some: IntArray) -> FittedLaw:
+        """The same for some of the rows."""
+        return FittedLaw(self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again))
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Which models to fit, and which of them speaks for each row."""
+
+    trains: tuple[IntArray, ...]  # training rows of each model
+    home: IntArray  # (n,): the model that predicts a row out of sample; −1 for rows that no split tests
+    members: IntArray  # (models, F): for each home model the models whose scatter is its spread
+    factor: float  # see `FittedLaw`
+    # for each model the rows that weights of a stack may be learned on, and the models that predict these rows without
+    # having seen them
+    mixing: tuple[tuple[IntArray, IntArray], ...]
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Rows that some split tests."""
+        return self.home >= 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row is tested."""
+        return bool((self.home >= 0).all())
+
+    def gather(self, laws: FloatArray) -> FittedLaw:
+        """The out-of-sample law of every row, and the laws its spread is measured by."""
+        law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
+        for model, rows in enumerate(places):
+            law[rows] = laws[model][rows]
+        if self.factor == 1.0:  # the models of a cross-fit speak for all rows
+            return FittedLaw(law, laws, self.factor)
+        folds = np.stack([laws[0]] * self.members.shape[1])
+        for model, rows in enumerate(places):
+            folds[:, rows] = laws[self.members[model]][:, rows]
+        return FittedLaw(law, folds, self.factor)
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Several random partitions of the same rows into folds: the accident of one of them should not matter."""
+
+    home: IntArray  # (P, n): fold of each row in each partition
+    held: IntArray  # rows that have weight, in an order that does not depend on how they came
+
+    @property
+    def folds(self) -> int:
+        """Number of folds."""
+        return int(self.home.max()) + 1
+
+    def plan(self, p: int) -> CrossFit:
+        """One partition as a cross-fit."""
+        return from_folds(self.home[p].astype(np.intp), self.held)
+
+    def first(self, count: int) -> Partitions:
+        """The first few."""
+        return Partitions(self.home[:count], self.held)
+
+
+def make_partitions(
+    cv: object, data: Data, groups: IntArray | None, random_state: object, count: int, ties: Ties | None = None
+) -> tuple[CrossFit, Partitions | None]:
+    """
+    Random partitions of the rows into folds, and the first of them as a cross-fit; or splits of one's own.
+
+    Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
+    the folds do not depend on the order in which rows came.
+    """
+    if not _is_number(cv):
+        plan = make_crossfit(cv, data, groups, random_state)
+        if plan.factor != 1.0 or not plan.whole:
+            return plan, None
+        return plan, Partitions(plan.home[None], _held(data))
+    folds, rng = parse_count(cv, "cv", 2), parse_random_state(random_state)
+    rank = _ranks(data, ties)
+    held = _held(data)
+    held = held[np.argsort(rank[held], kind="stable")]
+    units = None if groups is None else _ranked_groups(groups, rank)
+    home = np.empty((count, data.codes.shape[0]), dtype=np.int16 if folds > 127 else np.int8)
+    for line in home:
+        line[:] = _random_folds(data, folds, units, held, rng)
+    partitions = Partitions(home, held)
+    return partitions.plan(0), partitions
+
+
+#: Gives numbers that tell apart rows of the same score, outcome and weight.
+Ties = Callable[[], Sequence[NDArray[Any]]]
+
+
+def _is_number(cv: object) -> bool:
+    return cv is None or isinstance(cv, (bool, int, np.integer, str, float))
+
+
+def _held(data: Data) -> IntArray:
+    return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
+
+
+def _ranks(data: Data, ties: Ties | None) -> IntArray:
+    """Rank of each row by score, outcome, weight, and where these are tied by a hash of the rest; ties share one."""
+    columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
+    keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
+    if data.weight is not None:
+        keys.insert(0, data.weight)
+    rank = _dense(keys)
+    if ties is None or int(rank.max()) + 1 == rank.size:
+        return rank
+    mixed = np.zeros(rank.size, dtype=np.uint64)
+    for column in ties():
+        mixed = _stir(mixed + _bits(column))
+    return _dense([mixed, rank])
+
+
+def _dense(keys: Sequence[NDArray[Any]]) -> IntArray:
+    """Rank of each row by keys, the last one first; equal rows share a rank."""
+    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    new = np.zeros(order.size, dtype=bool)
+    for key in keys:
+        ranked = key[order]
+        new[1:] |= ranked[1:] != ranked[:-1]
+    rank = np.empty(order.size, dtype=np.intp)
+    rank[order] = np.cumsum(new)
+    return rank
+
+
+def _bits(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for every value of a column, the same for equal values."""
+    if column.dtype.kind in "fiub":
+        values = column.astype(np.float64)
+        return np.where(np.isnan(values), 7.0, values + 0.0).view(np.uint64)
+    return np.unique(column.astype(str), return_inverse=True)[1].reshape(-1).astype(np.uint64)
+
+
+def _stir(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed mixing of 64 bits (Steele, Lea & Flood 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
+    """Groups numbered by their rows: the first of them, their number, and a hash of all."""
+    present, inverse = np.unique(groups, return_inverse=True)
+    first = np.full(present.size, rank.size)
+    np.minimum.at(first, inverse, rank)
+    size = np.bincount(inverse)
+    mixed = np.zeros(present.size, dtype=np.uint64)
+    np.add.at(mixed, inverse, _stir(rank.astype(np.uint64) + np.uint64(1)))
+    place = np.empty(present.size, dtype=np.intp)
+    place[np.lexsort((mixed, size, first))] = np.arange(present.size)
+    return place[inverse]
+
+
+def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:
+    """The models of a cross-fit."""
+    if _is_number(cv):
+        return make_partitions(cv, data, groups, random_state, 1)[0]
+    held, rng = _held(data), parse_random_state(random_state)
+    from sklearn.model_selection import check_cv
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
+            found = list(check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups))
+        splits = disjoint(found, data.codes.shape[0], "cv must not test on rows it trains on")
+    except InputError:
+        raise
+    except (TypeError, IndexError, ValueError) as error:
+        refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
+    if not splits:
+        refuse("cv must give at least one split", "none", "For example cv=5.")
+    home = _homes(splits, data.codes.shape[0])
+    if groups is not None:
+        _keep_together(splits, groups)
+    splits = [(np.intersect1d(train, held), test) for train, test in splits]
+    for number, (train, _) in enumerate(splits):
+        _require_classes(data, held, train, f"split {number}")
+    if _is_partition(splits, held):
+        return from_folds(home, held)
+    return _from_splits(splits, home, data, groups, rng)
+
+
+def no_crossfit(data: Data) -> CrossFit:
+    """No models at all: every law is given, or was fitted on rows of its own."""
+    return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
+
+
+def from_folds(fold: IntArray, held: IntArray) -> CrossFit:
+    """K models, each fitted without its fold; stacks are mixed by the other folds' out-of-fold laws."""
+    k = int(fold.max()) + 1
+    trains = tuple(held[fold[held] != f] for f in range(k))
+    members = np.tile(np.arange(k), (k, 1))
+    return CrossFit(trains, fold, members, 1.0, tuple((train, fold[train]) for train in trains))
+
+
+def _from_splits(
+    splits: Sequence[tuple[IntArray, IntArray]],
+    home: IntArray,
+    data: Data,
+    groups: IntArray | None,
+    rng: np.random.Generator,
+) -> CrossFit:
+    """A model per split, followed by refits without one block of its training rows each."""
+    trains: list[IntArray] = []
+    mixing: list[tuple[IntArray, IntArray]] = []
+    members = np.zeros((len(splits) * (REFITS + 1), REFITS), dtype=np.intp)
+    for number, (train, _) in enumerate(splits):
+        first = number * (REFITS + 1)
+        part = data.part(train)
+        inside = None if groups is None else np.unique(groups[train], return_inverse=True)[1]
+        block = _random_folds(part, REFITS, inside, np.arange(train.size), rng)
+        trains += [train, *(train[block != b] for b in range(REFITS))]
+        members[first : first + REFITS + 1] = first + 1 + np.arange(REFITS)
+        mixing += [(train, first + 1 + block)] * (REFITS + 1)
+    place = np.where(home >= 0, home * (REFITS + 1), -1)
+    return CrossFit(tuple(trains), place, members, (REFITS - 1) / REFITS, tuple(mixing))
+
+
+def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, rng: np.random.Generator) -> IntArray:
+    """The fold of every row: random, groups together, every class in every training part."""
+    count = held.size if groups is None else np.unique(groups[held]).size
+    counts = np.bincount(data.codes[held], minlength=data.k)
+    enough = (counts >= 2).all() if data.k == 2 else (counts >= 2).sum() >= 2
+    what = "rows" if groups is None else "groups"
+    if count < cv:
+        refuse(f"cross-fitting with {cv} folds must have at least {cv} {what}", f"{count}", "Use fewer folds.")
+    if not enough:
+        rare = int(np.argmin(counts))
+        refuse(
+            "cross-fitting must have at least two rows of each class",
+            f"{counts[rare]} of class number {rare}, in {held.size} rows",
+            "Pass more rows, or calibration=(scores, y) with a split that has them.",
+        )
+    for _ in range(_DRAWS):
+        fold = _deal(data.codes.shape[0], groups, held, cv, rng)
+        if all(_has_classes(data, held, held[fold[held] != f]) for f in range(cv)):
+            break
+    else:
+        refuse(
+            "every class must be in the training part of every fold",
+            f"{_DRAWS} random draws of {cv} folds without such a split; the rarest class has {counts.min()} rows",
+            "Use more folds, or smaller groups.",
+        )
+    return fold
+
+
+def _deal(n: int, groups: IntArray | None, held: IntArray, cv: int, rng: np.random.Generator) -> IntArray:
+    """Random folds of rows or groups, of sizes as equal as they allow; rows without weight are dealt as well."""
+    if groups is None:
+        fold = np.arange(n) % cv  # of rows without weight, which no model learns from
+        fold[held] = rng.permutation(np.arange(held.size) * cv // held.size)
+        return fold
+    present, inverse = np.unique(groups, return_inverse=True)
+    order = rng.permutation(present.size)
+    sizes = np.bincount(inverse, minlength=present.size)[order]
+    middle = np.cumsum(sizes) - 0.5 * sizes
+    of_unit = np.empty(present.size, dtype=np.intp)
+    of_unit[order] = np.minimum((middle * cv / sizes.sum()).astype(np.intp), cv - 1)
+    if np.unique(of_unit).size < cv:  # few large groups: one after the other
+        of_unit[order] = np.arange(present.size) % cv
+    return of_unit[inverse]
+
+
+def _has_classes(data: Data, held: IntArray, train: IntArray) -> bool:
+    """Both classes; of more classes, all that occur at least twice among the rows with weight."""
+    counts = np.bincount(data.codes[train], minlength=data.k)
+    if data.k == 2:
+        return bool(counts.min() > 0)
+    return bool((counts[np.bincount(data.codes[held], minlength=data.k) >= 2] > 0).all())
+
+
+def _require_classes(data: Data, held: IntArray, train: IntArray, where: str) -> None:
+    if not _has_classes(data, held, train):
+        missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
+        refuse(
+            "every class must be in the training part of every split",
+            f"none of class number {missing[0]} in {where}",
+            "Use other splits.",
+        )
+
+
+def _homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
+    """The split that tests each row, −1 for none."""
+    home = np.full(n, -1, dtype=np.intp)
+    for number, (_, test) in enumerate(splits):
+        again = test[home[test] >= 0]
+        if again.size:
+            refuse(
+                "cv must test each row at most once",
+                f"{again.size} rows tested again in split {number} (row {listed(again)})",
+                "Use splits whose test parts do not overlap.",
+            )
+        home[test] = number
+    if (home < 0).all():
+        refuse("cv must test at least one row", "empty test parts", "Use other splits.")
+    return home
+
+
+def _keep_together(splits: Sequence[tuple[IntArray, IntArray]], groups: IntArray) -> None:
+    for number, (train, test) in enumerate(splits):
+        both = np.intersect1d(groups[train], groups[test])
+        if both.size:
+            refuse(
+                "cv must keep the rows of a group together",
+                f"{both.size} groups in both parts of split {number}",
+                "Use a splitter such as GroupKFold, or leave groups out.",
+            )
+
+
+def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -> bool:
+    """Whether each model is trained on all rows but those it tests, and all are tested."""
+    tested = np.concatenate([test for _, test in splits])
+    whole = np.isin(held, tested).all() and len(splits) > 1
+    return bool(whole and all(train.size + np.isin(held, test).sum() == held.size for train, test in splits))
+
+
+def split_blocks(data: Data, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
+    """Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own."""
+    rows = np.arange(data.codes.shape[0])
+    block = _random_folds(data, REFITS, groups, rows, parse_random_state(random_state))
+    return [np.flatnonzero(block != b) for b in range(REFITS)]

@@ -1,0 +1,439 @@
+"""Laws fitted in many partitions of the rows, and what rows say of them: losses, spreads, second-order terms.
+
+Rows of the same cell of the score and the same outcome are exchangeable: which of them was in which fold is an
+accident. So a binary law is kept as a table, partitions × folds × cells, and a row is given the mean over the rows of
+its cell and outcome; the result does not depend on the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
+from scoreprism._fitting.crossfit import FittedLaw
+from scoreprism._fitting.second_order import (
+    NEAREST,
+    Pairs,
+    Windows,
+    inflation,
+    leaf_products,
+    leaves,
+    nearest_products,
+    reach,
+    reach_of_classes,
+    residuals,
+)
+from scoreprism._kernels.logistic import expected
+from scoreprism.decomposition._rows import Fits, Second, spread
+from scoreprism.losses import ProperLoss
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows pooled into cells of the score, ties together: what laws of two classes are fitted and evaluated on."""
+
+    cell: IntArray  # (n,): the cell of each row
+    center: FloatArray  # (G,): mean score of each cell, increasing
+    count: FloatArray  # (G,): rows that have weight
+    alone: NDArray[np.bool_]  # (G,): whether a cell holds one distinct score
+
+    @property
+    def single(self) -> bool:
+        """Whether every cell holds one distinct score."""
+        return bool(self.alone.all())
+
+    @staticmethod
+    def of(score: FloatArray, held: NDArray[np.bool_] | None = None) -> Cells:
+        """Distinct scores where they are few; else cells of equal mass, cut further where they are wide."""
+        ranked = np.sort(score)
+        first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
+        tied = np.diff(first, append=ranked.size)
+        distinct = ranked[first]
+        if distinct.size <= _FEW or (distinct.size <= _TIED_FEW and 5 * distinct.size <= score.size):
+            edges = distinct
+        else:
+            heavy = distinct[tied > max(5, score.size // (4 * _CELLS))]
+            many = score.size >= _MANY
+            even = ranked[:: -(-score.size // (_CELLS if many else _FEW))]
+            grid = _GRID if many else _GRID[:0]
+            edges = np.unique(np.concatenate([even, heavy, np.nextafter(heavy, 2.0), grid, ranked[:1]]))
+            edges = edges[(edges >= ranked[0]) & (edges <= ranked[-1])]
+        cell = np.searchsorted(edges, score, side="right") - 1
+        used, cell = np.unique(cell, return_inverse=True)
+        low, high = ranked[np.searchsorted(ranked, edges[used])], np.empty(used.size)
+        last = np.searchsorted(ranked, np.append(edges[used][1:], np.inf))
+        high = ranked[last - 1]
+        alone = low == high
+        everyone = np.bincount(cell, minlength=used.size)
+        mean = np.bincount(cell, score, used.size) / everyone
+        center = np.where(alone, low, np.clip(mean, low, high))
+        count = everyone if held is None else np.bincount(cell, held, used.size)
+        return Cells(cell, center, count.astype(np.float64), alone)
+
+
+#: Distinct scores up to which each is a cell; more where rows are tied.
+_FEW, _TIED_FEW = 1024, 8192
+#: Cells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
+#: equal steps of √(2s). This moves estimates by less than .04 standard errors.
+_CELLS, _MANY = 2048, 8000
+_ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0
+_GRID = np.concatenate([_ROOT, 1.0 - _ROOT])
+
+
+def between(center: FloatArray, law: FloatArray, score: FloatArray) -> FloatArray:
+    """Laws (…, G) at increasing centers, at other scores: straight lines in log-odds, beyond the ends straight on."""
+    if center.size == 1:
+        return np.repeat(law, score.size, axis=-1)
+    x, at = _log_odds(center), _log_odds(score)
+    i = np.clip(np.searchsorted(x, at, side="right") - 1, 0, x.size - 2)
+    share = (at - x[i]) / (x[i + 1] - x[i])
+    eta = _log_odds(law)
+    return expected(eta[..., i] + share * (eta[..., i + 1] - eta[..., i]))
+
+
+def _log_odds(p: FloatArray) -> FloatArray:
+    inside = np.clip(p, 1e-15, 1.0 - 1e-15)
+    return np.log(inside) - np.log1p(-inside)
+
+
+@dataclass(frozen=True)
+class CellFits:
+    """A law of a binary score, by partition, fold and cell."""
+
+    cells: Cells  # cells of the score
+    y: IntArray  # (n,): outcomes
+    # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
+    # mean, whose scatter over the folds is the spread
+    law: FloatArray
+    # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
+    # mean, whose scatter over the folds is the spread
+    damped: FloatArray
+    mass: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
+    squares: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
+    home: IntArray | None = None  # (P, n): fold of each row; needed for clusters only, and None where lines are sums
+    clip: float | None = None  # distance from 0 and 1 that laws are kept at
+    _memo: dict[Any, Any] = field(default_factory=dict)  # what was computed before, by loss
+
+    def clipped(self, distance: float | None) -> CellFits:
+        """The same, kept away from 0 and 1."""
+        return self if distance is None else replace(self, clip=distance, _memo={})
+
+    def rows(self, some: IntArray) -> CellFits:
+        """The same for some of the rows."""
+        cells = replace(self.cells, cell=self.cells.cell[some])
+        home = None if self.home is None else self.home[:, some]
+        return replace(self, cells=cells, y=self.y[some], home=home, _memo={})
+
+    @property
+    def _place(self) -> IntArray:
+        return self.y * self.cells.center.size + self.cells.cell
+
+    @cached_property
+    def _laws(self) -> tuple[FloatArray, FloatArray]:
+        """Laws and those for the spread, clipped."""
+        if self.clip is None:
+            return self.law, self.damped
+        return np.clip(self.law, self.clip, 1.0 - self.clip), np.clip(self.damped, self.clip, 1.0 - self.clip)
+
+    def _mean(self, table: FloatArray) -> FloatArray:
+        """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
+        base = table[0, 0]  # models that agree to the last bit have this mean, to the last bit
+        apart = table - base
+        total = np.einsum("pkyg,pkg->yg", self.mass, apart)
+        held = self.mass.sum(axis=(0, 1))
+        found: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
+        return np.asarray(base + np.divide(total, held, out=found, where=held > 0.0))
+
+    def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Mean loss had the outcome been this one, by what it was, (2, G)."""
+        key = loss, outcome
+        if key not in self._memo:
+            law = self._laws[0]
+            codes = np.full(law.size, outcome, dtype=np.intp)
+            self._memo[key] = self._mean(loss.evaluate(law.ravel(), codes).reshape(law.shape))
+        found: FloatArray = self._memo[key]
+        return found
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the law in every row."""
+        table = np.stack([self._if(loss, 0)[0], self._if(loss, 1)[1]])
+        return table.ravel()[self._place]
+
+    def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Loss of the law in every row, had the outcome been this one."""
+        return np.asarray(self._if(loss, outcome).ravel()[self._place])
+
+    def at(self, score: FloatArray) -> FloatArray:
+        """The mean of all models at other scores: straight lines between cells, in log-odds."""
+        return between(self.cells.center, self.law.mean(axis=(0, 1)), score)
+
+    @cached_property
+    def mean_law(self) -> FloatArray:
+        """Mean of the laws that did not see a row."""
+        return self._mean(self._laws[0]).ravel()[self._place]
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the law over the folds in every row, meaned over partitions."""
+        return self.spread_by_cell(loss)[self.cells.cell]
+
+    def spread_by_cell(self, loss: ProperLoss) -> FloatArray:
+        """Spread in each cell."""
+        key = loss, "spread"
+        if key not in self._memo:
+            self._memo[key] = self._spread(loss)
+        found: FloatArray = self._memo[key]
+        return found
+
+    def _spread(self, loss: ProperLoss) -> FloatArray:
+        folds = self._laws[1]
+        centre = folds.mean(axis=1)
+        total = np.zeros(centre.size)
+        for k in range(folds.shape[1]):
+            total += loss.divergence(folds[:, k].ravel(), centre.ravel())
+        return np.asarray(total.reshape(centre.shape).mean(axis=0))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the law in every row."""
+        law = self._laws[0]
+        return np.asarray(self._mean(loss.entropy(law.ravel()).reshape(law.shape)).ravel()[self._place])
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of a given law from this one: linear in it but for the entropy, which is concave."""
+        centre = self.mean_law
+        return loss.divergence(coarse, centre) + np.maximum(loss.entropy(centre) - self.entropies(loss), 0.0)
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of this law from one that was given."""
+        return _expected_divergence(self, loss, law)
+
+    def second(
+        self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+    ) -> Second | None:
+        """Second-order rows, or None for a loss without a continuous weight."""
+        if not loss.strictly_proper:
+            return None
+        key = loss, "second"
+        if key not in self._memo:
+            self._memo[key] = self._second(loss, weight, groups)
+        found: Second = self._memo[key]
+        return found
+
+    def _second(self, loss: ProperLoss, weight: FloatArray | None, groups: IntArray | None) -> Second:
+        pairs = self._pairs
+        law = self._laws[0]
+        q = np.stack([residuals(loss, law, outcome, pairs.windows.rows) for outcome in (0.0, 1.0)], axis=2)
+        if groups is not None and self.home is not None:
+            return self._clustered(q, weight, groups)
+        rows, degenerate = pairs.products(q)
+        return Second(rows.ravel()[self._place], degenerate)
+
+    @property
+    def _pairs(self) -> Pairs:
+        if "pairs" not in self._memo:
+            count = self.cells.count
+            windows = Windows.of(count, self.cells.alone, round(float(count.sum())))
+            self._memo["pairs"] = Pairs.of(self.mass, self.squares, windows)
+        found: Pairs = self._memo["pairs"]
+        return found
+
+    def _clustered(self, q: FloatArray, weight: FloatArray | None, groups: IntArray) -> Second:
+        """The same with rows of a cluster, which share a fold, taken out of each other's neighbours."""
+        assert self.home is not None  # noqa: S101 - asked for before
+        windows, mass, squares, _ = self._pairs
+        cell, n = self.cells.cell, self.cells.cell.size
+        w = np.ones(n) if weight is None else weight * (float(self.mass[0].sum()) / float(weight.sum()))
+        order = np.lexsort((cell, groups))
+        key = groups[order] * (self.cells.center.size + 1) + cell[order]
+        base = groups * (self.cells.center.size + 1)
+        low = np.searchsorted(key, base + windows.first[cell])
+        high = np.searchsorted(key, base + windows.stop[cell])
+
+        def within(values: FloatArray) -> FloatArray:
+            """Sums over the rows of the cluster of a row that are its neighbours."""
+            upto = np.concatenate([[0.0], np.cumsum(values[order])])
+            return np.asarray(upto[high] - upto[low])
+
+        held_own = within(w)
+        total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
+        for p, home in enumerate(self.home):
+            v, own = mass[p] * q[p], squares[p] * q[p] ** 2
+            near, held, apart = (windows.sums(one.sum(axis=1))[home, cell] for one in (v, mass[p], own))
+            mine = q[p][home, self.y, cell]
+            total += mine * (near - within(w * mine))
+            pairs += held - held_own
+            square += mine**2 * (apart - within((w * mine) ** 2))
+        known = pairs > 1e-9 * float(w.max())
+        rows = np.divide(total, pairs, out=np.zeros(n), where=known)
+        each = np.divide(w**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(n), where=known)
+        return Second(rows, float(inflation(*mass.shape[:2]) * each.sum() / w.sum() ** 2))
+
+
+@dataclass(frozen=True)
+class RowFits:
+    """Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds."""
+
+    score: FloatArray  # (n,): the score
+    parts: Sequence[FittedLaw]  # what each partition gave
+    home: IntArray  # (P, n): fold of each row; rows of the same fold were left out of the same model
+
+    def clipped(self, distance: float | None) -> RowFits:
+        """The same, kept away from 0 and 1."""
+        if distance is None:
+            return self
+        return replace(self, parts=[part.clipped(distance) for part in self.parts])
+
+    def rows(self, some: IntArray) -> RowFits:
+        """The same for some of the rows."""
+        return RowFits(self.score[some], [part.rows(some) for part in self.parts], self.home[:, some])
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the law in every row."""
+        return np.asarray(np.mean([loss.evaluate(part.law, y) for part in self.parts], axis=0))
+
+    def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+        """Loss of the law in every row, had the outcome been this one."""
+        return self.losses(loss, np.full(self.score.shape[0], outcome, dtype=np.intp))
+
+    @cached_property
+    def mean_law(self) -> FloatArray:
+        """Mean of the laws that did not see a row."""
+        return np.asarray(np.mean([part.law for part in self.parts], axis=0))
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the law over the folds in every row, meaned over partitions."""
+        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the law in every row."""
+        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of a given law from this one."""
+        return np.asarray(np.mean([loss.divergence(coarse, part.law) for part in self.parts], axis=0))
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of this law from one that was given."""
+        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))
+
+    def second(
+        self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+    ) -> Second | None:
+        """Second-order rows, or None for a loss whose curvature is not known."""
+        n = self.score.shape[0]
+        w = np.ones(n) if weight is None else weight
+        held = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
+        score = self.score[held]
+        if score.ndim == 2 and score.shape[1] == 2:
+            score = as_vector(score)
+        near = 2 * (reach(held.size) if score.ndim == 1 else reach_of_classes(held.size))
+        many = held.size > NEAREST
+        if score.ndim == 1:
+            leaf = _blocks(score, near)
+        else:
+            points = np.sqrt(score)
+            leaf = leaves(points, near) if many else np.zeros(held.size, dtype=np.intp)
+        size = np.full(held.size, near + 1.0) if score.ndim == 2 else np.bincount(leaf)[leaf].astype(np.float64)
+        laws = [part.law[held] for part in self.parts]
+        found = [curved_residuals(loss, law, y[held], size) for law in laws]
+        if any(one is None for one in found):
+            return None
+        q = np.stack([one for one in found if one is not None])
+        clusters = None if groups is None else groups[held]
+        if score.ndim == 1 or many:
+            rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
+        else:
+            # rows at the same distance are neighbours in an order of their own, not in that in which they came
+            order = np.lexsort((w[held], y[held], *self.home[:, held], *points.T))
+            among = None if clusters is None else clusters[order]
+            found_rows, degenerate = nearest_products(
+                q[:, order], self.home[:, held][:, order], w[held][order], points[order], near, among
+            )
+            rows = np.empty(held.size)
+            rows[order] = found_rows
+        out = np.zeros(n)
+        out[held] = rows
+        return Second(out, degenerate)
+
+
+def _expected_divergence(fits: CellFits, loss: ProperLoss, law: FloatArray) -> FloatArray:
+    """E ℓ(Ĉ, Y) − ℰ(law), Y drawn from the law: its mean over partitions needs no more than mean losses."""
+    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+    loss_of_law = sum(share[outcome] * fits.what_if(loss, outcome) for outcome in (0, 1))
+    return np.asarray(np.maximum(loss_of_law - loss.entropy(law), 0.0))
+
+
+def _blocks(score: FloatArray, size: int) -> IntArray:
+    """Blocks of about so many rows in order of the score; tied rows are a block of their own from five on."""
+    values, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
+    tied = count >= 5
+    block = np.zeros(values.size, dtype=np.intp)
+    upto = np.cumsum(np.where(tied, 0, count))
+    block[~tied] = (upto[~tied] - 1) // size
+    block[tied] = int(block.max()) + 1 + np.arange(int(tied.sum()))
+    return np.unique(block[inverse], return_inverse=True)[1]
+
+
+def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: FloatArray) -> FloatArray | None:
+    """(−½∇²ℰ)^½(e_y − law) by row; None where the curvature of a loss is not known or not continuous."""
+    if not loss.strictly_proper:
+        return None
+    if law.ndim == 1 or law.shape[1] == 2:
+        vector = as_vector(law)
+        return residuals(loss, vector, (y == 1).astype(np.float64), rows)[:, None]
+    return loss.curved(law, y, 0.5 / np.maximum(rows - 1.0, 2.0))
+
+
+@dataclass(frozen=True)
+class LevelFits:
+    """A level above C, fitted in some of C's partitions; its rows are C's less what it gains there."""
+
+    base: Fits  # the law C, in all partitions
+    below: Sequence[FloatArray]  # the law C in each partition of this level
+    parts: Sequence[FittedLaw]  # the law of this level in each
+
+    def clipped(self, distance: float | None) -> LevelFits:
+        """The same, kept away from 0 and 1."""
+        if distance is None:
+            return self
+        below = [clip_law(law, distance) for law in self.below]
+        return LevelFits(self.base.clipped(distance), below, [part.clipped(distance) for part in self.parts])
+
+    def rows(self, some: IntArray) -> LevelFits:
+        """The same for some of the rows."""
+        below, parts = [law[some] for law in self.below], [part.rows(some) for part in self.parts]
+        return LevelFits(self.base.rows(some), below, parts)
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """Loss of the level in every row."""
+        gains = [
+            loss.evaluate(part.law, y) - loss.evaluate(law, y) for part, law in zip(self.parts, self.below, strict=True)
+        ]
+        return np.asarray(self.base.losses(loss, y) + np.mean(gains, axis=0))
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the level over the folds in every row."""
+        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the level in every row."""
+        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
+
+    def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
+        """Divergence of the level below, given or fitted in the same partitions, from this one."""
+        if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
+            return np.asarray(np.mean([fit.divergences_from(loss, part.law) for part in self.parts], axis=0))
+        below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
+        if fit is None:
+            below = [coarse] * len(self.parts)
+        pairs = zip(below, self.parts, strict=True)
+        return np.asarray(np.mean([loss.divergence(law, part.law) for law, part in pairs], axis=0))
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of the level from a law that was given."""
+        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))

@@ -1,0 +1,222 @@
+"""What a chain is fitted with: candidate maps for Ĉ and a reference for the levels above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._fitting.crossfit import Partitions
+from scoreprism._learners.members import foreign_law
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.fit_rows import Data
+from scoreprism.calibrators import (
+    CALIBRATORS,
+    Calibrator,
+    IsotonicCalibrator,
+    KernelCalibrator,
+    MatrixScalingCalibrator,
+    NaturalSplineCalibrator,
+    PlattCalibrator,
+    PolynomialCalibrator,
+    SelectedCalibrator,
+    TemperatureCalibrator,
+    TreeCalibrator,
+    VectorScalingCalibrator,
+    get_calibrator,
+)
+from scoreprism.calibrators._selected import feasible
+from scoreprism.exceptions import ScoreprismError
+from scoreprism.references import MEMBERS, StackedReference
+
+
+@dataclass(frozen=True)
+class OwnMap:
+    """One of our calibrators, as cross-fitting sees it."""
+
+    name: str
+    calibrator: Calibrator
+
+    def shared(self, data: Data) -> OwnMap:
+        """With what the folds of one data set share."""
+        return OwnMap(self.name, self.calibrator._shared(data))
+
+    def fitted(self, data: Data) -> Map:
+        """The map fitted on some rows."""
+        return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
+
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
+        """The laws of many training sets at the centers of their cells, (M, G)."""
+        return self.calibrator._fit_many(batch)
+
+
+@dataclass(frozen=True)
+class ForeignMap:
+    """A classifier of scikit-learn's kind whose features are the score."""
+
+    name: str
+    estimator: Any
+    seed: int = 0
+
+    def shared(self, data: Data) -> ForeignMap:
+        """Nothing is shared."""
+        return self
+
+    def fitted(self, data: Data) -> Map:
+        """The classifier fitted on some rows, as a map."""
+        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
+        return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
+
+    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
+        """Fitted to rows, one training set after the other; evaluated at the centers."""
+        assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
+        plans = [partitions.plan(p) for p in range(len(partitions.home))]
+        return np.stack([self.fitted(data.part(rows))(batch.center) for plan in plans for rows in plan.trains])
+
+
+@dataclass(frozen=True)
+class ShiftLearner:
+    """Local shifts of the mixture of the other candidates, class by class: several classes need jumps too."""
+
+    name: str = "shifts"
+
+
+@dataclass(frozen=True)
+class BoostLearner:
+    """Boosting started at the mixture of the other candidates, on ratios of the probabilities of several classes."""
+
+    name: str = "boosting"
+
+
+def _columns(score: FloatArray) -> FloatArray:
+    return score[:, None] if score.ndim == 1 else score
+
+
+#: What helps against a classifier that cannot read its features.
+_ENCODED = "Encode them in a pipeline, or use reference='auto', which takes categories and missing values."
+
+
+def fit_foreign(
+    estimator: Any,
+    table: Any,
+    codes: IntArray,
+    weight: FloatArray | None,
+    seed: Sequence[int],
+    remedy: str = _ENCODED,
+) -> Any:
+    """A copy of a classifier, fitted on class codes; whatever is random in it and has no seed gets one."""
+    fitted = clone(estimator)
+    open_ = [name for name, value in fitted.get_params().items() if name.endswith("random_state") and value is None]
+    if open_:
+        number = int(np.random.default_rng(seed).integers(2**31))
+        fitted.set_params(**dict.fromkeys(open_, number))
+    try:
+        return _fit(fitted, table, codes, weight)
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+        refuse(
+            f"{type(estimator).__name__} must be able to learn from these features",
+            f"its own error: {error}",
+            remedy,
+        )
+
+
+def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
+    if weight is None:
+        return fitted.fit(table, codes)
+    if hasattr(fitted, "steps") and has_fit_parameter(fitted.steps[-1][1], "sample_weight"):
+        return fitted.fit(table, codes, **{f"{fitted.steps[-1][0]}__sample_weight": weight})
+    if not has_fit_parameter(fitted, "sample_weight"):
+        refuse(
+            "a classifier must take sample_weight in fit, where there are weights",
+            f"{type(fitted).__name__}, which does not",
+            "Use another one, or leave the weights out.",
+        )
+    return fitted.fit(table, codes, sample_weight=weight)
+
+
+#: A learner of C.
+MapLearner = OwnMap | ForeignMap
+
+#: Maps that diagnosis mixes for Ĉ, by whether there are two classes. C may have any shape, so these may reverse the
+#: order, as a map to deploy must not; and the identity is missing, for where it wins intervals collapse.
+DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
+    True: (
+        PlattCalibrator(),
+        NaturalSplineCalibrator(),
+        IsotonicCalibrator(),
+        KernelCalibrator(bandwidth="under"),
+        TreeCalibrator(),
+    ),
+    False: (
+        TemperatureCalibrator(),
+        VectorScalingCalibrator(),
+        MatrixScalingCalibrator(),
+        PolynomialCalibrator(),
+    ),
+}
+
+
+#: Words for the candidates of diagnosis; "flexible" adds boosting for several classes.
+AUTOMATIC = ("auto", "flexible")
+
+
+def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
+    """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
+    if isinstance(calibrator, str) and calibrator in AUTOMATIC:
+        chosen = feasible(DIAGNOSIS[k == 2], k)
+    elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
+        chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
+        chosen = list(chooser.named_candidates(k).values())
+        if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
+            chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
+    elif isinstance(calibrator, str):
+        chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
+    elif isinstance(calibrator, Calibrator):
+        chosen = [calibrator]
+    else:
+        return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
+    for one in chosen:
+        if k > 2 and not one.multiclass:
+            remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
+            refuse(f"calibrator must take {k} classes", one.name, remedy)
+    named: list[MapLearner] = []
+    for one in chosen:
+        twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
+        name = one.name if not twins else f"{one.name} {twins + 1}"
+        named.append(OwnMap(name, clone(one).set_params(kind="probability")))
+    if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
+        more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
+        return [*named, *more]  # type: ignore[list-item]
+    return named
+
+
+def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
+    """Anything that can be cloned, fitted and asked for probabilities."""
+    rule = f"{name} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
+    if isinstance(value, type):
+        refuse(rule, f"the class {value.__name__}", f"Pass {value.__name__}().")
+    if not (hasattr(value, "fit") and hasattr(value, "predict_proba") and hasattr(value, "get_params")):
+        refuse(rule, f"{value!r}"[:80], "For example 'auto'.")
+    if hasattr(value, "__sklearn_tags__") and not is_classifier(value):
+        refuse(rule, f"{type(value).__name__}, which is no classifier", "For example 'auto'.")
+    return value
+
+
+def parse_reference(reference: object) -> Any:
+    """The stack, one of its members, or a classifier."""
+    if isinstance(reference, StackedReference):
+        return reference
+    if isinstance(reference, str):
+        if reference in ("auto", "stack"):
+            return StackedReference()
+        return StackedReference((parse_choice(reference, MEMBERS, "reference"),))
+    return _classifier(reference, "reference", {"auto": None, **MEMBERS})

@@ -1,0 +1,271 @@
+"""Small gradient boosting on bins that starts from a given law: what scikit-learn's boosting cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._sample.features import BINS, Codes, Features
+
+#: Codes 0 … BINS + 1.
+WIDTH = BINS + 2
+
+#: Rows times columns that are summed in one call.
+_TOGETHER = 1 << 16
+
+#: Minus the gradient (real part) and the curvature (imaginary part): one sum adds both.
+Slopes = NDArray[np.complex128]
+#: The node or leaf of every row.
+Leaves = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown: stages, shrinkage, depth, ridge and least curvature of a leaf, columns and rows at most."""
+
+    stages: int = 80
+    rate: float = 0.1
+    depth: int = 3
+    ridge: float = 5.0
+    leaf: float = 4.0
+    columns: int = 64
+    rows: int = 100_000
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of full depth: per level the feature and the largest code that goes left at each node; leaf values."""
+
+    features: tuple[IntArray, ...]
+    cuts: tuple[IntArray, ...]
+    values: FloatArray
+
+    def __call__(self, codes: Codes) -> FloatArray:
+        node: Leaves = np.zeros(codes.shape[1], dtype=np.uint8)
+        for feature, cut in zip(self.features, self.cuts, strict=True):
+            node = _descend(codes, node, feature, cut)
+        return self.values[node]
+
+
+def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: IntArray) -> Leaves:
+    """The child of every row: a comparison of whole columns for each node is faster than a lookup for each row."""
+    right: NDArray[np.bool_] = codes[feature[0]] > cut[0]
+    for index in range(1, feature.size):
+        np.copyto(right, codes[feature[index]] > cut[index], where=node == index)
+    return (2 * node + right).astype(np.uint8, copy=False)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows sorted by the cell they are in, column by column: sums over cells are then sums of runs."""
+
+    parts: tuple[tuple[IntArray, IntArray, IntArray], ...]  # of some columns: rows, where runs begin, their cells
+    columns: int
+    width: int
+
+    @staticmethod
+    def of(cells: NDArray[Any], width: int) -> Cells:
+        """From the cells of all rows, (columns, n)."""
+        p, n = cells.shape
+        step = max(1, _TOGETHER // n)
+        parts = (_runs(cells[first : first + step], first, width) for first in range(0, p, step))
+        return Cells(tuple(parts), p, width)
+
+    def sums(self, slopes: Slopes) -> Slopes:
+        """Sums by column and cell: (columns, width)."""
+        out = np.zeros(self.columns * self.width, dtype=np.complex128)
+        for rows, starts, filled in self.parts:
+            out[filled] = np.add.reduceat(slopes.take(rows), starts)
+        return out.reshape(self.columns, self.width)
+
+
+def _runs(cells: NDArray[Any], first: int, width: int) -> tuple[IntArray, IntArray, IntArray]:
+    rows = np.argsort(cells, axis=1, kind="stable")
+    counts = np.stack([np.bincount(column, minlength=width) for column in cells]).ravel()
+    filled = np.flatnonzero(counts)
+    return rows.ravel(), (np.cumsum(counts) - counts)[filled], filled + first * width
+
+
+def leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
+    """Twice what a leaf lowers the loss by."""
+    return np.asarray(slopes.real**2 / (slopes.imag + growth.ridge))
+
+
+def _split(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
+    """The best column and cut of every node, from sums by node, column and code."""
+    left = sums.cumsum(axis=2)
+    whole, left = left[:, :, -1:], left[:, :, :-1]
+    right = whole - left
+    gain = leaf_scores(left, growth)
+    gain += leaf_scores(right, growth)
+    gain -= leaf_scores(whole, growth)
+    gain[(left.imag < growth.leaf) | (right.imag < growth.leaf)] = 0.0
+    flat = gain.reshape(gain.shape[0], -1)
+    best = flat.argmax(axis=1)
+    column, cut = np.divmod(best, WIDTH - 1)
+    none = flat[np.arange(flat.shape[0]), best] <= 0.0
+    return column, np.where(none, WIDTH, cut)  # no gain: everything goes left
+
+
+def _children(cells: Cells, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
+    """Sums of the children: those on the left are summed, the others are what is left of their parents."""
+    out = np.empty((2 * parents.shape[0], *parents.shape[1:]), dtype=np.complex128)
+    for index, parent in enumerate(parents):
+        out[2 * index] = cells.sums(np.where(node == 2 * index, slopes, 0.0))
+        rest = parent - out[2 * index]
+        rest[np.abs(rest) <= 1e-12 * np.abs(parent)] = 0.0  # a cell without rows must not decide between equal cuts
+        out[2 * index + 1] = rest
+    return out
+
+
+def grow(codes: Codes, cells: Cells, slopes: Slopes, growth: Growth) -> tuple[Tree, Leaves]:
+    """A tree that lowers the loss, and the leaf of every row."""
+    features: tuple[IntArray, ...] = ()
+    cuts: tuple[IntArray, ...] = ()
+    node: Leaves = np.zeros(slopes.shape[0], dtype=np.uint8)
+    sums = cells.sums(slopes)[None]
+    for level in range(growth.depth):
+        if level:
+            sums = _children(cells, slopes, node, sums)
+        feature, cut = _split(sums, growth)
+        node = _descend(codes, node, feature, cut)
+        features, cuts = (*features, feature), (*cuts, cut)
+    return Tree(features, cuts, leaf_values(slopes, node, 1 << growth.depth, growth)), node
+
+
+def leaf_values(slopes: Slopes, node: Leaves, size: int, growth: Growth) -> FloatArray:
+    """Newton steps of the leaves, shrunken."""
+    top, bottom = np.bincount(node, slopes.real, size), np.bincount(node, slopes.imag, size)
+    return np.asarray(growth.rate * top / (bottom + growth.ridge))
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """Columns to look at, each with other codes: categories in the order of their mean gradient, for example."""
+
+    columns: IntArray
+    tables: NDArray[np.uint8]
+
+    @staticmethod
+    def fitted(features: Features, slopes: Slopes, ridge: float) -> Recoding:
+        """Categories in the order of their mean gradient: then one cut separates the high from the low."""
+        p = features.codes.shape[0]
+        tables = np.tile(np.arange(WIDTH, dtype=np.uint8), (p, 1))
+        for j in np.flatnonzero(features.categorical):
+            top, bottom = (np.bincount(features.codes[j], part, WIDTH) for part in (slopes.real, slopes.imag))
+            tables[j, np.argsort(top / (bottom + ridge), kind="stable")] = np.arange(WIDTH)
+        return Recoding(np.arange(p), tables)
+
+    def __call__(self, codes: Codes) -> Codes:
+        same = np.arange(WIDTH)
+        return np.stack(
+            [
+                codes[j] if np.array_equal(table, same) else table[codes[j]]
+                for j, table in zip(self.columns, self.tables, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """Trees on top of a start: η after each asked-for number of stages."""
+
+    recoding: Recoding
+    trees: tuple[tuple[Tree, ...], ...]  # stage by stage, one tree per class (one for two classes)
+
+    def staged(self, features: Features, start: FloatArray, stages: tuple[int, ...]) -> Iterator[FloatArray]:
+        """η of the rows after each of `stages`, or after all trees where there are fewer."""
+        codes = self.recoding(features.codes)
+        eta = np.array(start)
+        for stage in range(1, stages[-1] + 1):
+            if stage <= len(self.trees):
+                for tree, line in zip(self.trees[stage - 1], _lines(eta), strict=True):
+                    np.add(line, tree(codes), out=line)
+            if stage in stages:
+                yield eta.copy()
+
+
+def _lines(eta: FloatArray) -> list[FloatArray]:
+    """Views of η that a tree each is added to: all of it for two classes, its columns for more."""
+    return [eta] if eta.ndim == 1 else list(eta.T)
+
+
+def probabilities(eta: FloatArray) -> FloatArray:
+    """The law of η, in its shape."""
+    if eta.ndim == 1:
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(eta, -30.0, 30.0))))
+    e = np.exp(eta - eta.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def all_slopes(eta: FloatArray, hit: FloatArray, weight: FloatArray) -> Slopes:
+    """Slopes of the log loss, a line for each tree of a stage: (trees, n)."""
+    p = probabilities(eta)
+    out = np.empty(p.shape[::-1] if p.ndim == 2 else (1, p.size), dtype=np.complex128)
+    out.real = weight * (hit - p).T
+    out.imag = weight * np.maximum(p * (1.0 - p), 1e-6).T
+    return out
+
+
+#: From slopes to a tree and the leaf of every row.
+Grower = Callable[[Slopes], tuple[Tree, FloatArray]]
+
+
+def newton(
+    start: FloatArray, hit: FloatArray, weight: FloatArray, growers: Iterable[Grower]
+) -> tuple[tuple[Tree, ...], ...]:
+    """
+    Newton boosting of the log loss from `start`, a stage for each grower: it gives a tree and what it adds to η.
+
+    `start` is η, (n,) for two classes and (n, K) for more; `hit` the outcomes in the same shape.
+    """
+    eta, stages = np.array(start), []
+    for grower in growers:
+        trees = []
+        for slopes, line in zip(all_slopes(eta, hit, weight), _lines(eta), strict=True):
+            tree, step = grower(slopes)
+            np.add(line, step, out=line)
+            trees.append(tree)
+        stages.append(tuple(trees))
+    return tuple(stages)
+
+
+def boost(
+    features: Features,
+    start: FloatArray,
+    hit: FloatArray,
+    weight: FloatArray,
+    growth: Growth,
+    rng: np.random.Generator,
+) -> Boosted:
+    """Boosting with trees on all columns, or on some that are drawn for each stage where they are many."""
+    recoding = Recoding.fitted(features, all_slopes(start, hit, weight)[-1], growth.ridge)
+    codes = recoding(features.codes)
+    return Boosted(recoding, newton(start, hit, weight, _growers(codes, growth, rng)))
+
+
+def _growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
+    p, n = codes.shape
+    all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
+    cells = Cells.of(codes, WIDTH) if all_columns and all_rows else None
+    for _ in range(growth.stages):
+        columns = np.arange(p) if all_columns else np.sort(rng.permutation(p)[: growth.columns])
+        rows = slice(None) if all_rows else rng.integers(0, n, growth.rows)
+        yield _grower(codes, columns, rows, cells, growth)
+
+
+def _grower(codes: Codes, columns: IntArray, rows: Any, cells: Cells | None, growth: Growth) -> Grower:
+    seen = codes if cells is not None else codes[columns][:, rows]
+    sorted_ = Cells.of(seen, WIDTH) if cells is None else cells
+
+    def grown(slopes: Slopes) -> tuple[Tree, FloatArray]:
+        tree, leaf = grow(seen, sorted_, slopes[rows], growth)
+        tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
+        return tree, tree.values[leaf] if isinstance(rows, slice) else tree(codes)
+
+    return grown

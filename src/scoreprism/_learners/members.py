@@ -1,0 +1,243 @@
+"""The learners of a reference law: each starts from the calibrated law and adds what the features know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
+from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.softmax import fit_softmax, log_softmax
+from scoreprism._learners.boosting import Boosted, Growth, boost
+from scoreprism._learners.pairs import boost_pairs
+from scoreprism._sample.features import Features
+from scoreprism._sample.scores import count_rows, parse_prediction
+from scoreprism.exceptions import ScoreprismError
+
+#: A fitted member: features and the law to start from → laws of its variants.
+Fitted = Callable[[Features, FloatArray], list[FloatArray]]
+
+#: Rows a regression is fitted on at most, columns whose squares and products it takes, classes boosting is used for.
+_ROWS, _CROSSED, _BOOSTED_CLASSES = 200_000, 10, 30
+#: Trees of boosting from the offset, early and late, and trees on pairs that follow them.
+_OFFSET_STAGES, _PAIR_STAGES = (25, 100), 60
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a member is fitted on: features, the law to start from, outcomes and weights."""
+
+    features: Features
+    base: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    k: int
+    kept: dict[str, Boosted] = field(default_factory=dict, repr=False)  # fits that several members build on
+
+    @cached_property
+    def eta(self) -> FloatArray:
+        """The start on the scale of logits (log-probabilities for several classes)."""
+        return to_eta(self.base)
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Weights, ones where there are none."""
+        return np.ones(self.codes.shape[0]) if self.weight is None else self.weight
+
+    @cached_property
+    def hit(self) -> FloatArray:
+        """Outcomes in the shape of η."""
+        return self.codes.astype(np.float64) if self.k == 2 else one_hot(self.codes, self.k)
+
+    def some(self, rng: np.random.Generator) -> Task:
+        """At most `_ROWS` of the rows."""
+        if self.codes.shape[0] <= _ROWS:
+            return self
+        rows = np.sort(rng.choice(self.codes.shape[0], _ROWS, replace=False))
+        weight = None if self.weight is None else self.weight[rows]
+        return Task(self.features.part(rows), self.base[rows], self.codes[rows], weight, self.k)
+
+
+def to_eta(law: FloatArray) -> FloatArray:
+    """Logits of two classes, log-probabilities of more, kept finite."""
+    if law.ndim == 1:
+        p = np.clip(law, 1e-12, 1.0 - 1e-12)
+        return np.log(p) - np.log1p(-p)
+    return np.log(np.maximum(law, 1e-12))
+
+
+def from_eta(eta: FloatArray) -> FloatArray:
+    """The law of logits."""
+    if eta.ndim == 1:
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(eta, -40.0, 40.0))))
+    return np.exp(log_softmax(eta))
+
+
+def calibrated(_task: Task, _rng: np.random.Generator) -> Fitted:
+    """The law to start from: what a reference must beat."""
+    return lambda _features, base: [base]
+
+
+def _regress(design: FloatArray, task: Task) -> FloatArray:
+    """A ridge regression beside the offset η: β ~ N(0, 1/q) for q standardised columns, an open intercept."""
+    q = design.shape[0]
+    x = np.concatenate([design, np.ones((1, design.shape[1]))])
+    ridge = np.r_[np.full(q, float(max(q, 1))), 1e-6]
+    if task.k == 2:
+        fit = fit_logistic(x, task.hit, task.weight, penalty=np.diag(ridge), offset=task.eta)
+        return fit.coefficients
+    full = np.broadcast_to(ridge[:, None], (q + 1, task.k))
+    return fit_softmax(x.T, task.codes, task.weight, np.zeros((q + 1, task.k)), full, offset=task.eta, tight=False)
+
+
+def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
+    some = task.some(rng)
+    beta = _regress(columns(some.features, some.eta), some)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        eta = to_eta(base)
+        added = beta[:-1].T @ columns(features, eta)
+        return [from_eta(eta + added + beta[-1]) if task.k == 2 else from_eta(eta + added.T + beta[-1])]
+
+    return predict
+
+
+def logistic(task: Task, rng: np.random.Generator) -> Fitted:
+    """Logistic regression on the features with offset logit Ĉ."""
+    return _regression(lambda features, _eta: features.design, task, rng)
+
+
+def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
+    """The same with squares and products of the columns that matter most, the score among them."""
+    some = task.some(rng)
+    p = from_eta(some.eta)
+    residual = some.hit - p
+    tie = np.abs(some.features.design @ (some.mass * residual.T).T)
+    strength = tie if tie.ndim == 1 else tie.sum(axis=1)
+    best = np.sort(np.argsort(-strength, kind="stable")[:_CROSSED])
+    first = some.eta if some.eta.ndim == 1 else some.eta[:, 0]
+    center, scale = float(first.mean()), float(first.std()) or 1.0
+
+    def columns(features: Features, eta: FloatArray) -> FloatArray:
+        base = eta[None] if eta.ndim == 1 else eta.T[: min(eta.shape[1], 3)]
+        z = np.concatenate([features.design[best], np.clip((base - center) / scale, -4.0, 4.0)])
+        upper = np.triu_indices(z.shape[0])
+        return np.concatenate([features.design, z[-base.shape[0] :], 0.5 * z[upper[0]] * z[upper[1]]])
+
+    return _regression(columns, task, rng)
+
+
+def _from_offset(task: Task, rng: np.random.Generator) -> Boosted:
+    """Small boosting started at logit Ĉ: fitted once, for all members that build on it."""
+    if "offset" not in task.kept:
+        growth = Growth(stages=_OFFSET_STAGES[-1], depth=2)
+        task.kept["offset"] = boost(task.features, task.eta, task.hit, task.mass, growth, rng)
+    return task.kept["offset"]
+
+
+def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
+    """Small boosting started at logit Ĉ, early and late."""
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    fitted = _from_offset(task, rng)
+    return lambda features, base: [from_eta(eta) for eta in fitted.staged(features, to_eta(base), _OFFSET_STAGES)]
+
+
+def interactions(task: Task, rng: np.random.Generator) -> Fitted:
+    """Offset boosting, early and late, continued on pairs of columns whose interaction shows: xor, for example."""
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    first = _from_offset(task, rng)
+    some, growth = task.some(rng), Growth(stages=_PAIR_STAGES)
+    starts = first.staged(some.features, some.eta, _OFFSET_STAGES)
+    crossed = [boost_pairs(some.features, start, some.hit, some.mass, growth) for start in starts]
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        starts = first.staged(features, to_eta(base), _OFFSET_STAGES)
+        ends = (one.staged(features, start, (_PAIR_STAGES,)) for one, start in zip(crossed, starts, strict=True))
+        return [from_eta(eta) for end in ends for eta in end]
+
+    return predict
+
+
+def boosting(task: Task, rng: np.random.Generator) -> Fitted:
+    """Small boosting from the base rate, with the score among the features."""
+    if task.k > _BOOSTED_CLASSES:
+        return calibrated(task, rng)
+    share = to_eta(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
+    start = share[:, 1] - share[:, 0] if task.k == 2 else share
+    stages = 80
+    growth = Growth(stages=stages, depth=3)
+    fitted = boost(task.features, np.broadcast_to(start, task.eta.shape), task.hit, task.mass, growth, rng)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        return [from_eta(eta) for eta in fitted.staged(features, np.broadcast_to(start, base.shape), (stages,))]
+
+    return predict
+
+
+#: Every learner a reference can be made of.
+MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
+    "calibrated": calibrated,
+    "logistic": logistic,
+    "polynomial": polynomial,
+    "offset-boosting": offset_boosting,
+    "interactions": interactions,
+    "boosting": boosting,
+}
+
+
+def mixing_weights(hits: FloatArray, weight: FloatArray | None, steps: int = 300) -> FloatArray:
+    """
+    Weights of a mixture of laws that minimise its log loss, by the EM algorithm.
+
+    `hits` holds what each law gave to what happened, (laws, rows).
+    """
+    share = np.full(hits.shape[0], 1.0 / hits.shape[0])
+    mass = np.full(hits.shape[1], 1.0 / hits.shape[1]) if weight is None else weight / weight.sum()
+    for _ in range(steps):
+        ratio = hits @ (mass / (share @ hits))
+        if np.abs(ratio[share > 1e-4] - 1.0).max(initial=0.0) < 1e-4 and ratio.max() < 1.0 + 1e-4:
+            break
+        share = share * ratio
+    return np.asarray(share / share.sum())
+
+
+def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
+    """The mixture Σ share · law."""
+    total: Any = 0.0
+    for part, law in zip(share, laws, strict=True):
+        total = total + part * law
+    return np.asarray(total)
+
+
+def task_part(task: Task, rows: IntArray) -> Task:
+    """Some rows of a task."""
+    weight = None if task.weight is None else task.weight[rows]
+    return Task(task.features.part(rows), task.base[rows], task.codes[rows], weight, task.k)
+
+
+def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
+    """What each law gave to what happened, kept above zero: (laws, rows)."""
+    return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), 1e-12)
+
+
+def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
+    """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
+    name, n = type(estimator).__name__, count_rows(table)
+    try:
+        found = estimator.predict_proba(table)
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+        refuse(f"{name} must be able to score these features", f"its own error: {error}", "Encode them in a pipeline.")
+    law = parse_prediction(found, f"{name}.predict_proba", n, len(estimator.classes_))
+    full = np.zeros((n, k))
+    full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
+    kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
+    return kept[:, 1] if k == 2 else kept

@@ -1,0 +1,233 @@
+"""Features of any kind as numbers: bins for boosting, standardised columns for logistic regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import listed, refuse, require_rows
+from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray
+
+#: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
+BINS = 31
+#: A category seen less often than this is "other".
+RARE = 5
+#: Rows that quantiles are taken from.
+_QUANTILE_ROWS = 50_000
+#: Standardised values are cut here: a ridge must not be led by one outlier.
+_FAR = 4.0
+
+Codes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Encoded features of some rows."""
+
+    codes: Codes  # (p, n): bins of each feature; 0 is missing or other
+    categorical: tuple[bool, ...]  # which features have no order of their own
+    # (q, n): standardised numeric columns, indicators of missing values and of categories; a row is a variable
+    design: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[1])
+
+    def part(self, rows: NDArray[Any]) -> Features:
+        """Some of the rows."""
+        return Features(self.codes[:, rows], self.categorical, self.design[:, rows])
+
+    def beside(self, other: Features) -> Features:
+        """The columns of both."""
+        return Features(
+            np.concatenate([self.codes, other.codes]),
+            (*self.categorical, *other.categorical),
+            np.concatenate([self.design, other.design]),
+        )
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column: cuts between its bins, and its centre and scale."""
+
+    cuts: FloatArray
+    center: float
+    scale: float
+    missing: bool
+
+    @staticmethod
+    def fitted(values: FloatArray) -> Numeric:
+        known = np.sort(values[np.isfinite(values)])  # whatever the order of rows, the same are looked at
+        step = max(1, known.size // _QUANTILE_ROWS)
+        some = known[::step]
+        if some.size == 0:
+            return Numeric(np.zeros(0), 0.0, 1.0, missing=False)
+        grid = np.quantile(some, np.arange(1, BINS) / BINS, method="inverted_cdf")
+        low, center, high = np.quantile(some, [0.05, 0.5, 0.95])
+        scale = float(high - low) / 3.29 or float(some.std()) or 1.0
+        cuts = np.unique(grid[grid < some.max()])
+        return Numeric(cuts, float(center), scale, missing=bool(np.isnan(values).any()))
+
+    def codes(self, values: FloatArray) -> Codes:
+        bins = np.searchsorted(self.cuts, values, side="left") + 1
+        return np.where(np.isnan(values), 0, bins).astype(np.uint8)
+
+    def design(self, values: FloatArray) -> list[FloatArray]:
+        gone = np.isnan(values)
+        z = np.where(gone, 0.0, np.clip((values - self.center) / self.scale, -_FAR, _FAR))
+        return [z, gone.astype(np.float64)] if self.missing else [z]
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column without an order: the levels that are frequent enough to be told apart, most frequent first."""
+
+    levels: tuple[Any, ...]
+    contrast: bool  # two levels and nothing else are one contrast
+
+    @staticmethod
+    def fitted(values: NDArray[Any]) -> Categorical:
+        found, counts = np.unique(values, return_counts=True)
+        frequent = np.argsort(-counts, kind="stable")[:BINS]
+        levels = tuple(found[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20)))
+        return Categorical(levels, len(levels) == found.size == 2)
+
+    def codes(self, values: NDArray[Any]) -> Codes:
+        table = {level: code for code, level in enumerate(self.levels, start=1)}
+        found, inverse = np.unique(values, return_inverse=True)
+        return np.array([table.get(level, 0) for level in found], dtype=np.uint8)[inverse]
+
+    def design(self, values: NDArray[Any]) -> list[FloatArray]:
+        codes = self.codes(values)
+        if self.contrast:
+            return [np.choose(codes, [0.0, 0.5, -0.5])]
+        return [(codes == code).astype(np.float64) for code in range(1, len(self.levels) + 1)]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How each column of a table becomes codes and design columns; outcomes play no part in it."""
+
+    columns: tuple[Numeric | Categorical, ...]
+
+    @staticmethod
+    def fitted(table: Sequence[NDArray[Any]]) -> Encoder:
+        kinds = (Numeric.fitted(c) if c.dtype.kind == "f" else Categorical.fitted(c) for c in table)
+        return Encoder(tuple(kinds))
+
+    def __call__(self, table: Sequence[NDArray[Any]]) -> Features:
+        n = table[0].shape[0]
+        codes = np.empty((len(table), n), dtype=np.uint8)
+        design: list[FloatArray] = []
+        for j, (column, values) in enumerate(zip(self.columns, table, strict=True)):
+            codes[j] = column.codes(values)
+            design += column.design(values)
+        shape = np.stack(design) if design else np.zeros((0, n))
+        return Features(codes, tuple(isinstance(c, Categorical) for c in self.columns), shape)
+
+
+def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[Any]]:
+    """
+    Columns of a frame or an array: float64 with NaN for missing, or strings for categories ("" for missing).
+
+    A one-dimensional array is one column.
+    """
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        refuse(f"{name} must be a dense table", f"a sparse {type(value).__name__}", "Call .toarray() first.")
+    if backend_of(value) is not None:
+        raw = columns_of(value)
+        columns = [unwrap(column).values for column in raw] if raw is not None else [unwrap(value).values]
+        names = [repr(v) for v in column_names(value) or range(len(columns))]
+    else:
+        array = _table(value, name)
+        columns = list(array.T)
+        names = [str(j) for j in range(len(columns))]
+    if not columns:
+        refuse(f"{name} must have at least one column", "none", "Pass the features, or leave it out.")
+    parsed = [_column(np.asarray(c), f"column {label} of {name}") for c, label in zip(columns, names, strict=True)]
+    nested = [label for column, label in zip(parsed, names, strict=True) if column.ndim != 1]
+    if nested:
+        refuse(f"columns of {name} must hold one value per row", f"nested values in {nested[0]}", "Unnest or drop it.")
+    require_rows(parsed[0].shape[0], n, name, "y_true")
+    return parsed
+
+
+def _table(value: ArrayLike, name: str) -> NDArray[Any]:
+    """A two-dimensional array; rows of mixed kinds keep their objects."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
+            array = np.array(value, dtype=object)  # numbers among words are numbers
+    except (ValueError, TypeError) as error:
+        refuse(f"{name} must be a rectangular table", f"{error}", "Give every row the same length.")
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        refuse(f"{name} must have one row per case", f"shape {array.shape}", "Pass a table of shape (n, p).")
+    return array
+
+
+def _column(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Numbers as float64, times as seconds, anything else as text."""
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    if values.dtype.kind in "mM":
+        gone = np.isnat(values)
+        kind = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
+        return np.where(gone, np.nan, values.astype(kind).astype(np.int64) / 1e6)
+    if values.dtype.kind == "O":
+        return _objects(values, name)
+    if values.dtype.kind not in "US":
+        refuse(f"{name} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
+    return values.astype(str)
+
+
+def _objects(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Python objects: numbers if all are, else text."""
+    gone = np.array([_is_gone(v) for v in values], dtype=bool)
+    kinds = {type(v) for v in values[~gone]}
+    if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
+        odd = [kind.__name__ for kind in kinds]
+        refuse(f"{name} must hold one value per row", f"objects of type {listed(odd)}", "Convert or drop it.")
+    numbers = np.full(values.shape[0], np.nan)
+    if not kinds or all(issubclass(kind, (int, float, Decimal, np.number, np.bool_)) for kind in kinds):
+        numbers[~gone] = values[~gone].astype(np.float64)
+        return numbers
+    if all(issubclass(kind, date) or kind.__name__ == "Period" for kind in kinds):
+        moments = [v.to_timestamp() if hasattr(v, "to_timestamp") else v for v in values[~gone]]
+        numbers[~gone] = [_seconds(moment) for moment in moments]
+        return numbers
+    text = np.array([str(v) for v in values], dtype=str)
+    text[gone] = ""
+    return text
+
+
+def _seconds(moment: Any) -> float:
+    """Seconds since 1970 of a date or a time, as it reads on the clock."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - clocks, not instants
+    return float((moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
+
+
+def _is_gone(value: object) -> bool:
+    """None, NaN, NaT, pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return not isinstance(value, (list, tuple, dict, set, np.ndarray))
+
+
+def score_columns(score: FloatArray) -> list[NDArray[Any]]:
+    """The score as features: its logit, or its log-probabilities, kept finite."""
+    law = np.clip(score, 1e-12, 1.0 - 1e-12) if score.ndim == 1 else np.maximum(score, 1e-12)
+    return [np.log(law) - np.log1p(-law)] if score.ndim == 1 else list(np.log(law).T)

@@ -1,0 +1,68 @@
+"""Fitted models in place of scores: their probabilities, and whether they have seen these rows before."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import outside, refuse
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._double_use import find_training_rows
+from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
+
+
+class Scored(NamedTuple):
+    """Probabilities of a fitted model, the labels of their columns, what to say of it, and which of it is a doubt."""
+
+    law: FloatArray
+    labels: tuple[Any, ...] | None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def predicted(
+    model: Any,
+    X: ArrayLike | None,
+    name: str = "y_proba",
+    *,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Scored:
+    """Probabilities that a fitted classifier gives to X."""
+    if X is None:
+        refuse(f"a model as {name} must come with X", "no X", "Pass the features it should score.")
+    from sklearn.exceptions import NotFittedError
+
+    if not hasattr(model, "predict_proba"):
+        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV, or pass probabilities."
+        refuse(f"a model as {name} must have predict_proba", type(model).__name__, remedy)
+    try:
+        law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
+    except NotFittedError as error:
+        refuse(f"a model as {name} must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+        refuse(
+            f"{type(model).__name__} must be able to score X", f"its own error: {error}", "Pass what it was fitted on."
+        )
+    labels = getattr(model, "classes_", None)
+    columns = None if labels is None else tuple(np.asarray(labels).tolist())
+    return Scored(law, columns, *double_use(model, X, y, sample_weight, "terms"))
+
+
+def double_use(
+    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, what: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Notes and doubts on a model that seems to be trained on the rows that judge it; a doubt is a warning as well."""
+    trace = find_training_rows(model, X, y, sample_weight)
+    if trace is None:
+        return (), ()
+    if not trace.certain:
+        return (f"{trace.words}: if it was, its {what} describe nothing",), ()
+    note = f"{trace.words}: {what} of a model on its own training rows describe nothing"
+    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+    return (note,), (note,)
