@@ -11,7 +11,7 @@ from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism._core.simplex import one_hot
 from scoreprism._fitting.second_order import leaves
 from scoreprism.calibrators import SelectedCalibrator
-from scoreprism.decomposition._intervals import Ends, WhatIf
+from scoreprism._kernels.term_intervals import Ends, WhatIf
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import LOSSES, get_loss
 

@@ -20,11 +20,12 @@ from sklearn.preprocessing import StandardScaler
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism._core.simplex import sigmoid
-from scoreprism._fitting.chain_fit import chain_terms, fitting_weights
+from scoreprism._fitting.chain_fit import chain_terms
+from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.datasets import CopulaLaw
-from scoreprism.decomposition._intervals import bca
+from scoreprism._kernels.term_intervals import bca
 from scoreprism.exceptions import (
     DoubleUseWarning,
     InputError,

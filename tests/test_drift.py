@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from scoreprism import scale
-from scoreprism.decomposition._intervals import Moments, TermInference, tail
+from scoreprism._kernels.term_intervals import Moments, TermInference, tail
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.scale._drift import Reach, _ends, _pvalue

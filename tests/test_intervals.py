@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
-from scoreprism.decomposition._intervals import bca
+from scoreprism._kernels.term_intervals import bca
 from scoreprism.exceptions import InputError, UnavailableError
 from tests.test_chain import sample
 

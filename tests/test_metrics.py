@@ -15,7 +15,7 @@ import scoreprism
 from scoreprism import decompose
 from scoreprism._kernels.local_regression import bandwidths
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
-from scoreprism.decomposition._intervals import Interval
+from scoreprism._kernels.term_intervals import Interval
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.metrics import (
     METRICS,

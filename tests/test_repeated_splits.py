@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
-from scoreprism.estimation._segments import holm
+from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.paper import PLANS, Work

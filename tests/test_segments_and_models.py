@@ -13,7 +13,7 @@ from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, d
 from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.decomposition._advice import meaning
-from scoreprism.estimation._segments import holm
+from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import InputError, OverfitWarning
 
 

@@ -12,9 +12,10 @@ from scoreprism._calibration_test import binary_statistics as _binary
 from scoreprism._calibration_test import multiclass_statistics as _multiclass
 from scoreprism._calibration_test.classical_tests import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism._calibration_test.null_draws import Statistic, simulate, smallest_p, tail
-from scoreprism._calibration_test.score_lines import Scored, parse_scored
+from scoreprism._calibration_test.score_lines import Scored
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike
+from scoreprism._sample.sample import Sample
 from scoreprism._document.result_json import encode
 
 Builder = Callable[[Scored], Statistic]
@@ -188,8 +189,8 @@ class TestResult:
 
 
 def calibration_test(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     method: str = "min-p",
     n_resamples: int = 999,
@@ -209,8 +210,8 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
     method : str, default="min-p"
@@ -263,7 +264,7 @@ def calibration_test(
     groups = parse_count(n_groups, "n_groups", 2)
     threads = _parse_jobs(n_jobs)
     rng = parse_random_state(random_state)
-    data = parse_scored(y_true, y_proba, sample_weight, pos_label, classes)
+    data = Scored.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
         return _result(test, data, *test._made(data.k)(data, groups))

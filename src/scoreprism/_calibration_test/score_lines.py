@@ -10,11 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.frames import column_names
-from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
-from scoreprism.decomposition._rows import Sheet
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
+from scoreprism._sample.sample import Sample
 
 #: Rows per line from which on counts are drawn: a binomial draw costs a few times what a uniform one does.
 _SHARED = 4
@@ -29,6 +26,18 @@ class Scored:
     y: IntArray  # (lines,): outcomes of single rows; how often each class happened where lines stand for several
     impossible: bool  # whether something happened to which its score gave probability 0
     count: IntArray | None = None  # (lines,): rows of each line; None for one each
+
+    @staticmethod
+    def of(sample: Sample) -> Scored:
+        """The rows of the only model of a sample; their order is forgotten."""
+        law, y = sample.prediction, sample.y
+        weight = np.ones(sample.n) if sample.weight is None else sample.weight
+        impossible = bool((pick(as_matrix(law), y) == 0.0).any())
+        if n_classes(law) == 2:
+            law = as_vector(law)
+        order = np.lexsort((y, weight, *(law.T[::-1] if law.ndim == 2 else (law,))))
+        weight = weight[order]
+        return Scored(law[order], weight / weight.mean(), y[order], impossible)
 
     @property
     def n(self) -> int:
@@ -103,25 +112,3 @@ class Scored:
         if self.count is not None:
             return (self.y[None, :, 1] if self.law.ndim == 1 else self.y[None]).astype(np.float64)
         return self.y[None].astype(np.float64) if self.law.ndim == 1 else self.y[None]
-
-
-def parse_scored(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    sample_weight: ArrayLike | None,
-    pos_label: object,
-    classes: ArrayLike | None,
-) -> Scored:
-    """Parse at the border; rows without weight are absent, and the order of rows is forgotten."""
-    given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
-    sheet = Sheet.of(y_true, [given], sample_weight=sample_weight, pos_label=pos_label, classes=classes)
-    law, y = sheet.laws[0], sheet.y
-    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
-    impossible = bool((pick(as_matrix(law), y)[weight > 0] == 0.0).any())
-    if n_classes(law) == 2:
-        law = as_vector(law)
-    keys = (y, weight, *(law.T[::-1] if law.ndim == 2 else (law,)))
-    order = np.lexsort(keys)
-    order = order[weight[order] > 0]
-    weight = weight[order] / weight[order].mean()
-    return Scored(law[order], weight, y[order], impossible)

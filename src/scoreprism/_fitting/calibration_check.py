@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
-from scoreprism._fitting.fitted_laws import Cells
-from scoreprism.decomposition._rows import Sheet
+from scoreprism._fitting.fitted_laws import ScoreCells
+from scoreprism._sample.sample import Sample
 
 if TYPE_CHECKING:
     from scoreprism._calibration_test.score_lines import Scored
@@ -31,7 +31,7 @@ class CalibrationCheck:
     all but binomial. Of many rows of several classes a random part is tested.
     """
 
-    sheet: Sheet
+    sample: Sample
     _found: list[float] = field(default_factory=list)
 
     def __call__(self) -> float:
@@ -43,23 +43,23 @@ class CalibrationCheck:
     def _test(self) -> float:
         from scoreprism._calibration_test.calibration_test import test_scored
 
-        return test_scored(_scored(self.sheet), _DRAWS, np.random.default_rng(0))
+        return test_scored(_scored(self.sample), _DRAWS, np.random.default_rng(0))
 
 
-def _scored(sheet: Sheet) -> Scored:
+def _scored(sample: Sample) -> Scored:
     """The material of the test, in order of the score."""
     from scoreprism._calibration_test.score_lines import Scored
 
-    law, (weight, squares, *_) = sheet.laws[0], sheet.masses
+    law, (weight, squares, *_) = sample.prediction, sample.masses
     held = np.flatnonzero(weight > 0.0)
     two = n_classes(law) == 2
-    impossible = bool((pick(as_matrix(law[held]), sheet.y[held]) == 0.0).any())
-    if two and (sheet.summed or held.size > _ROWS):
-        return _pooled(as_vector(law)[held], sheet.y[held], weight[held], squares[held], impossible=impossible)
+    impossible = bool((pick(as_matrix(law[held]), sample.y[held]) == 0.0).any())
+    if two and (sample.cells is not None or held.size > _ROWS):
+        return _pooled(as_vector(law)[held], sample.y[held], weight[held], squares[held], impossible=impossible)
     if held.size > _ROWS_OF_CLASSES:
         held = np.sort(np.random.default_rng(0).choice(held, _ROWS_OF_CLASSES, replace=False))
     values = as_vector(law)[held] if two else law[held]
-    y, w = sheet.y[held], weight[held]
+    y, w = sample.y[held], weight[held]
     order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
     return Scored(values[order], w[order] / w.mean(), y[order], impossible).tied()
 
@@ -68,7 +68,7 @@ def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatAr
     """Cells with as many rows as their weights are worth."""
     from scoreprism._calibration_test.score_lines import Scored
 
-    cells = Cells.of(score)
+    cells = ScoreCells.of(score)
     size = cells.center.size
     mass, square = np.bincount(cells.cell, weight, size), np.bincount(cells.cell, squares, size)
     mean = np.bincount(cells.cell, weight * score, size) / mass

@@ -20,6 +20,7 @@ from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.second_order import (
     NEAREST,
     Pairs,
+    Second,
     Windows,
     inflation,
     leaf_products,
@@ -30,12 +31,12 @@ from scoreprism._fitting.second_order import (
     residuals,
 )
 from scoreprism._kernels.logistic import expected
-from scoreprism.decomposition._rows import Fits, Second, spread
+from scoreprism._sample.level import spread
 from scoreprism.losses import ProperLoss
 
 
 @dataclass(frozen=True)
-class Cells:
+class ScoreCells:
     """Rows pooled into cells of the score, ties together: what laws of two classes are fitted and evaluated on."""
 
     cell: IntArray  # (n,): the cell of each row
@@ -49,7 +50,7 @@ class Cells:
         return bool(self.alone.all())
 
     @staticmethod
-    def of(score: FloatArray, held: NDArray[np.bool_] | None = None) -> Cells:
+    def of(score: FloatArray, held: NDArray[np.bool_] | None = None) -> ScoreCells:
         """Distinct scores where they are few; else cells of equal mass, cut further where they are wide."""
         ranked = np.sort(score)
         first = np.flatnonzero(np.diff(ranked, prepend=-np.inf))  # where a distinct score begins
@@ -74,12 +75,12 @@ class Cells:
         mean = np.bincount(cell, score, used.size) / everyone
         center = np.where(alone, low, np.clip(mean, low, high))
         count = everyone if held is None else np.bincount(cell, held, used.size)
-        return Cells(cell, center, count.astype(np.float64), alone)
+        return ScoreCells(cell, center, count.astype(np.float64), alone)
 
 
 #: Distinct scores up to which each is a cell; more where rows are tied.
 _FEW, _TIED_FEW = 1024, 8192
-#: Cells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
+#: ScoreCells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
 #: equal steps of √(2s). This moves estimates by less than .04 standard errors.
 _CELLS, _MANY = 2048, 8000
 _ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0
@@ -106,7 +107,7 @@ def _log_odds(p: FloatArray) -> FloatArray:
 class CellFits:
     """A law of a binary score, by partition, fold and cell."""
 
-    cells: Cells  # cells of the score
+    cells: ScoreCells  # cells of the score
     y: IntArray  # (n,): outcomes
     # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
     # mean, whose scatter over the folds is the spread
@@ -393,7 +394,7 @@ def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: Float
 class LevelFits:
     """A level above C, fitted in some of C's partitions; its rows are C's less what it gains there."""
 
-    base: Fits  # the law C, in all partitions
+    base: Any  # the law C, in all partitions
     below: Sequence[FloatArray]  # the law C in each partition of this level
     parts: Sequence[FittedLaw]  # the law of this level in each
 

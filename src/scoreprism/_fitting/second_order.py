@@ -64,6 +64,13 @@ def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray | float, ro
     return np.sqrt(0.5 * weight) * (outcome - law)
 
 
+class Second(NamedTuple):
+    """Rows b, whose mean B is how far Ĉ is from C; and the part D of the variance of B that is there even if Ĉ = C."""
+
+    rows: FloatArray
+    degenerate: float
+
+
 class Pairs(NamedTuple):
     """What rows of a fold and their neighbours hold, whatever the loss: sums over partitions and folds."""
 

@@ -110,3 +110,12 @@ def smallest(data: Data) -> float:
     law = as_matrix(data.score)
     positive = float(law[law > 0.0].min())
     return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), 1e-290)
+
+
+def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
+    """Weights as learners should see them: scaled so that their sum is the effective number of rows."""
+    if weight is None:
+        return None
+    scaled = weight / weight.max()
+    ranked = np.sort(scaled)  # sums that round differently for rows in another order would move splits of trees
+    return np.asarray(scaled * (ranked.sum() / (ranked @ ranked)))

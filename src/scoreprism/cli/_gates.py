@@ -75,7 +75,7 @@ def holds_for_any_shape(found: Decomposition) -> bool:
 
 def refuted(pvalues: Mapping[str, float], alpha: float) -> list[str]:
     """Models whose calibration is refuted, in words."""
-    from scoreprism.estimation._segments import holm
+    from scoreprism._kernels.holm import holm
 
     over = f" (Holm over {len(pvalues)} models)" if len(pvalues) > 1 else ""
     unknown = [name for name, p in pvalues.items() if math.isnan(p)]

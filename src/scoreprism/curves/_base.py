@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law, warn_of_hard_labels
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import backend_of, column_names, make_frame
-from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
+from scoreprism._core.frames import backend_of, make_frame
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
 from scoreprism._document.tables import Drawable
-from scoreprism.decomposition._rows import Sheet
+from scoreprism._sample.sample import Sample
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,6 +97,12 @@ class Binary:
     weight: FloatArray | None = None  # (n,): positive weights
     backend: str | None = None  # dataframe library the data came in
 
+    @staticmethod
+    def of(sample: Sample) -> Binary:
+        """The rows of the only model of a sample; weights of one are none."""
+        weight = None if sample.weight is None or (sample.weight == 1.0).all() else sample.weight
+        return Binary(as_vector(sample.prediction), sample.y.astype(np.float64), weight, sample.backend)
+
     @property
     def n(self) -> int:
         """Number of rows."""
@@ -160,26 +164,14 @@ def effective(rows: Binary) -> Binary:
 
 
 def parse_binary(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
 ) -> Binary:
     """Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none."""
     require_one_model(y_proba)
-    law = parse_law(y_proba, "y_proba")
-    warn_of_hard_labels(law)
-    require_two_classes(n_classes(law))
-    given = GivenLaw("y_proba", law, None, column_names(y_proba))
-    backend = backend_of(y_proba)
-    sheet = Sheet.of(
-        y_true, [given], sample_weight=sample_weight, pos_label=pos_label, classes=classes, backend=backend
-    )
-    score, y, weight = as_vector(sheet.laws[0]), sheet.y.astype(np.float64), sheet.weight
-    if weight is not None and not weight.all():
-        held = weight > 0
-        score, y, weight = score[held], y[held], weight[held]
-    if weight is not None and (weight == 1.0).all():
-        weight = None
-    return Binary(score, y, weight, sheet.backend)
+    sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    require_two_classes(sample.k)
+    return Binary.of(sample)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.curves._elementary import pooled
-from scoreprism.decomposition._intervals import quantile
 
 #: Rows of one score that are a cell by themselves, and the share of all rows that they must be.
 _TIED, _TIED_SHARE = 5, 1.0 / 1024.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism.decomposition._intervals import quantile
+from scoreprism._kernels.term_intervals import quantile
 
 if TYPE_CHECKING:
     from scoreprism.curves._murphy_decomposition import MurphyDecomposition

@@ -8,9 +8,9 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.curves._murphy import parse_thresholds, sides_and_squares
-from scoreprism.decomposition._intervals import quantile
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -8,8 +8,9 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism._fitting.fitted_laws import CellFits, LevelFits
+from scoreprism._sample.level import Level
 from scoreprism.curves._elementary import BrokenLine, mean_divergences, mean_entropies, mean_losses, mean_spreads
-from scoreprism.decomposition._rows import Sheet
+from scoreprism.decomposition import Chain
 
 
 class Spread(NamedTuple):
@@ -25,27 +26,22 @@ class Spread(NamedTuple):
         return Spread(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def fits_of(sheet: Sheet) -> tuple[Any, ...]:
-    """How each level was fitted; None for one that was given, or whose folds are in the sheet."""
-    return sheet.fits or (None,) * len(sheet.laws)
-
-
-def level_lines(sheet: Sheet, share: FloatArray) -> list[BrokenLine]:
+def level_lines(chain: Chain, share: FloatArray) -> list[BrokenLine]:
     """Mean loss of every level."""
-    return [mean_losses(*_level(sheet, t, share)) for t in range(len(sheet.laws))]
+    return [mean_losses(*_level(level, chain.sample.y, share)) for level in chain.levels]
 
 
-def _level(sheet: Sheet, t: int, share: FloatArray) -> Spread:
+def _level(level: Level, y: IntArray, share: FloatArray) -> Spread:
     """A level as laws and shares; one above C as C, with what it gains on C in the partitions it was fitted in."""
-    fit = fits_of(sheet)[t]
+    fit = level.fits
     if fit is None:
-        return Spread(as_vector(sheet.laws[t]), sheet.y, share)
+        return Spread(as_vector(level.law), y, share)
     if not isinstance(fit, LevelFits):
-        return _of_score(fit, sheet.y, share)
-    parts = [_of_score(fit.base, sheet.y, share)]
+        return _of_score(fit, y, share)
+    parts = [_of_score(fit.base, y, share)]
     for part, below in zip(fit.parts, fit.below, strict=True):
-        parts.append(Spread(as_vector(part.law), sheet.y, share / len(fit.parts)))
-        parts.append(Spread(as_vector(below), sheet.y, -share / len(fit.parts)))
+        parts.append(Spread(as_vector(part.law), y, share / len(fit.parts)))
+        parts.append(Spread(as_vector(below), y, -share / len(fit.parts)))
     return Spread.together(parts)
 
 
@@ -57,9 +53,9 @@ def _of_score(fit: Any, y: IntArray, share: FloatArray) -> Spread:
     return Spread.together([Spread(as_vector(part.law), y, share / len(fit.parts)) for part in fit.parts])
 
 
-def spread_line(sheet: Sheet, t: int, share: FloatArray) -> BrokenLine:
+def spread_line(level: Level, share: FloatArray) -> BrokenLine:
     """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)`` over the partitions of a level."""
-    fit = fits_of(sheet)[t]
+    fit = level.fits
     if isinstance(fit, CellFits):
         folds = np.moveaxis(fit.damped, 1, 0).reshape(fit.damped.shape[1], -1)
         mass = fit.mass.sum(axis=(1, 2)).ravel()
@@ -69,17 +65,15 @@ def spread_line(sheet: Sheet, t: int, share: FloatArray) -> BrokenLine:
         folds = np.concatenate([part for part, _ in parts], axis=1)
         shares = np.concatenate([factor / len(parts) * share for _, factor in parts])
         return mean_spreads(folds, folds.mean(axis=0), shares)
-    given = None if t == 0 else sheet.folds[t]
-    if given is None:
+    if level.folds is None:
         return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
-    factor = sheet.factors[t] if sheet.factors else 1.0
-    flat = np.stack([as_vector(fold) for fold in given])
-    return mean_spreads(flat, flat.mean(axis=0), factor * share)
+    flat = np.stack([as_vector(fold) for fold in level.folds])
+    return mean_spreads(flat, flat.mean(axis=0), level.factor * share)
 
 
-def divergence_lines(sheet: Sheet, share: FloatArray) -> list[BrokenLine]:
+def divergence_lines(chain: Chain, share: FloatArray) -> list[BrokenLine]:
     """Mean of d_θ(P_t, P_{t+1}) for every step, and the mean entropy of the last level."""
-    fits, laws = fits_of(sheet), [as_vector(law) for law in sheet.laws]
+    fits, laws = [level.fits for level in chain.levels], [as_vector(level.law) for level in chain.levels]
     lines = []
     for t in range(len(laws) - 1):
         coarse, fine = _pairs(fits[t], laws[t], fits[t + 1], laws[t + 1])

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
-from scoreprism._fitting.chain_fit import fitted_chain
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
+from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
-from scoreprism.decomposition._rows import Plan, Sheet, assemble
-from scoreprism.losses import get_loss
+from scoreprism.decomposition import Chain
 
 #: Quantiles of Q that are kept of every bin.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -124,49 +123,49 @@ def grouping_curve(
     """
     count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
     require_one_model(y_proba)
-    return grouping_of(*fitted_chain(y_true, y_proba, X, options), count, confidence, name)
+    return grouping_of(fit_chain(y_true, y_proba, X, options), count, confidence, name)
 
 
-def grouping_of(sheet: Sheet, plan: Plan, count: int, confidence: float, name: str | None = None) -> GroupingCurve:
+def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = None) -> GroupingCurve:
     """The curve of laws that are fitted."""
-    require_two_classes(n_classes(sheet.laws[0]))
-    if len(sheet.laws) != 3:
+    require_two_classes(chain.k)
+    if len(chain.levels) != 3:
         rule = "a grouping curve must have the levels S, C and Q"
-        refuse(rule, ", ".join(plan.levels), "Pass X or q=, and no further levels.")
-    cell, n_cells = _cells(sheet, count)
-    found = [_cell(sheet, plan, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+        refuse(rule, ", ".join(chain.level_names), "Pass X or q=, and no further levels.")
+    cell, n_cells = _cells(chain, count)
+    found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
     x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
     return GroupingCurve(
-        name=name, n=int((cell < n_cells).sum()), _backend=sheet.backend, x=frozen(x), calibrated=frozen(calibrated),
+        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x), calibrated=frozen(calibrated),
         quantiles=frozen(np.array([line for _, line in found])), variance=frozen(variance), low=frozen(low),
         high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 
 
-def _cells(sheet: Sheet, count: int) -> tuple[IntArray, int]:
+def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
     """Bins of equal mass; rows without weight get a number of their own, beyond the last."""
-    score = as_vector(sheet.laws[0])
-    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    score, sample = as_vector(chain.levels[0].law), chain.sample
+    weight = np.ones(sample.n) if sample.weight is None else sample.weight
     codes = np.unique(score, return_inverse=True)[1]
     reached = np.cumsum(np.bincount(codes, weight))
     middle = reached - 0.5 * np.bincount(codes, weight)
     home = np.minimum((middle / reached[-1] * count).astype(np.intp), count - 1)
     held = weight > 0
     used, cell = np.unique(home[codes[held]], return_inverse=True)
-    cells = np.full(sheet.n, used.size)
+    cells = np.full(sample.n, used.size)
     cells[held] = cell
     return cells, int(used.size)
 
 
-def _cell(sheet: Sheet, plan: Plan, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
+def _cell(chain: Chain, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
     """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
-    part = sheet.rows(rows)
-    score, calibrated, fine = (as_vector(law) for law in part.laws)
-    weight = np.ones(rows.size) if part.weight is None else part.weight
-    grouping = assemble(part, plan, get_loss("brier"), "debiased", None)
-    interval = grouping.interval("grouping", level)
+    part = chain.take(rows)
+    score, calibrated, fine = (as_vector(one.law) for one in part.levels)
+    weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
+    grouping = part.decompose("brier")
+    interval = grouping.interval(part.names[1], level)
     means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
-    line = [*means, float(weight.sum()), grouping.terms["grouping"], interval.low, interval.high]
+    line = [*means, float(weight.sum()), grouping.terms[part.names[1]], interval.low, interval.high]
     return line, _quantiles(fine, weight)
 
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes
-from scoreprism._fitting.chain_fit import fitted_chain
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
+from scoreprism._fitting.chain_fit import fit_chain
+from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
+from scoreprism._sample.level import Level
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
 from scoreprism.curves._decisions import usual_thresholds
 from scoreprism.curves._elementary import BrokenLine
-from scoreprism.curves._fitted_lines import divergence_lines, fits_of, level_lines, out_of_sample, spread_line
+from scoreprism.curves._fitted_lines import divergence_lines, level_lines, out_of_sample, spread_line
 from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
-from scoreprism.decomposition._chain import Chain
-from scoreprism.decomposition._intervals import FORMS, Moments, TermInference, coefficients
-from scoreprism.decomposition._rows import Plan, Sheet, divergences, level_losses
+from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -215,7 +215,7 @@ class MurphyDecomposition(Curve):
         MurphyDecomposition
             Terms as functions of θ.
         """
-        return murphy_of(chain._sheet, chain._plan, thresholds, form, level, name)
+        return murphy_of(chain, thresholds, form, level, name)
 
 
 def murphy_decomposition(
@@ -270,8 +270,7 @@ def murphy_decomposition(
     ('reliability', 'grouping', 'irreducible')
     """
     require_one_model(y_proba)
-    sheet, plan = fitted_chain(y_true, y_proba, X, options)
-    return murphy_of(sheet, plan, thresholds, form, level, name)
+    return murphy_of(fit_chain(y_true, y_proba, X, options), thresholds, form, level, name)
 
 
 def decision_loss(
@@ -338,53 +337,58 @@ def _at_usual(
 ) -> MurphyDecomposition:
     """The decomposition at every percent; for rare events also at fine steps around their rate."""
     require_one_model(y_proba)
-    sheet, plan = fitted_chain(y_true, y_proba, None, options)
-    require_two_classes(n_classes(sheet.laws[0]))
-    chosen = usual_thresholds(float(np.average(sheet.y, weights=sheet.weight))) if theta is None else theta
-    return murphy_of(sheet, plan, chosen, "debiased", level, name)
+    chain = fit_chain(y_true, y_proba, None, options)
+    require_two_classes(chain.k)
+    rate = float(np.average(chain.sample.y, weights=chain.sample.weight))
+    chosen = usual_thresholds(rate) if theta is None else theta
+    return murphy_of(chain, chosen, "debiased", level, name)
 
 
 def murphy_of(
-    sheet: Sheet, plan: Plan, thresholds: ArrayLike | None, form: str, level: float, name: str | None
+    chain: Chain, thresholds: ArrayLike | None, form: str, level: float, name: str | None
 ) -> MurphyDecomposition:
     """Exact lines of every component, and intervals at some thresholds."""
-    require_two_classes(n_classes(sheet.laws[0]))
+    require_two_classes(chain.k)
     form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
     theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
-    weight = np.ones(sheet.n) if sheet.weight is None else sheet.weight
+    sample = chain.sample
+    weight = np.ones(sample.n) if sample.weight is None else sample.weight
     held = np.flatnonzero(weight)
-    if held.size < sheet.n:  # a row without weight is absent: it must not put jumps into the lines
-        sheet, weight = sheet.rows(held), weight[held]
+    if held.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
+        chain, weight = chain.take(held), weight[held]
+        sample = chain.sample
     share = weight / weight.sum()
     residual = ("residual",) if form == "plugin" else ()
     curve = MurphyDecomposition(
-        name=name, n=sheet.n, _backend=sheet.backend, names=(*plan.names, *residual), theta=frozen(theta),
-        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=plan.notes,
-        _lines=tuple(_components(sheet, form, share)), _levels=plan.levels, _rate=float(share @ sheet.y),
-        _last_rate=float(share @ out_of_sample(fits_of(sheet)[-1], as_vector(sheet.laws[-1])).mean(axis=0)),
+        name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=frozen(theta),
+        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=chain.notes,
+        _lines=tuple(_components(chain, form, share)), _levels=chain.level_names, _rate=float(share @ sample.y),
+        _last_rate=float(share @ out_of_sample(chain.levels[-1].fits, as_vector(chain.levels[-1].law)).mean(axis=0)),
     )  # fmt: skip
-    ends, below = _intervals(sheet, curve, (*plan.roles, *residual), share)
-    rows = None if sheet.population else DecisionRows(as_vector(sheet.laws[0]), sheet.y, share, sheet.groups)
+    ends, below = _intervals(chain, curve, (*(term.role for term in chain.terms), *residual), share)
+    rows = None if chain.population else DecisionRows(as_vector(chain.levels[0].law), sample.y, share, sample.groups)
     return replace(
         curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), _below=below,
         _rows=rows,
     )  # fmt: skip
 
 
-def _components(sheet: Sheet, form: str, share: FloatArray) -> list[BrokenLine]:
+def _components(chain: Chain, form: str, share: FloatArray) -> list[BrokenLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
-    lines = level_lines(sheet, share)
-    lines += [spread_line(sheet, t, share) for t in range(len(sheet.laws))]
-    return [*lines, *(divergence_lines(sheet, share) if form == "plugin" else [])]
+    lines = level_lines(chain, share)
+    lines += [
+        spread_line(level if t else Level.of(level.name, level.law), share) for t, level in enumerate(chain.levels)
+    ]
+    return [*lines, *(divergence_lines(chain, share) if form == "plugin" else [])]
 
 
 def _intervals(
-    sheet: Sheet, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray
+    chain: Chain, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The interval of every term at every threshold, (m, terms, 2); of the first, what its lower bound is made of."""
     levels = len(curve._levels)
     means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
-    covariances = _covariances(sheet, curve, share)
+    covariances = _covariances(chain, curve, share)
     found, below = np.empty((curve.theta.size, len(roles), 2)), np.empty((curve.theta.size, 2))
     for i, mean in enumerate(means):
         moments = Moments(mean, covariances[i])
@@ -397,15 +401,15 @@ def _intervals(
     return found, below
 
 
-def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+def _covariances(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
     """Covariance of the mean components at every threshold; the spreads of fitted laws count as known."""
     levels, size = len(curve._levels), len(curve._lines)
     whole = np.zeros((curve.theta.size, size, size))
-    if not sheet.population:
+    if not chain.population:
         used = np.r_[0:levels, 2 * levels : size]
-        fitted = any(fits_of(sheet)) and sheet.n <= _BY_ROWS
-        by_rows = sheet.groups is not None or curve.form == "plugin" or fitted
-        whole[:, used[:, None], used] = _of_rows(sheet, curve) if by_rows else _of_counts(sheet, curve, share)
+        fitted = any(level.fits is not None for level in chain.levels) and chain.sample.n <= _BY_ROWS
+        by_rows = chain.sample.groups is not None or curve.form == "plugin" or fitted
+        whole[:, used[:, None], used] = _of_rows(chain, curve) if by_rows else _of_counts(chain, curve, share)
     return whole
 
 
@@ -413,9 +417,10 @@ def _covariances(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) ->
 _BY_ROWS = 50_000
 
 
-def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
+def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
     """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
-    extras = np.empty((0, sheet.n))
+    sample = chain.sample
+    extras = np.empty((0, sample.n))
     found = []
     size = len(curve._levels) * (2 if curve.form == "plugin" else 1)
     for theta in curve.theta:
@@ -424,21 +429,22 @@ def _of_rows(sheet: Sheet, curve: MurphyDecomposition) -> FloatArray:
             continue
         loss = get_loss("elementary", theta=max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
         if curve.form == "plugin":
-            extras = divergences(loss, sheet, (1,) * len(sheet.laws))
-        found.append(Moments.of(level_losses(sheet, loss), extras, sheet.weight, sheet.groups).covariance)
+            extras = chain.divergences(loss)
+        found.append(Moments.of(chain.level_losses(loss), extras, sample.weight, sample.groups).covariance)
     return np.stack(found)
 
 
-def _of_counts(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+def _of_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
     """
     Covariance of the steps between levels at all thresholds, from one pass over the rows for each pair of levels.
 
     Two levels both miss an event where the larger of their predictions is at most θ, and both raise a false alarm where
     the smaller one exceeds it.
     """
-    laws, y, theta = [as_vector(law) for law in sheet.laws], sheet.y.astype(np.float64), curve.theta
+    sample, laws, theta = chain.sample, [as_vector(level.law) for level in chain.levels], curve.theta
+    y = sample.y.astype(np.float64)
     levels, total, costs = len(laws), float(share @ share), np.stack([1.0 - theta, theta])
-    squares, unit = (None, sheet.n**-2.0) if sheet.weight is None else (share**2, 1.0)
+    squares, unit = (None, sample.n**-2.0) if sample.weight is None else (share**2, 1.0)
     mean, first = np.stack([line(theta) for line in curve._lines[:levels]]), np.empty((levels, theta.size))
     covariance = np.empty((theta.size, levels, levels))
     for a, b in combinations_with_replacement(range(levels), 2):
@@ -450,4 +456,4 @@ def _of_counts(sheet: Sheet, curve: MurphyDecomposition, share: FloatArray) -> F
     cross = np.einsum("am,bm->mab", mean, first)
     covariance += total * np.einsum("am,bm->mab", mean, mean) - cross - cross.transpose(0, 2, 1)
     steps = np.eye(levels) - np.eye(levels, k=1)
-    return steps @ covariance @ steps.T if sheet.n > 1 else np.full_like(covariance, np.nan)
+    return steps @ covariance @ steps.T if sample.n > 1 else np.full_like(covariance, np.nan)

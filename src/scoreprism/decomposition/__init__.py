@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scoreprism._document.tables import Contributions
+from scoreprism._kernels.term_intervals import Bound, Interval
 from scoreprism.decomposition._advice import Summary
 from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
 from scoreprism.decomposition._finite import FiniteModel
-from scoreprism.decomposition._intervals import Bound, Interval
 from scoreprism.decomposition._result import Decomposition, PairedDifference
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._document.tables import TermTable, marked
-from scoreprism.decomposition._intervals import quantile
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.exceptions import UnavailableError
 
 if TYPE_CHECKING:

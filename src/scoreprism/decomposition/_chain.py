@@ -1,21 +1,31 @@
-"""Information levels and chains of them: σ(S) ⊆ σ(X) ⊆ σ(Z), or any other (paper, sections 2 and 5)."""
+"""Chains of information levels, σ(S) ⊆ σ(X) ⊆ σ(Z) or any other, and how their rows are filled (paper, sections 2, 5).
+
+A chain holds a law for each level. Every theorem of the paper is the same telescoping sum over such laws: the loss of
+the prediction is what each level gains on the one before, and what the last one leaves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
-from scoreprism._core.arrays import parse_folds, parse_law
-from scoreprism._core.checks import plain, refuse, require_rows
-from scoreprism._core.frames import backend_of, column_names
-from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen, n_classes
-from scoreprism.decomposition._result import Decomposition
-from scoreprism.decomposition._rows import Plan, Sheet, assemble, with_floor
-from scoreprism.losses import ProperLoss
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Chain", "Level", "term_names"]
+from scoreprism._core.checks import outside, parse_choice, parse_clip, refuse, require_rows
+from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law, frozen, n_classes, unify
+from scoreprism._document.tables import floor_mark
+from scoreprism._kernels.term_intervals import FORMS, Ends, Moments, TermInference, WhatIf, steps
+from scoreprism._sample.floors import floor_of
+from scoreprism._sample.level import Level, spread
+from scoreprism._sample.sample import Sample, drop_absent_rows, parse_laws
+from scoreprism.decomposition._result import Decomposition, RowLosses
+from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
+from scoreprism.losses import ProperLoss, get_loss
 
 #: Level names that mean the objective chance Π = P(Y | Z) of a latent state (theorem "four-term").
 LATENT_NAMES = frozenset({"Π", "π", "Pi", "pi", "PI", "latent", "Z", "chance"})
@@ -23,94 +33,51 @@ LATENT_NAMES = frozenset({"Π", "π", "Pi", "pi", "PI", "latent", "Z", "chance"}
 #: Names that tables need for themselves.
 _RESERVED = frozenset({"residual", "group", "weight", "term"})
 
+#: Fewer independent rows or groups than this make normal intervals too short (docs/statistics.md).
+FEW = 30
 
-@dataclass(frozen=True, eq=False)
-class Level:
-    """
-    The best prediction at one level of information: a name and a law.
 
-    A level does not know where its law came from: an oracle, a cross-fitted estimator, the user. Arrays of float64
-    are not copied: do not change them while the level is in use.
-
-    Parameters
-    ----------
-    name : str
-        Name, such as ``"C"``.
-    law : array-like of shape (n,) or (n, K)
-        Probabilities of each row.
-    folds : array-like of shape (F, n) or (F, n, K), optional
-        Laws on every row of the F models of an F-fold cross-fit, each trained without one fold. Their scatter
-        around their arithmetic mean, summed over folds, measures the noise of the law (a jackknife: members of a
-        bagged ensemble or repeats of a fit would be overcounted). Leave out for a law that was given.
-
-    Examples
-    --------
-    >>> Level("C", [0.2, 0.7])
-    Level('C', 2 rows, 2 classes)
-    """
+class Term(NamedTuple):
+    """What lies between two levels of a chain, or above the last."""
 
     name: str
-    law: FloatArray
-    folds: FloatArray | None = None
-
-    def __init__(self, name: str, law: ArrayLike, folds: ArrayLike | None = None) -> None:
-        if not isinstance(name, str) or not name:
-            refuse("the name of a level must be a nonempty string", plain(name), "For example Level('C', law).")
-        parsed = parse_law(law, f"the law of level {name!r}")
-        fitted = None if folds is None else frozen(parse_folds(folds, parsed, f"the folds of level {name!r}"))
-        given = GivenLaw(f"level {name!r}", frozen(parsed), fitted, column_names(law))
-        for fold in folds if isinstance(folds, (list, tuple)) else ():
-            if parsed.ndim == 2 and column_names(fold) not in (None, given.columns):
-                remedy = "Give all frames the columns of the law, in its order."
-                refuse(f"the folds of level {name!r} must have the columns of its law", f"{column_names(fold)}", remedy)
-        for key, value in (("name", name), ("law", given.values), ("folds", fitted)):
-            object.__setattr__(self, key, value)
-        object.__setattr__(self, "_given", given)
-        object.__setattr__(self, "_backend", backend_of(law))
-
-    @property
-    def given(self) -> GivenLaw:
-        """The parsed law with what its frame said of it."""
-        return self.__dict__["_given"]  # type: ignore[no-any-return]
-
-    @property
-    def backend(self) -> str | None:
-        """The dataframe library the law came in."""
-        return self.__dict__["_backend"]  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        fitted = "" if self.folds is None else f", {self.folds.shape[0]} folds"
-        return f"Level({self.name!r}, {self.law.shape[0]} rows, {n_classes(self.law)} classes{fitted})"
+    role: str  # one of `ROLES`
+    sign: int = 1  # −1 for a term that is subtracted
 
 
-def term_names(levels: Sequence[str]) -> tuple[str, ...]:
+def name_terms(levels: Sequence[str]) -> tuple[Term, ...]:
     """
-    Default names of the terms of a chain.
+    The terms of a chain, by the names of its levels: the one rule for given laws and fitted ones.
 
-    Parameters
-    ----------
-    levels : sequence of str
-        Names of the levels, the prediction first.
-
-    Returns
-    -------
-    tuple of str
-        As many names as levels.
-
-    Examples
-    --------
-    >>> term_names(["S", "C", "Q"])
-    ('reliability', 'grouping', 'irreducible')
-    >>> term_names(["S", "C", "bureau", "all"])
-    ('S → C', 'C → bureau', 'bureau → all', 'all → Y')
+    The first step is reliability. A single step from C to Q is grouping, one from there to a latent state
+    heterogeneity; any other step is called by its ends.
     """
+    roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
+    is_latent = levels[-1] in LATENT_NAMES
+    last = "noise" if is_latent else "irreducible"
+    between: tuple[str, ...] = tuple(f"{a} → {b}" for a, b in pairwise(levels[1:]))
     if len(levels) == 2:
-        return ("reliability", "refinement")
-    if len(levels) == 3:
-        return ("reliability", "grouping", "irreducible")
-    if len(levels) == 4 and levels[-1] in LATENT_NAMES:
-        return ("reliability", "grouping", "heterogeneity", "noise")
-    return tuple(f"{a} → {b}" for a, b in zip(levels, [*levels[1:], "Y"], strict=True))
+        last = "refinement"
+    elif list(levels[2:]) == ["Q"]:
+        between = ("grouping",)
+    elif len(levels) == 4 and levels[2] == "Q" and is_latent:
+        between = ("grouping", "heterogeneity")
+    names = ("reliability", *between, last)
+    return tuple(Term(name, role) for name, role in zip(names, roles, strict=True))
+
+
+class Fit(Protocol):
+    """How the laws of a chain were fitted; it can fit them again."""
+
+    def complete(self, found: Decomposition, chain: Chain) -> Decomposition:
+        """The decomposition with what only the fit knows: guards, candidates, the resolution form."""
+
+    @property
+    def can_resample(self) -> bool:
+        """Whether laws can be fitted to resampled rows."""
+
+    def refit_term(self, index: int, counts: FloatArray, found: Decomposition) -> float:
+        """A term of a decomposition, with the laws fitted to every row counted so many times."""
 
 
 class Chain:
@@ -145,6 +112,15 @@ class Chain:
     population : bool, default=False
         The rows are the whole population and the weights its probabilities: there is no sampling error.
 
+    Attributes
+    ----------
+    sample : Sample
+        The rows.
+    levels : tuple of Level
+        From coarse to fine, in one layout and one order of classes.
+    terms : tuple
+        Name, role and sign of each term.
+
     Examples
     --------
     >>> y = [0, 1, 0, 1, 1, 0]
@@ -168,22 +144,106 @@ class Chain:
         classes: ArrayLike | None = None,
         population: bool = False,
     ) -> None:
-        self.levels = _parse_levels(levels)
-        self.names = _parse_names(names, self.levels)
-        self._sheet = Sheet.of(
+        given = _parse_levels(levels)
+        terms = _parse_names(names, given)
+        sample, parsed = parse_laws(
             y_true,
-            [level.given for level in self.levels],
+            [level.given for level in given],
             sample_weight=sample_weight,
             groups=groups,
             pos_label=pos_label,
             classes=classes,
-            backend=next((level.backend for level in self.levels if level.backend), None),
-            population=population,
+            backend=next((level.backend for level in given if level.backend), None),
         )
-        self.classes = self._sheet.classes
+        laws = [level.changed(name=old.name) for level, old in zip(parsed, given, strict=True)]
+        if not population:  # a state of probability 0 is one all the same
+            sample = drop_absent_rows(replace(sample, levels=tuple(laws)))
+            laws = list(sample.levels)  # type: ignore[arg-type]
+        self._set(replace(sample, levels=()), bring_together(laws), terms, population=population)
+
+    def _set(
+        self,
+        sample: Sample,
+        levels: tuple[Level, ...],
+        terms: tuple[Term, ...],
+        *,
+        population: bool = False,
+        notes: tuple[str, ...] = (),
+        fit: Fit | None = None,
+    ) -> None:
+        self.sample = sample
+        self.levels = levels
+        self.terms = terms
+        self.population = population
+        self.notes = notes
+        self.fit = fit
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        levels: Sequence[Level],
+        terms: tuple[Term, ...] | None = None,
+        *,
+        population: bool = False,
+        notes: tuple[str, ...] = (),
+        fit: Fit | None = None,
+    ) -> Chain:
+        """
+        A chain of levels that are parsed already, or were fitted.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows.
+        levels : sequence of Level
+            From coarse to fine, the prediction first.
+        terms : tuple of Term, optional
+            Named after the levels unless given.
+        population : bool, default=False
+            Whether the rows are the whole population.
+        notes : tuple of str
+            What a reader must know.
+        fit : optional
+            How the levels were fitted.
+
+        Returns
+        -------
+        Chain
+            Ready to be decomposed.
+        """
+        chain = object.__new__(cls)
+        named = name_terms([level.name for level in levels]) if terms is None else terms
+        chain._set(sample, bring_together(levels), named, population=population, notes=notes, fit=fit)
+        return chain
+
+    def _with(self, **changes: Any) -> Chain:
+        chain = object.__new__(type(self))
+        chain.__dict__.update(self.__dict__ | changes)
+        return chain
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the terms."""
+        return tuple(term.name for term in self.terms)
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """The label of each class code."""
+        return self.sample.classes
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels."""
+        return tuple(level.name for level in self.levels)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(self.levels[0].law)
 
     def __repr__(self) -> str:
-        return f"Chain({' → '.join(level.name for level in self.levels)}, {self._sheet.n} rows)"
+        return f"Chain({' → '.join(self.level_names)}, {self.sample.n_held} rows)"
 
     def decompose(
         self, loss: str | ProperLoss = "log", form: str = "debiased", *, clip: float | None = None
@@ -208,14 +268,248 @@ class Chain:
         Decomposition
             Terms, rows, standard errors, intervals.
         """
-        again = partial(assemble, self._sheet, self._plan, loss, form)
-        return with_floor(again(clip), self._sheet, again)
+        return self.decompose_at(loss, form, clip)
 
-    @property
-    def _plan(self) -> Plan:
-        levels = tuple(level.name for level in self.levels)
-        roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-        return Plan(levels, self.names, roles)
+    def decompose_at(
+        self, loss: str | ProperLoss, form: str, clip: float | None, floor: float | None = None
+    ) -> Decomposition:
+        """
+        The same, with a floor for a loss that is infinite, or that is compared with one.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            The loss.
+        form : str
+            One of `FORMS`.
+        clip : float or None
+            Clipping distance.
+        floor : float, optional
+            How far laws are kept from 0 and 1 beside that: 1/(2n) unless given, and only where the loss is infinite.
+
+        Returns
+        -------
+        Decomposition
+            With ``floored``, where there is a floor.
+        """
+        again = partial(self._assemble, get_loss(loss), parse_choice(form, FORMS, "form"))
+        return with_floor(again(parse_clip(clip, self.k)), self.sample, again, floor)
+
+    def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
+        """The terms at one clipping distance."""
+        used = self.clipped(clip)
+        losses, extras = used.level_losses(loss), used.level_spreads(loss)
+        notes = infinite_rows(losses, used, loss, form)
+        if form == "plugin":
+            extras = np.concatenate([extras, used.divergences(loss)])
+        ends = what_if = None
+        if self.terms[0].role == "reliability" and not self.population and np.isfinite(losses).all():
+            ends, what_if, extras = _ends(used, loss, losses, extras)
+        moments = used.moments(losses, extras, loss)
+        rows = None if self.sample.cells is not None else RowLosses(frozen(losses), frozen(extras), what_if)
+        found = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, notes), _ends=ends)
+        return found if self.fit is None else self.fit.complete(found, self)
+
+    def level_losses(self, loss: ProperLoss) -> FloatArray:
+        """
+        The loss of every level in every line: means over partitions, where one was fitted in several.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+
+        Returns
+        -------
+        array of shape (levels, n)
+            Losses.
+        """
+        y, cells = self.sample.y, self.sample.cells
+        lines = [
+            loss.evaluate(level.law, y) if level.fits is None else level.fits.losses(loss, y) for level in self.levels
+        ]
+        known = {} if cells is None else cells.known(loss).mean
+        return np.stack([known.get(level.name, line) for level, line in zip(self.levels, lines, strict=True)])
+
+    def level_spreads(self, loss: ProperLoss) -> FloatArray:
+        """
+        The spread of every level over its fold models; zero for the prediction and for laws that were given.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+
+        Returns
+        -------
+        array of shape (levels, n)
+            Spreads.
+        """
+        spreads = np.zeros((len(self.levels), self.sample.n))
+        for t, level in enumerate(self.levels):
+            if level.fits is not None:
+                spreads[t] = level.fits.spreads(loss)
+            elif level.folds is not None and t > 0:
+                spreads[t] = spread(loss, level.folds, level.factor)
+        return spreads
+
+    def divergences(self, loss: ProperLoss) -> FloatArray:
+        """
+        d(P_t, P_{t+1}) for every step, and ℰ(P_m) for the last level.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+
+        Returns
+        -------
+        array of shape (levels, n)
+            A subtracted term is minus the divergence from the finer to the coarser law.
+        """
+        lines = [
+            _divergence(loss, coarse, fine) if term.sign > 0 else -_divergence(loss, fine, coarse)
+            for term, (coarse, fine) in zip(self.terms, pairwise(self.levels), strict=False)
+        ]
+        last = self.levels[-1]
+        return np.stack([*lines, loss.entropy(last.law) if last.fits is None else last.fits.entropies(loss)])
+
+    def moments(self, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
+        """
+        Mean and covariance of the steps between levels, and of what comes with them.
+
+        Parameters
+        ----------
+        losses : array of shape (levels, n)
+            Loss of every level in every line.
+        extras : array of shape (m, n)
+            Spreads, and whatever else every line has.
+        loss : ProperLoss
+            The loss.
+
+        Returns
+        -------
+        Moments
+            Of steps and extras.
+        """
+        if self.sample.cells is None:
+            return Moments.of(losses, extras, self.sample.weight, self.sample.groups, population=self.population)
+        return _moments_of_cells(self, losses, extras, loss)
+
+    def moments_of(self, loss: ProperLoss, clip: float | None) -> Moments:
+        """
+        Mean and covariance of the steps between levels and of their spreads.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+        clip : float or None
+            Clipping distance.
+
+        Returns
+        -------
+        Moments
+            Of steps and spreads.
+        """
+        used = self.clipped(clip)
+        return used.moments(used.level_losses(loss), used.level_spreads(loss), loss)
+
+    # ── parts of it ─────────────────────────────────────────────────────────────────────────────────
+
+    def clipped(self, distance: float | None) -> Chain:
+        """
+        The same with every law kept away from 0 and 1.
+
+        Parameters
+        ----------
+        distance : float or None
+            Smallest probability allowed; None leaves the laws as they are.
+
+        Returns
+        -------
+        Chain
+            With clipped laws.
+        """
+        if distance is None:
+            return self
+        sample, cells = self.sample, self.sample.cells
+        if cells is not None:
+            sample = replace(sample, cells=cells.clipped(distance))
+        return self._with(sample=sample, levels=tuple(level.clipped(distance) for level in self.levels))
+
+    def take(self, rows: NDArray[Any]) -> Chain:
+        """
+        Some of the rows, with the laws they have in the whole.
+
+        Parameters
+        ----------
+        rows : array
+            Row numbers, or a mask.
+
+        Returns
+        -------
+        Chain
+            With these rows only; it cannot fit its laws again.
+        """
+        some = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return self._with(
+            sample=self.sample.take(some), levels=tuple(level.take(some) for level in self.levels), fit=None
+        )
+
+    def up_to(self, level: int) -> Chain:
+        """
+        The first levels alone.
+
+        Parameters
+        ----------
+        level : int
+            Position of the last level that stays.
+
+        Returns
+        -------
+        Chain
+            With terms that end there.
+        """
+        levels = self.levels[: level + 1]
+        return self._with(levels=levels, terms=name_terms([one.name for one in levels]), fit=None)
+
+    def with_marginal(self) -> Chain:
+        """
+        The same with the marginal law of the outcome, Q̄, as its last level: reliability − resolution + uncertainty.
+
+        Returns
+        -------
+        Chain
+            Without notes; it cannot fit its laws again.
+        """
+        sample, wide = self.sample, self.levels[0].law.ndim == 2
+        mass = np.bincount(sample.y, sample.weight, self.k)
+        marginal = mass / mass.sum()
+        constant = np.tile(marginal, (sample.n, 1)) if wide else np.full(sample.n, marginal[1])
+        levels = (*self.levels, Level.of("Q̄", constant))
+        return self._with(levels=levels, terms=RESOLUTION, notes=(), fit=None)
+
+
+#: The terms of S → C → Q̄: the resolution is subtracted.
+RESOLUTION = (
+    Term("reliability", "reliability"),
+    Term("resolution", "resolution", -1),
+    Term("uncertainty", "uncertainty"),
+)
+
+
+def bring_together(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Levels in one layout: two columns for all as soon as one has them."""
+    laws = unify([level.law for level in levels])
+    ndim = laws[0].ndim
+    found = []
+    for level, law in zip(levels, laws, strict=True):
+        folds = level.folds
+        if folds is not None and folds.ndim == 2 and ndim == 2:
+            folds = np.stack([1.0 - folds, folds], axis=2)
+        found.append(level if law is level.law and folds is level.folds else level.changed(law=law, folds=folds))
+    return tuple(found)
 
 
 def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
@@ -241,13 +535,181 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def _parse_names(names: Sequence[str] | None, levels: Sequence[Level]) -> tuple[str, ...]:
+def _parse_names(names: Sequence[str] | None, levels: Sequence[Level]) -> tuple[Term, ...]:
+    terms = name_terms([level.name for level in levels])
     if names is None:
-        return term_names([level.name for level in levels])
+        return terms
     rule = f"names must be {len(levels)} different strings, none of them among {', '.join(sorted(_RESERVED))}"
     remedy = "One name per term, as many as levels."
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(v, str) for v in names):
         refuse(rule, f"{names!r}", remedy)
     if len(names) != len(levels) or len(set(names)) != len(names) or _RESERVED & set(names):
         refuse(rule, f"{names!r}", remedy)
-    return tuple(names)
+    return tuple(term._replace(name=name) for term, name in zip(terms, names, strict=True))
+
+
+# ── how rows are filled ─────────────────────────────────────────────────────────────────────────────
+
+
+def _divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
+    """d(of, by), the mean over the partitions that either was fitted in."""
+    if by.fits is not None:
+        return np.asarray(by.fits.divergences(loss, of.law, of.fits))
+    if of.fits is not None:
+        return np.asarray(of.fits.divergences_from(loss, by.law))
+    return loss.divergence(of.law, by.law)
+
+
+def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[Ends, WhatIf, FloatArray]:
+    """What the ends of intervals of the reliability need beside moments; and components with the second-order rows."""
+    sample, score, law_of_score = chain.sample, chain.levels[0].law, chain.levels[1].law
+    fit = chain.levels[1].fits
+    second = None if fit is None else fit.second(loss, sample.y, sample.weight, sample.groups)
+    if second is not None:
+        extras = np.concatenate([extras, second.rows[None]])
+    law = law_of_score if fit is None else fit.mean_law
+    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+    gains = np.empty((chain.k, sample.n))
+    for outcome in range(chain.k):
+        codes = np.full(sample.n, outcome, dtype=np.intp)
+        with np.errstate(invalid="ignore"):
+            after = loss.evaluate(law_of_score, codes) if fit is None else fit.what_if(loss, outcome)
+            gains[outcome] = loss.evaluate(score, codes) - after
+    what_if = WhatIf(gains, share)
+    degenerate = None if second is None else second.degenerate
+    clustered = sample.groups is not None
+    return Ends.of(losses[0] - losses[1], what_if, sample.masses, degenerate, clustered=clustered), what_if, extras
+
+
+def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
+    """Σw²(r − r̄)(r' − r̄')/(Σw)², from what lies between lines and what lies within them."""
+    cells, weight = chain.sample.cells, chain.sample.weight
+    assert cells is not None  # noqa: S101 - asked for before
+    assert weight is not None  # noqa: S101 - lines always have one
+    held = weight > 0
+    share = weight[held] / weight.sum()
+    part = np.concatenate([steps(losses), extras])[:, held]
+    seen = cells.known(loss).mean2
+    by_square = np.stack([seen.get(name, line) for name, line in zip(chain.level_names, losses, strict=True)])
+    with np.errstate(invalid="ignore"):
+        mean = (part * share).sum(axis=1)
+        apart = np.concatenate([steps(by_square), extras])[:, held] - mean[:, None]
+        covariance = (apart * cells.squares[held]) @ apart.T
+    covariance += cells.within(loss, chain.level_names, covariance.shape[0])
+    return Moments(mean, covariance / float(weight.sum()) ** 2 if cells.n_units > 1 else covariance * np.nan)
+
+
+# ── losses that are infinite ────────────────────────────────────────────────────────────────────────
+
+
+def with_floor(
+    found: Decomposition, sample: Sample, again: Callable[[float], Decomposition], floor: float | None = None
+) -> Decomposition:
+    """A decomposition with the same at a floor, where it is infinite."""
+    if found.clip is not None or found._population or (floor is None and found._finite):
+        return found
+    distance = floor_of(sample) if floor is None else floor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the decomposition that was asked for
+        twin = again(distance)
+    law = sample.prediction
+    moved = round(sample.total((clip_law(law, distance) != law).reshape(sample.n, -1).any(axis=1)))
+    return replace(found, floored=as_floored(twin, moved))
+
+
+def as_floored(twin: Decomposition, moved: int) -> Decomposition:
+    """A decomposition at a distance that nobody asked for, which it says."""
+    note = f"{floor_mark(twin.clip or 0.0)}: {moved:,} of {twin.n:,} rows were moved"
+    return replace(twin, _moved=moved, notes=(note, *twin.notes))
+
+
+def infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str) -> list[str]:
+    """Name the rows with an infinite loss; refuse to subtract two of them."""
+    sample, infinite = chain.sample, np.isinf(losses)
+    if sample.weight is not None:
+        infinite &= sample.weight > 0
+    counted = [bool(line.any()) for line in infinite]
+    if not any(counted):
+        return []
+    for t in range(1, len(chain.levels)):
+        if counted[t] and form != "plugin":
+            raise InfiniteLossError(
+                f"level {chain.levels[t].name!r} must have a finite {loss!s} loss in every row; "
+                f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
+                "to what happened. Pass clip=1e-6 (or another distance from 0), or form='plugin'."
+            )
+    note = (
+        f"the {loss!s} loss is infinite in {sample.describe(np.logical_or.reduce(infinite))}, where probability 0 "
+        "was given to what happened; intervals are undefined"
+    )
+    remedy = "Pass clip=1e-6 (or another distance from 0) for finite numbers."
+    warnings.warn(f"{note}. {remedy}", InfiniteLossWarning, stacklevel=outside())
+    return [note]
+
+
+# ── the result ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def conclude(
+    chain: Chain,
+    loss: ProperLoss,
+    form: str,
+    clip: float | None,
+    moments: Moments,
+    risk: float,
+    rows: RowLosses | None,
+    notes: Sequence[str],
+) -> Decomposition:
+    """The decomposition, once its moments are known."""
+    terms = (*chain.terms, Term("residual", "residual")) if form == "plugin" else chain.terms
+    sample = chain.sample
+    return Decomposition(
+        names=tuple(term.name for term in terms),
+        _backend=sample.backend,
+        loss=loss,
+        form=form,
+        risk=risk,
+        level_names=chain.level_names,
+        n=sample.n_rows,
+        n_classes=chain.k,
+        _roles=tuple(term.role for term in terms),
+        _signs=tuple(term.sign for term in terms),
+        _moments=moments,
+        clip=clip,
+        notes=(*chain.notes, *notes, *_cautions(chain, form), *_contradictions(moments, chain)),
+        chain=chain,
+        _row_losses=rows,
+        _population=chain.population,
+    )
+
+
+def _cautions(chain: Chain, form: str) -> list[str]:
+    """What a reader must know about the intervals of these rows."""
+    if chain.population:
+        return []
+    cautions, units = [], chain.sample.n_units
+    if units < FEW:
+        what = "rows" if chain.sample.groups is None else "clusters"
+        cautions.append(
+            f"only {units} independent {what}: standard errors and intervals are too small below about {FEW}"
+        )
+    if form == "plugin":
+        cautions.append(
+            "plug-in estimates are biased by the noise of fitted laws; intervals are those of the loss differences"
+        )
+    return cautions
+
+
+def _contradictions(moments: Moments, chain: Chain) -> list[str]:
+    """A 'calibrated' law that predicts worse than the prediction itself, beyond chance and its own noise."""
+    first, names = chain.terms[0], chain.level_names
+    if first.role != "reliability":
+        return []
+    high = TermInference(first.name, first.role, 0, 1, len(names), moments).reach(0.95)
+    if not high < 0.0:
+        return []
+    note = (
+        f"level {names[1]!r} predicts worse than {names[0]!r} itself, beyond chance: it is not a "
+        f"calibrated version of it, and an interval of zero for {first.name} says no more than that"
+    )
+    return [note]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,111 +13,83 @@ from scoreprism._core.arrays import parse_folds, parse_law
 from scoreprism._core.checks import refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen, n_classes, unify
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
-from scoreprism.decomposition._intervals import Moments
+from scoreprism._kernels.term_intervals import Moments
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample, drop_absent_rows, parse_laws
+from scoreprism.decomposition._chain import Chain, Term, conclude, infinite_rows
 from scoreprism.decomposition._pools import corp_losses
-from scoreprism.decomposition._result import Decomposition, Kept
-from scoreprism.decomposition._rows import (
-    Plan,
-    Question,
-    Sheet,
-    assemble,
-    conclude,
-    evaluate,
-    infinite_rows,
-    mean_loss,
-    with_floor,
-)
-from scoreprism.exceptions import InputError
+from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.losses import ProperLoss
 
-
-def with_climatology(sheet: Sheet, *finer: FloatArray) -> Sheet:
-    """The laws of a sheet, further laws, and Q̄, the marginal law of the outcome, on every row."""
-    k = n_classes(sheet.laws[0])
-    mass = np.bincount(sheet.y, sheet.weight, k)
-    marginal = mass / mass.sum()
-    constant = np.full(sheet.n, marginal[1]) if sheet.laws[0].ndim == 1 else np.tile(marginal, (sheet.n, 1))
-    laws = unify([*sheet.laws, *finer, constant])
-    missing = len(laws) - len(sheet.folds)
-    return replace(
-        sheet,
-        laws=laws,
-        folds=[*sheet.folds, *([None] * missing)],
-        fits=(*sheet.fits, *([None] * missing)) if sheet.fits else (),
-        factors=(*sheet.factors, *([1.0] * missing)) if sheet.factors else (),
-    )
-
-
 #: CORP as a chain: the prediction, its in-sample isotonic law, the marginal law.
-_CORP = Plan(
-    ("S", "isotonic", "Q̄"),
-    ("miscalibration", "discrimination", "uncertainty"),
-    ("in-sample", "in-sample", "uncertainty"),
-    (1, -1, 1),
-    ("in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",),
+_CORP = (
+    Term("miscalibration", "in-sample"),
+    Term("discrimination", "in-sample", -1),
+    Term("uncertainty", "uncertainty"),
+)
+_BIASED = (
+    "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)"
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _CorpRows:
-    """The rows of CORP, evaluated when first asked for: its terms do not need them."""
+class CorpChain(Chain):
+    """S → isotonic → Q̄; the laws are fitted when first asked for, since the terms need only sums."""
 
-    sheet: Sheet
-    asked: Question
+    level_names = ("S", "isotonic", "Q̄")
+    k = 2
+
+    def __init__(self, sample: Sample) -> None:
+        if sample.k != 2:
+            refuse(
+                "CORP must have two classes, because isotonic regression needs an order",
+                f"{sample.k}",
+                "Use resolution_decomposition with a multiclass calibrator.",
+            )
+        self.sample, self.terms, self.notes, self.population, self.fit = sample, _CORP, (_BIASED,), False, None
 
     @cached_property
-    def kept(self) -> Kept:
-        fitted = isotonic_fit(as_vector(self.sheet.laws[0]), self.sheet.y.astype(float), self.sheet.weight)
-        used = with_climatology(self.sheet, fitted).clipped(self.asked.clip)
-        losses, spreads, _ = evaluate(used, self.asked.loss)
-        return Kept(frozen(losses), frozen(spreads))
+    def levels(self) -> tuple[Level, ...]:  # type: ignore[override]
+        sample = self.sample
+        fitted = isotonic_fit(as_vector(sample.prediction), sample.y.astype(float), sample.weight)
+        pair = (Level.of("S", sample.prediction), Level.of("isotonic", fitted))
+        return Chain.of(sample, pair).with_marginal().levels
 
-    def evaluate(self) -> Kept:
-        return self.kept
+    def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
+        """
+        CORP from sums.
+
+        The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
+        the events of each block, not the rows.
+        """
+        sample, score = self.sample, as_vector(self.sample.prediction)
+        blocks = isotonic_sums(score, sample.y == 1, sample.weight)
+        isotonic, constant = corp_losses(loss, *blocks, clip)
+        risk = sample.mean(loss.evaluate(score if clip is None else clip_law(score, clip), sample.y))
+        rows = _CorpRows(self, loss, clip)
+        infinite = not math.isfinite(risk + isotonic + constant)
+        notes = infinite_rows(rows().losses, self, loss, form) if infinite else []
+        mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
+        return conclude(self, loss, form, clip, Moments(mean, rows.covariance), risk, rows, notes)
+
+
+class _CorpRows:
+    """The rows of CORP, evaluated when first asked for."""
+
+    def __init__(self, chain: CorpChain, loss: ProperLoss, clip: float | None) -> None:
+        self.chain, self.loss, self.clip = chain, loss, clip
+
+    @cached_property
+    def _found(self) -> RowLosses:
+        losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clipped(self.clip).level_losses(self.loss)
+        return RowLosses(frozen(losses), frozen(np.zeros(losses.shape)))
+
+    def __call__(self) -> RowLosses:
+        return self._found
 
     def covariance(self) -> FloatArray:
-        return Moments.of(self.kept.losses, self.kept.extras, self.sheet.weight, None).covariance
-
-
-def in_sample(sheet: Sheet, asked: Question) -> Decomposition:
-    """
-    CORP from sums.
-
-    The isotonic law takes one value a block and the marginal law one in all: their mean losses need the weight and
-    the events of each block, not the rows.
-    """
-    blocks = isotonic_sums(as_vector(sheet.laws[0]), sheet.y == 1, sheet.weight)
-    isotonic, constant = corp_losses(asked.loss, *blocks, asked.clip)
-    used = sheet.clipped(asked.clip)
-    risk = mean_loss(asked.loss.evaluate(used.laws[0], used.y), used.weight)
-    rows = _CorpRows(sheet, asked)
-    notes = []
-    if not math.isfinite(risk + isotonic + constant):
-        notes = infinite_rows(rows.kept.losses, used, _CORP, asked)
-    mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
-    return conclude(used, _CORP, asked, Moments(mean, rows.covariance), risk, rows.evaluate, notes)
-
-
-def two_class_sheet(
-    y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, classes: ArrayLike | None
-) -> Sheet:
-    """The sheet of a prediction that isotonic regression can order."""
-    law = parse_law(y_proba, "y_proba")
-    if n_classes(law) != 2:
-        raise InputError(
-            f"CORP must have two classes, because isotonic regression needs an order; got {n_classes(law)}. "
-            "Use resolution_decomposition with a multiclass calibrator."
-        )
-    return Sheet.of(
-        y_true,
-        [GivenLaw("y_proba", law, None, column_names(y_proba))],
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        backend=backend_of(y_proba),
-    )
+        return Moments.of(*self._found[:2], self.chain.sample.weight, None).covariance
 
 
 def resolution_decomposition(
@@ -181,7 +154,7 @@ def resolution_decomposition(
         refuse("calibrated must have as many classes as y_proba", found, "Recalibrate all classes.")
     folds = None if raw is None else parse_folds(raw, law, "calibrated.folds")
     columns = calibrated.given.columns if hasattr(calibrated, "given") else column_names(source)
-    sheet = Sheet.of(
+    sample, (score, level) = parse_laws(
         y_true,
         [prediction, GivenLaw("calibrated", law, folds, columns)],
         sample_weight=sample_weight,
@@ -190,9 +163,9 @@ def resolution_decomposition(
         classes=classes,
         backend=backend_of(y_proba),
     )
-    names = ("reliability", "resolution", "uncertainty")
-    again = partial(assemble, with_climatology(sheet), Plan(("S", "C", "Q̄"), names, names, (1, -1, 1)), loss, form)
-    return with_floor(again(clip), sheet, again)
+    sample = drop_absent_rows(replace(sample, levels=(score.changed(name="S"), level.changed(name="C"))))
+    pair: Any = sample.levels
+    return Chain.of(sample, pair).with_marginal().decompose(loss, form, clip=clip)
 
 
 def corp_decomposition(
@@ -241,9 +214,5 @@ def corp_decomposition(
     >>> {name: round(value, 7) for name, value in d.terms.items()}
     {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
     """
-    sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
-
-    def again(distance: float | None) -> Decomposition:
-        return in_sample(sheet, Question.of(loss, "difference", distance, 2))
-
-    return with_floor(again(clip), sheet, again)
+    sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    return CorpChain(sample).decompose(loss, "difference", clip=clip)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from scoreprism._core.checks import parse_choice, parse_confidence, parse_count,
 from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import tracked
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._document.result_json import (
     FLOORED,
     MOVED,
@@ -27,8 +28,7 @@ from scoreprism._document.result_json import (
     require_kinds,
 )
 from scoreprism._document.tables import Contributions, Drawable, TermTable, floor_mark, thousands
-from scoreprism.decomposition._advice import Summary, advise
-from scoreprism.decomposition._intervals import (
+from scoreprism._kernels.term_intervals import (
     FORMS,
     INTERVAL_METHODS,
     ROLES,
@@ -44,11 +44,15 @@ from scoreprism.decomposition._intervals import (
     quantile,
     steps,
 )
+from scoreprism.decomposition._advice import Summary, advise
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 
+if TYPE_CHECKING:
+    from scoreprism.decomposition._chain import Chain
 
-class Kept(NamedTuple):
+
+class RowLosses(NamedTuple):
     """
     Losses of the levels, and spreads (under plug-in also divergences): a line each, a column per row of data.
 
@@ -71,24 +75,6 @@ def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
     for index, coefficient in term.items():
         total += coefficient * components[index]
     return total
-
-
-def _required_groups(groups: ArrayLike, n: int) -> tuple[NDArray[Any], IntArray]:
-    parsed = parse_groups(groups, n)
-    if parsed is None:
-        refuse("groups must give the group of each row", "None", "Pass one label per row.")
-    return parsed
-
-
-class Resamples(Protocol):
-    """Whoever made a decomposition from data can make it again from resampled rows."""
-
-    @property
-    def units(self) -> IntArray:
-        """The unit (row or cluster) of each row."""
-
-    def term(self, index: int, counts: FloatArray) -> float:
-        """A term, every row counted so many times."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,8 +100,9 @@ class Decomposition(Drawable, TermTable):
         Names of the levels, the prediction first.
     n, n_classes : int
         Number of rows and of classes.
-    sample_weight : array of shape (n,) or None
-        Weights, if there were any.
+    chain : Chain or None
+        The laws behind it; ``d.chain.decompose("brier")`` decomposes another loss by the same laws. None for a summary
+        that was read from a file.
     clip : float or None
         Distance from 0 and 1 that laws were clipped to, if that was asked for.
     notes : tuple of str
@@ -150,14 +137,11 @@ class Decomposition(Drawable, TermTable):
     _moments: Moments
     clip: float | None = None
     notes: tuple[str, ...] = ()
-    sample_weight: FloatArray | None = None
-    _evaluate: Callable[[], Kept] | None = None
-    _y: IntArray | None = None
-    _groups: IntArray | None = None
+    chain: Chain | None = None
+    _row_losses: RowLosses | Callable[[], RowLosses] | None = None
     _population: bool = False
-    _alternatives: tuple[Alternative, ...] = ()
+    _alternatives: tuple[Alternative, ...] | Callable[[], tuple[Alternative, ...]] = ()
     _resolution: Callable[[], Decomposition] | None = None
-    _resampler: Resamples | None = None
     _doubts: tuple[tuple[int, str], ...] = ()
     floored: Decomposition | None = None
     muted: tuple[str, ...] = ()
@@ -169,16 +153,32 @@ class Decomposition(Drawable, TermTable):
 
     @property
     def n_units(self) -> int:
-        """Number of independent rows, or of clusters, that have weight; all rows of a summary without rows."""
-        if self.sample_weight is None and self._groups is None:
-            return self.n
-        held = np.ones(self.n, dtype=bool) if self.sample_weight is None else self.sample_weight > 0
-        return int(np.count_nonzero(held) if self._groups is None else np.unique(self._groups[held]).size)
+        """Number of independent rows, or of groups, that have weight; all rows of a summary without rows."""
+        return self.n if self.chain is None or self._row_losses is None else self.chain.sample.n_units
+
+    @property
+    def sample_weight(self) -> FloatArray | None:
+        """Weights of the rows that came, if there were any."""
+        weight = self._weight
+        return weight if weight is None or self.chain is None else self.chain.sample.by_given_row(frozen(weight), 0.0)
+
+    @property
+    def _weight(self) -> FloatArray | None:
+        """Weights of the rows that have one."""
+        return None if self.chain is None or self._row_losses is None else self.chain.sample.weight
+
+    @property
+    def _y(self) -> IntArray | None:
+        return None if self.chain is None or self._row_losses is None else self.chain.sample.y
+
+    @property
+    def _groups(self) -> IntArray | None:
+        return None if self.chain is None else self.chain.sample.groups
 
     @property
     def _mass(self) -> float:
         """Sum of the weights, or the number of rows."""
-        return float(self.n if self.sample_weight is None else self.sample_weight.sum())
+        return float(self.n if self._weight is None else self._weight.sum())
 
     @property
     def _levels(self) -> int:
@@ -224,41 +224,57 @@ class Decomposition(Drawable, TermTable):
     @cached_property
     def resolution_form(self) -> Decomposition:
         """Uncertainty − resolution + reliability by the same law C, for decompositions made by `decompose`."""
-        if self._resolution is None:
+        if self._resolution is not None:
+            return self._resolution()
+        if self.chain is None or self.chain.fit is None:
             raise UnavailableError(
                 "this decomposition has no resolution form, which decompose() makes. "
                 "Use resolution_decomposition with a calibrated law."
             )
-        return self._resolution()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
+            return self.chain.up_to(1).with_marginal()._assemble(self.loss, self.form, self.clip)
 
     @property
     def rows(self) -> FloatArray:
-        """Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms."""
+        """
+        Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms.
+
+        Rows are those that came, in their order; rows of weight 0, which are absent, hold NaN.
+        """
+        return self._by_given_row(self._rows)
+
+    @property
+    def _rows(self) -> FloatArray:
+        """The contributions of the rows that have weight."""
         losses, extras, _ = self._kept
         components = np.concatenate([steps(losses), extras])
         with np.errstate(invalid="ignore"):
             columns = [_combine(components, self._combination(i)) for i in range(len(self.names))]
         return np.stack(columns, axis=1)
 
+    def _by_given_row(self, values: FloatArray) -> FloatArray:
+        return values if self.chain is None else self.chain.sample.by_given_row(values)
+
     @property
     def level_losses(self) -> FloatArray:
         """Loss of every level in every row, shape (n, levels)."""
-        return self._kept.losses.T
+        return self._by_given_row(self._kept.losses.T)
 
     @property
     def level_spreads(self) -> FloatArray:
         """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
-        return self._kept.extras[: self._levels].T
+        return self._by_given_row(self._kept.extras[: self._levels].T)
 
     @cached_property
-    def _kept(self) -> Kept:
+    def _kept(self) -> RowLosses:
         """What is known of every row."""
-        if self._evaluate is None:
+        if self._row_losses is None:
             raise UnavailableError(
                 "this decomposition is a summary (loaded from a file, or made by scoreprism.scale), which holds "
                 "no rows. Decompose the rows themselves."
             )
-        return self._evaluate()
+        return self._row_losses if isinstance(self._row_losses, RowLosses) else self._row_losses()
 
     # ── inference ───────────────────────────────────────────────────────────────────────────────────
 
@@ -336,36 +352,43 @@ class Decomposition(Drawable, TermTable):
             why = "only terms next to C have one"
         return f"{name!r} has no interval for any shape: {why}. Use interval(method='bracket')."
 
+    @cached_property
+    def _candidates(self) -> tuple[Alternative, ...]:
+        """What each candidate map for C says of the reliability; fitted again for a loss that was not asked for."""
+        return self._alternatives() if callable(self._alternatives) else self._alternatives
+
     def _envelope(self, inference: TermInference, level: float) -> Interval:
         """The bracket, reaching up as far as that of any candidate map."""
-        if not self._alternatives or inference.role != "reliability" or inference.sign < 0:
+        if not self._candidates or inference.role != "reliability" or inference.sign < 0:
             raise UnavailableError(
                 f"an envelope compares candidate maps for C; {inference.name!r} has none here. "
                 "Use decompose(), and the term 'reliability'; for other terms interval(method='bracket')."
             )
         z = quantile(level, two_sided=True)
         own = inference.bracket(level)
-        high = float(np.max([own.high, *(other.reach(z) for other in self._alternatives)]))  # NaN stays NaN
+        high = float(np.max([own.high, *(other.reach(z) for other in self._candidates)]))  # NaN stays NaN
         return Interval(own.low, high, level, "envelope")
 
     def _bca(self, name: str, level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
         """Refits on resampled rows or clusters, each in the fold it always had."""
-        if self._resampler is None:
+        fit = None if self.chain is None else self.chain.fit
+        if fit is None or not fit.can_resample:
             raise UnavailableError(
                 "a bootstrap refits the laws on resampled rows; this decomposition has nothing to refit (laws that "
                 "were given, or fitted on a split of their own, or a summary). Use interval(method='bracket')."
             )
         if not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, level, "bca")
-        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        weight = np.ones(self.n) if self._weight is None else self._weight
         held = weight > 0  # rows without weight are not drawn
         units, i = np.full(self.n, 0), self._index(name)
-        units[held] = np.unique(self._resampler.units[held], return_inverse=True)[1]
+        own = np.arange(self.n) if self._groups is None else self._groups
+        units[held] = np.unique(own[held], return_inverse=True)[1]
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (self._resampler.term(i, drawn[units] * held.astype(float)) for drawn in draws)
+        work = (fit.refit_term(i, drawn[units] * held.astype(float), self) for drawn in draws)
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
-        centred = weight * (self.rows[:, i] - self.terms[name])
+        centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
         found = bca(self.terms[name], replicates, influence, level)
         if not ROLES[self._roles[i]].nonnegative:
@@ -449,9 +472,9 @@ class Decomposition(Drawable, TermTable):
         Contributions
             Group shares that add up to the terms.
         """
-        rows = self.rows
-        labels, codes = _required_groups(groups, self.n)
-        weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        rows = self._rows
+        labels, codes = self._required_groups(groups)
+        weight = np.ones(self.n) if self._weight is None else self._weight
         share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
         with np.errstate(invalid="ignore"):
             weighted = np.where(weight > 0, rows.T * weight, 0.0) / weight.sum()
@@ -459,6 +482,15 @@ class Decomposition(Drawable, TermTable):
             [np.bincount(codes, line, minlength=labels.size).astype(float) for line in weighted], axis=1
         )
         return Contributions(self.names, self._backend, tuple(labels.tolist()), share, values)
+
+    def _required_groups(self, groups: ArrayLike) -> tuple[NDArray[Any], IntArray]:
+        """Labels of groups, and the group of each row that has weight."""
+        kept = None if self.chain is None else self.chain.sample.kept
+        n = self.n if kept is None or self.chain is None else self.chain.sample.n_given
+        found = parse_groups(groups, n)
+        if found is None:
+            refuse("groups must give the group of each row", "None", "Pass one label per row.")
+        return found if kept is None else (found[0], found[1][kept])
 
     def minus(self, other: Decomposition) -> PairedDifference:
         """
@@ -484,9 +516,8 @@ class Decomposition(Drawable, TermTable):
                     f"{getattr(self, what)!s} and {getattr(other, what)!s}",
                     "Compare like with like.",
                 )
-        for what in ("_y", "sample_weight", "_groups"):
+        for what, called in (("_y", "outcomes"), ("_weight", "weights"), ("_groups", "groups")):
             if not _same(getattr(self, what), getattr(other, what)):
-                called = {"_y": "outcomes", "sample_weight": "weights", "_groups": "groups"}[what]
                 refuse(
                     "both decompositions must be of the same rows",
                     f"different {called}",
@@ -495,10 +526,10 @@ class Decomposition(Drawable, TermTable):
         both = min(len(extras), len(other_extras))  # second-order rows, the last, may be missing from one of them
         with np.errstate(invalid="ignore"):
             differences = losses - other_losses, extras[:both] - other_extras[:both]
-        moments = Moments.of(*differences, self.sample_weight, self._groups, population=self._population)
+        moments = Moments.of(*differences, self._weight, self._groups, population=self._population)
         ends = None
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
-            weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+            weight = np.ones(self.n) if self._weight is None else self._weight
             rows = steps(differences[0])[0]
             least = _least_degenerate(self._ends, other._ends)
             together = what_if.minus(other_what_if)
@@ -600,7 +631,7 @@ class Decomposition(Drawable, TermTable):
             "clip": self.clip,
             "notes": list(self.notes),
             "population": self._population,
-            "alternatives": [vars(other) for other in self._alternatives],
+            "alternatives": [vars(other) for other in self._candidates],
             "mean": self._moments.mean.tolist(),
             "covariance": self._moments.covariance.tolist(),
             "ends": None if self._ends is None else vars(self._ends).copy(),

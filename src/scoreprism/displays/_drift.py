@@ -10,7 +10,7 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
-from scoreprism.decomposition._intervals import Interval, quantile
+from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.displays._inputs import check_axes
 from scoreprism.displays._labels import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style

@@ -9,10 +9,9 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import listed, refuse
-from scoreprism._core.frames import column_names, take_rows
-from scoreprism._core.labels import GivenLaw
+from scoreprism._core.frames import take_rows
 from scoreprism._core.simplex import n_classes
-from scoreprism.decomposition._rows import Sheet
+from scoreprism._sample.sample import Sample
 from scoreprism.displays._style import Canvas
 
 #: Options that belong to rows, and are split with them.
@@ -44,14 +43,12 @@ def one_vs_rest(part: Part) -> list[Part]:
     """A model of several classes as one of two classes for each: the class, or something else."""
     if hasattr(part.y_proba, "predict_proba"):
         return [part]
-    law = parse_law(part.y_proba, "y_proba")
-    if n_classes(law) == 2:
+    if n_classes(parse_law(part.y_proba, "y_proba")) == 2:
         return [part]
     options = dict(part.options)
     label = options.pop("pos_label", None)
-    given = GivenLaw("y_proba", law, None, column_names(part.y_proba))
-    sheet = Sheet.of(part.y_true, [given], classes=options.pop("classes", None))
-    labels: list[Any] = [] if sheet.classes is None else sheet.classes.tolist()
+    sample = Sample.of(part.y_true, part.y_proba, classes=options.pop("classes", None))
+    labels: list[Any] = [] if sample.classes is None else sample.classes.tolist()
     if label is not None and label not in labels:
         refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
     chosen = range(len(labels)) if label is None else [labels.index(label)]
@@ -61,7 +58,7 @@ def one_vs_rest(part: Part) -> list[Part]:
             key: np.asarray(options[key])[:, k] for key in ("q", "latent") if options.get(key) is not None
         }
         name = str(labels[k]) if part.name is None else f"{part.name}, {labels[k]}"
-        found.append(Part((sheet.y == k).astype(int), sheet.laws[0][:, k], name, mine))
+        found.append(Part((sample.y == k).astype(int), sample.prediction[:, k], name, mine))
     return found
 
 

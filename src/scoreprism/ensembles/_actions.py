@@ -11,7 +11,7 @@ from scoreprism._core.checks import parse_choice, parse_confidence
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import TermTable
-from scoreprism.decomposition._intervals import Interval, Moments, quantile
+from scoreprism._kernels.term_intervals import Interval, Moments, quantile
 from scoreprism.decomposition._rows import Sheet
 
 #: What can be done with members and their aggregate, from doing nothing to using all they know.

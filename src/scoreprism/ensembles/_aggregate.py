@@ -14,7 +14,7 @@ from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._fitting.candidates import floored
-from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import score_columns
 from scoreprism._sample.fit_rows import Data

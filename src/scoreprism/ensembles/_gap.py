@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
 from scoreprism._document.result_json import encode
-from scoreprism.decomposition._intervals import Moments, tail
+from scoreprism._kernels.term_intervals import Moments, tail
 from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
 
 #: Members whose own gaps have a smaller p-value are said not to be calibrated.

@@ -135,7 +135,7 @@ def selected(
 
 
 def _z(level: float) -> float:
-    from scoreprism.decomposition._intervals import quantile
+    from scoreprism._kernels.term_intervals import quantile
 
     return quantile(level, two_sided=True)
 

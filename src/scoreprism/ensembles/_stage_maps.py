@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._sample.fit_rows import Data

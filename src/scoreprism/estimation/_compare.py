@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_random_state, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_clip, parse_random_state, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._fitting.candidates import find_floors
-from scoreprism._fitting.chain_fit import in_same_folds, prepare_named
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, share_folds, split_options
+from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._sample.floors import find_floors
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.losses import ProperLoss
 
@@ -194,15 +196,22 @@ def compare(
     seed = random_state if isinstance(random_state, (int, np.integer)) else int(rng.integers(2**62))
     if "cv" in options and hasattr(options["cv"], "__next__"):
         options["cv"] = list(options["cv"])  # once for all models
-    options |= {"loss": loss, "random_state": seed}
-    asked = {name: prepare_named(y_true, s, X, options) for name, s in models.items()}
-    problems = in_same_folds([one.problem for one in asked.values()])
-    asked = {name: one._replace(problem=own) for (name, one), own in zip(asked.items(), problems, strict=True)}
-    first = next(iter(asked.values()))
-    floors = find_floors([one.problem.sheet for one in asked.values()], first.losses, first.clip)
-    found = {name: next(iter(one.decomposed(floors).values())) for name, one in asked.items()}
+    form, clip = options.pop("form", "debiased"), options.pop("clip", None)
+    losses = parse_losses([loss])
+    of_rows, of_fit = split_options(options | {"random_state": seed})
+    parse_choice(form, FORMS, "form")
+    sample = Sample.of(y_true, models, X, **of_rows)
+    distance = parse_clip(clip, sample.k)
+    samples = {name: sample.model(name) for name in sample.predictions}
+    fits = share_folds([ChainFit.of(one, **of_fit) for one in samples.values()])
+    floors = find_floors([fit.sample for fit in fits], losses.values(), distance)
+    found = {}
+    for name, fit in zip(samples, fits, strict=True):
+        found[name] = next(
+            iter(decompose_each(fit.fit(losses.values(), distance, floors), losses, form, distance).values())
+        )
     names = next(iter(found.values())).names
-    return Comparison(names, backend_of(scores) or backend_of(y_true), found)
+    return Comparison(names, backend_of(scores) or sample.backend, found)
 
 
 def parse_models(scores: Any, what: str) -> dict[str, Any]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
+from scoreprism._core.checks import parse_choice, parse_clip
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._fitting.chain_fit import Request, prepare
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, require_jobs
+from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 
 
 @overload
 def decompose(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: Any = ...,
     X: ArrayLike | None = ...,
     *,
     loss: str | ProperLoss = ...,
@@ -37,8 +40,8 @@ def decompose(
 ) -> Decomposition: ...
 @overload
 def decompose(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: Any = ...,
     X: ArrayLike | None = ...,
     *,
     loss: list[str | ProperLoss] | list[str] | tuple[str | ProperLoss, ...],
@@ -62,8 +65,8 @@ def decompose(
 
 
 def decompose(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: Any = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss | Sequence[str | ProperLoss] = "log",
@@ -94,8 +97,8 @@ def decompose(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes: any two (or K) sortable labels.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes: any two (or K) sortable labels; or everything at once, parsed already.
     y_proba : array-like of shape (n,) or (n, K), or fitted classifier
         Predicted probabilities S of rows the model was not trained on; or the model itself, applied to `X`.
     X : array-like or frame of shape (n, p), optional
@@ -163,9 +166,17 @@ def decompose(
     True
     """
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
-    request = Request(
-        y_true, y_proba, X, calibrator, reference, calibration, q, latent, levels, cv,
-        sample_weight, groups, pos_label, classes, random_state, n_jobs, repeats,
+    losses = parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
+    parse_choice(form, FORMS, "form")
+    require_jobs(n_jobs)
+    sample = Sample.of(
+        y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
+        pos_label=pos_label, classes=classes,
     )  # fmt: skip
-    results = prepare(request, loss if several else [loss], form, clip).decomposed()  # type: ignore[arg-type, list-item]
+    fit = ChainFit.of(
+        sample, calibrator=calibrator, reference=reference, calibration=calibration, cv=cv,
+        random_state=random_state, n_jobs=n_jobs, repeats=repeats, pos_label=pos_label, classes=classes,
+    )  # fmt: skip
+    distance = parse_clip(clip, sample.k)
+    results = decompose_each(fit.fit(losses.values(), distance), losses, form, distance)
     return results if several else next(iter(results.values()))

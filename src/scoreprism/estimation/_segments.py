@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse, require_rows
-from scoreprism._core.frames import backend_of, column_names, require_aligned, take_rows
-from scoreprism._core.labels import GivenLaw, parse_groups, parse_labels, parse_outcomes
-from scoreprism._core.simplex import ArrayLike, IntArray, n_classes
+from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_confidence, plain, refuse
+from scoreprism._core.labels import distinct
+from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._fitting.candidates import find_floors
-from scoreprism._fitting.chain_fit import Prepared, prepare_named
-from scoreprism._sample.features import parse_features
+from scoreprism._fitting.chain_fit import ChainFit, split_options
+from scoreprism._kernels.holm import holm
+from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._sample.floors import find_floors, floor_of
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._intervals import tail
-from scoreprism.decomposition._rows import FEW, floor_of
+from scoreprism.decomposition._chain import FEW
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.losses import ProperLoss
-
-#: Arguments of `decompose` that hold one entry per row.
-_BY_ROW = ("X", "q", "latent", "sample_weight", "groups")
+from scoreprism.losses import ProperLoss, get_loss
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +90,7 @@ class SegmentDecompositions(Drawable, TermTable):
         """
         first = next(iter(self.decompositions.values()))
         name = parse_choice(term, self.names[: first._levels - 1], "term")
-        raw = {segment: evidence(d, name) for segment, d in self.decompositions.items()}
+        raw = {segment: d._inference(name).pvalue() for segment, d in self.decompositions.items()}
         return dict(zip(raw, holm(list(raw.values())), strict=True))
 
     def lower_bounds(self, term: str = "reliability", level: float = 0.95) -> dict[Any, float]:
@@ -172,27 +166,6 @@ class SegmentDecompositions(Drawable, TermTable):
         ]
 
 
-def evidence(d: Decomposition, name: str) -> float:
-    """One-sided p-value of the statistic behind the lower bound."""
-    shift, error = d._inference(name).lower_statistic()
-    if not math.isfinite(shift) or not math.isfinite(error):
-        return math.nan
-    if error == 0.0:
-        return 0.0 if shift > 0.0 else 1.0
-    return tail(shift / error)
-
-
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment."""
-    p = np.asarray(pvalues, dtype=np.float64)
-    adjusted = np.full(p.size, np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = p[order] * np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return [float(value) for value in adjusted]
-
-
 def decompose_by(
     segments: ArrayLike,
     y_true: ArrayLike,
@@ -238,26 +211,43 @@ def decompose_by(
     >>> list(decompose_by(np.repeat(["a", "b"], 300), y, p, random_state=0).decompositions)
     ['a', 'b']
     """
-    return decompose_parts(segments, y_true, y_proba, X, {**options, "loss": loss})
+    _require_whole(y_proba, options)
+    form, clip = options.pop("form", "debiased"), options.pop("clip", None)
+    if isinstance(loss, (list, tuple)):
+        refuse("decompose_by takes one loss", f"{len(loss)}", "Call it once for each.")
+    parse_choice(form, FORMS, "form")
+    of_rows, of_fit = split_options(options)
+    of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
+    sample = Sample.of(y_true, y_proba, X, segments={"segments": segments}, **of_rows)
+    distance = parse_clip(clip, sample.k)
+    return decompose_segments(sample, "segments", get_loss(loss), form, distance, of_fit)
 
 
-def decompose_parts(
-    segments: ArrayLike,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    X: ArrayLike | None,
+def decompose_segments(
+    sample: Sample,
+    column: str,
+    loss: ProperLoss,
+    form: str,
+    clip: float | None,
     options: Mapping[str, Any],
     floors: Mapping[str, float] | None = None,
 ) -> SegmentDecompositions:
-    """What `decompose_by` does."""
-    labels, codes = _parse_segments(segments, y_true, {"y_proba": y_proba, "X": X, **options})
-    asked, skipped = _prepared(labels, codes, y_true, y_proba, X, _with_labels(options, y_true, y_proba))
-    if floors is None:
-        floors = _floors(list(asked.values()))
-    found: dict[Any, Decomposition] = {}
-    for label, one in asked.items():
+    """Each segment of a column by laws of its own; all at the same floor, where the loss of one is infinite."""
+    labels, codes = distinct(sample.segments[column], column)
+    fits: dict[Any, ChainFit] = {}
+    skipped: dict[Any, str] = {}
+    for code, label in enumerate(labels.tolist()):
         try:
-            found[label] = next(iter(one.decomposed(floors).values()))
+            fits[label] = ChainFit.of(sample.take(codes == code), **options)
+        except ScoreprismError as error:
+            skipped[label] = str(error)
+    if floors is None:
+        floors = _floors([fit.sample for fit in fits.values()], loss, clip)
+    found: dict[Any, Decomposition] = {}
+    for label, fit in fits.items():
+        try:
+            chain = fit.fit([loss], clip, floors)
+            found[label] = chain.decompose_at(loss, form, clip, floors.get(str(loss)))
         except ScoreprismError as error:
             skipped[label] = str(error)
     skipped = {label: skipped[label] for label in labels.tolist() if label in skipped}
@@ -266,89 +256,24 @@ def decompose_parts(
             f"no segment could be decomposed; the first, {next(iter(skipped))!r}: {next(iter(skipped.values()))}"
         )
     names = next(iter(found.values())).names
-    return SegmentDecompositions(names, backend_of(y_true) or backend_of(y_proba), found, skipped)
+    return SegmentDecompositions(names, sample.backend, found, skipped)
 
 
-def _floors(parts: Sequence[Prepared]) -> dict[str, float]:
-    """The floor of all rows, by a loss that is infinite in some of the parts."""
-    if not parts:
+def _floors(samples: Sequence[Sample], loss: ProperLoss, clip: float | None) -> dict[str, float]:
+    """The floor of all rows, where the loss is infinite in some of the parts."""
+    if not samples:
         return {}
-    sheets = [part.problem.sheet for part in parts]
-    floor = min(0.5 / sum(sheet.held for sheet in sheets), *(floor_of(sheet) for sheet in sheets))
-    return dict.fromkeys(find_floors(sheets, parts[0].losses, parts[0].clip), floor)
+    floor = min(0.5 / sum(sample.n_held for sample in samples), *(floor_of(sample) for sample in samples))
+    return dict.fromkeys(find_floors(samples, [loss], clip), floor)
 
 
-def _prepared(
-    labels: NDArray[Any],
-    codes: IntArray,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    X: ArrayLike | None,
-    options: Mapping[str, Any],
-) -> tuple[dict[Any, Prepared], dict[Any, str]]:
-    """Segments, ready to be fitted; and why some cannot be."""
-    asked: dict[Any, Prepared] = {}
-    skipped: dict[Any, str] = {}
-    for code, label in enumerate(labels.tolist()):
-        rows = np.flatnonzero(codes == code)
-        by_row = {key: take_rows(options[key], rows) for key in _BY_ROW if options.get(key) is not None}
-        features = None if X is None else take_rows(X, rows)
-        try:
-            asked[label] = prepare_named(
-                take_rows(y_true, rows), take_rows(y_proba, rows), features, {**options, **by_row}
-            )
-        except ScoreprismError as error:
-            skipped[label] = str(error)
-    return asked, skipped
-
-
-def _parse_segments(
-    segments: ArrayLike, y_true: ArrayLike, arguments: Mapping[str, Any]
-) -> tuple[NDArray[Any], IntArray]:
-    """Labels of the segments and the segment of each row; everything that cannot be cut to a segment is refused."""
-    n = parse_labels(y_true, "y_true").shape[0]
-    parsed = parse_groups(segments, n, "segments")
-    if parsed is None:
-        refuse("segments must give the segment of each row", "None", "Pass one label per row.")
-    if arguments.get("levels") is not None or hasattr(arguments["y_proba"], "predict_proba"):
+def _require_whole(y_proba: object, options: Mapping[str, Any]) -> None:
+    """Refuse what cannot be cut to a segment."""
+    if options.get("levels") is not None or hasattr(y_proba, "predict_proba"):
         refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
-    if arguments.get("calibration") is not None:
+    if options.get("calibration") is not None:
         remedy = "Decompose the segments one by one, each with its part of the split."
         refuse("decompose_by fits laws inside segments", "calibration=", remedy)
-    if not isinstance(arguments.get("cv", 5), (int, np.integer)):
-        found = type(arguments["cv"]).__name__
+    if not isinstance(options.get("cv", 5), (int, np.integer)):
+        found = type(options["cv"]).__name__
         refuse("cv must be a number of folds", found, "Splits of all rows do not fit a segment.")
-    if isinstance(arguments["loss"], (list, tuple)):
-        refuse("decompose_by takes one loss", f"{len(arguments['loss'])}", "Call it once for each.")
-    by_row = {name: arguments[name] for name in ("y_proba", *_BY_ROW) if arguments.get(name) is not None}
-    require_aligned({"segments": segments, "y_true": y_true, **by_row})
-    for name, value in by_row.items():
-        shape = np.shape(value) if hasattr(value, "shape") else (len(value),) if hasattr(value, "__len__") else ()
-        if not shape:
-            refuse(f"{name} must hold one entry per row", f"the single value {plain(value)}", "Pass an array.")
-        require_rows(int(shape[0]), n, name, "y_true")
-    _check_rows(arguments, n)
-    return parsed
-
-
-def _check_rows(arguments: Mapping[str, Any], n: int) -> None:
-    """Refuse what is wrong in some rows as `decompose` does: a segment with such rows is not one that is too small."""
-    parse_weights(arguments.get("sample_weight"), n)
-    parse_groups(arguments.get("groups"), n)
-    for name in ("q", "latent"):
-        if arguments.get(name) is not None:
-            parse_law(getattr(arguments[name], "law", arguments[name]), name)
-    if arguments.get("X") is not None:
-        parse_features(arguments["X"], n, "X")
-
-
-def _with_labels(options: Mapping[str, Any], y_true: ArrayLike, y_proba: ArrayLike) -> dict[str, Any]:
-    """Options in which the order of classes is that of all rows: a segment may miss some of them."""
-    law = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
-    given = {key: options.get(key) for key in ("pos_label", "classes")}
-    outcomes = parse_outcomes(y_true, [law], **given)
-    if n_classes(law.values) == 2 and law.values.ndim == 1:
-        return {**options, "classes": None, "pos_label": outcomes.classes[1]}
-    order = outcomes.orders[0]
-    columns = outcomes.classes if order is None else outcomes.classes[np.argsort(order)]
-    return {**options, "classes": columns.tolist()}

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
 from scoreprism._core.workers import run_all, worker_count
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
 from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
+from scoreprism._kernels.term_intervals import Interval
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._classical import in_sample, two_class_sheet
-from scoreprism.decomposition._intervals import Interval
+from scoreprism.decomposition._classical import CorpChain
 from scoreprism.decomposition._pools import corp_losses
-from scoreprism.decomposition._rows import Question, Sheet
 from scoreprism.losses import ProperLoss
 
 #: Replicates a thread takes at a time.
@@ -194,23 +194,17 @@ def corp_bootstrap(
     >>> interval.low < result.terms["uncertainty"] < interval.high
     True
     """
-    sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
-    asked = Question.of(loss, "difference", clip, 2)
+    sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    estimate = CorpChain(sample).decompose(loss, "difference", clip=clip)
     count = parse_count(n_resamples, "n_resamples", 2)
     entropy = parse_random_state(random_state).integers(2**63, size=2)
-    estimate = in_sample(sheet, asked)
-    ranked = _ranked(sheet, asked)
+    score = as_vector(sample.prediction)  # clipping moves the laws that are judged, not the order
+    losses = estimate.loss.evaluate(score if estimate.clip is None else clip_law(score, estimate.clip), sample.y)
+    ranked = Ranked.of(score, sample.y, losses, sample.weight)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
     make = _fast.compiled_sums if compiled else _sums
-    replicates = replicated(partial(_some, ranked, asked, make, entropy), count, n_jobs)
+    replicates = replicated(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
-
-
-def _ranked(sheet: Sheet, asked: Question) -> Ranked:
-    """Rows in order of score; clipping moves the laws that are judged, not the order."""
-    used = sheet.clipped(asked.clip)
-    losses = asked.loss.evaluate(used.laws[0], used.y)
-    return Ranked.of(as_vector(sheet.laws[0]), sheet.y, losses, sheet.weight)
 
 
 def _sums(ranked: Ranked) -> Kernel:
@@ -230,11 +224,15 @@ def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | No
 
 
 def _some(
-    ranked: Ranked, asked: Question, make: Callable[[Ranked], Kernel], entropy: NDArray[np.int64], replicates: range
+    ranked: Ranked,
+    estimate: Decomposition,
+    make: Callable[[Ranked], Kernel],
+    entropy: NDArray[np.int64],
+    replicates: range,
 ) -> FloatArray:
     """Some of the replicates; each has a stream of its own."""
     sums = make(ranked)
-    return np.array([_terms(sums(stream_of(entropy, b)), asked) for b in replicates])
+    return np.array([_terms(sums(stream_of(entropy, b)), estimate) for b in replicates])
 
 
 def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
@@ -242,8 +240,8 @@ def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
     return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
 
 
-def _terms(sums: Sums, asked: Question) -> tuple[float, float, float]:
+def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:
     """Miscalibration, discrimination and uncertainty from the sums of a resample."""
     total, weight, events = sums
-    isotonic, constant = corp_losses(asked.loss, weight, events, asked.clip)
+    isotonic, constant = corp_losses(estimate.loss, weight, events, estimate.clip)
     return total / float(weight.sum()) - isotonic, constant - isotonic, constant

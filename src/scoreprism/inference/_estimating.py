@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, plain, refuse, require_rows
-from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, one_hot
+from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
 from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import Chart, log_pair
 from scoreprism._maps.softmax_map import FEATURES, log_law
 from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import (
     BetaCalibrator,
     Calibrator,
@@ -26,7 +27,6 @@ from scoreprism.calibrators import (
     TemperatureCalibrator,
     VectorScalingCalibrator,
 )
-from scoreprism.decomposition._rows import Sheet
 
 #: Numbers of a design that are held at a time.
 _HELD = 1 << 21
@@ -370,21 +370,15 @@ def require_parametric(chosen: Calibrator) -> None:
         refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
-def rows_of_sheet(sheet: Sheet) -> tuple[Data, Any]:
-    """The rows with weight, two classes as a vector, and the clusters among them."""
-    law, codes, weight, groups = sheet.laws[0], sheet.y, sheet.weight, sheet.groups
-    require_rows(codes.shape[0], law.shape[0], "y_true", "y_proba")
-    k = n_classes(law)
-    law = as_vector(law) if k == 2 else law
-    if weight is not None and not weight.all():
-        kept = weight > 0.0
-        law, codes, weight = law[kept], codes[kept], weight[kept]
-        groups = None if groups is None else groups[kept]
+def rows_of_sample(sample: Sample) -> tuple[Data, Any]:
+    """The rows, two classes as a vector, with weights that count as rows; and the groups among them."""
+    law, groups = sample.prediction, sample.groups
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 1:
             refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
-    return Data(law, codes, weight, k, "probability"), groups
+    score = as_vector(law) if sample.k == 2 else law
+    return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
 
 
 def is_fitted(calibrator: Calibrator) -> bool:

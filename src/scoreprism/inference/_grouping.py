@@ -12,12 +12,14 @@ from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._core.workers import run_all
-from scoreprism._fitting.candidates import Block, Problem, calibrate, fit_levels
-from scoreprism._fitting.chain_fit import Request, parse
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.information import LevelTask
 from scoreprism._fitting.learners import ShiftLearner
+from scoreprism._kernels.term_intervals import tail
 from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
 from scoreprism._sample.features import Features
-from scoreprism.decomposition._intervals import tail
+from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.sample import Sample
 from scoreprism.references._stack import StackedReference
 
 #: Learners of the direction in which the features are said to matter.
@@ -29,9 +31,9 @@ _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
 
 
 def grouping_test(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    X: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    X: ArrayLike | None = None,
     *,
     method: str = "projected-covariance",
     n_resamples: int = 199,
@@ -87,41 +89,39 @@ def grouping_test(
     False
     """
     chosen = parse_choice(method, _METHODS, "method")
-    if X is None:
+    if X is None and not isinstance(y_true, Sample):
         refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
     rng = parse_random_state(random_state)
-    request = Request(
-        y_true, y_proba, X, reference=StackedReference(("logistic",)), sample_weight=sample_weight,
-        pos_label=pos_label, classes=classes, random_state=int(rng.integers(2**62)),
-    )  # fmt: skip
-    problem = parse(request)
+    sample = Sample.of(y_true, y_proba, X, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    if not any(isinstance(level, FeatureBlock) for level in sample.levels):
+        refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
+    fit = ChainFit.of(sample, reference=StackedReference(("logistic",)), random_state=int(rng.integers(2**62)))
     count = parse_count(n_resamples, "n_resamples", 19)
-    statistic, pvalue, draws = _METHODS[chosen](problem, rng, count, n_jobs)
-    held = problem.sheet.n if problem.data.weight is None else int(np.count_nonzero(problem.data.weight))
-    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, held, draws, about="Grouping")
+    statistic, pvalue, draws = _METHODS[chosen](fit, rng, count, n_jobs)
+    return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, sample.n_held, draws, about="Grouping")
 
 
-def _features(problem: Problem) -> Features:
-    level = problem.levels[0]
-    if not isinstance(level, Block) or not isinstance(level.known, Features):
+def _features(fit: ChainFit) -> Features:
+    level = fit.levels[0]
+    if not isinstance(level, LevelTask) or not isinstance(level.known, Features):
         refuse("X must be a table of features", type(level).__name__, "Pass columns, not laws.")
     return level.known
 
 
 def _projected_covariance(
-    problem: Problem, rng: np.random.Generator, _count: int, _n_jobs: int | None
+    fit: ChainFit, rng: np.random.Generator, _count: int, _n_jobs: int | None
 ) -> tuple[float, float, int]:
     """One split: learn a direction on half of the rows, test it on the others."""
-    data, features = problem.data, _features(problem)
-    assert problem.partitions is not None  # noqa: S101 - folds are random
-    held = problem.partitions.held  # in an order of their own: halves belong to rows, not to their places
+    data, features = fit.rows, _features(fit)
+    assert fit.partitions is not None  # noqa: S101 - folds are random
+    held = fit.partitions.held  # in an order of their own: halves belong to rows, not to their places
     order = rng.permutation(held.size)
     learn, judge = held[np.sort(order[: order.size // 2])], held[np.sort(order[order.size // 2 :])]
     for rows in (learn, judge):
         if rows.size < 20 or np.unique(data.codes[rows]).size < 2:
             found = f"{rows.size} rows of {np.unique(data.codes[rows]).size} classes"
             refuse("each half of the rows must hold 20 of them and two classes", found, "Pass more rows.")
-    h = _direction(problem, features, learn, judge, rng)
+    h = _direction(fit, features, learn, judge, rng)
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])
     outcome = data.codes[judge, None] if data.k == 2 else one_hot(data.codes[judge], data.k)
@@ -135,11 +135,11 @@ def _projected_covariance(
 
 
 def _direction(
-    problem: Problem, features: Features, learn: IntArray, judge: IntArray, rng: np.random.Generator
+    fit: ChainFit, features: Features, learn: IntArray, judge: IntArray, rng: np.random.Generator
 ) -> FloatArray:
     """What learners that start from the calibrated score add to it, by features, on rows they have not seen."""
-    data = problem.data
-    map_ = problem.maps[0].fitted(data.part(learn))
+    data = fit.rows
+    map_ = fit.maps[0].fitted(data.part(learn))
     weight = None if data.weight is None else data.weight[learn]
     task = Task(features.part(learn), map_(data.score[learn]), data.codes[learn], weight, data.k)
     base = map_(data.score[judge])
@@ -206,25 +206,26 @@ def freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) 
 class _Gain:
     """Gain of the features over Ĉ, cross-fitted, for outcomes of one's own."""
 
-    problem: Problem
+    fit: ChainFit
 
     def __call__(self, codes: IntArray) -> float:
-        again = replace(self.problem, data=replace(self.problem.data, codes=codes))
-        again = replace(again, sheet=replace(again.sheet, y=codes))
-        fitted = calibrate(again, {}).winner
-        law = fit_levels(again, fitted)[0][1]
+        again = replace(self.fit, rows=replace(self.fit.rows, codes=codes), sample=replace(self.fit.sample, y=codes))
+        fitted, _ = again.fit_score()
+        law = again.fit_levels(fitted)[0].law
         gain = np.log(hit_rows([law], codes)[0] / hit_rows([fitted.fitted.law], codes)[0])
-        return float(np.average(gain, weights=self.problem.data.weight))
+        return float(np.average(gain, weights=self.fit.rows.weight))
 
 
-def _bootstrap(problem: Problem, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
+def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
     """Outcomes drawn from Ĉ(S), to which features add nothing; in one partition, as every draw is fitted anew."""
-    assert problem.partitions is not None  # noqa: S101 - folds are random
-    maps = [one for one in problem.maps if not isinstance(one, ShiftLearner)]  # those that are fitted to rows alone
-    problem = replace(problem, maps=maps, partitions=problem.partitions.first(1), repeats=1)
-    data, share = problem.data, calibrate(problem, {}).shares.mean(axis=(0, 1))
+    assert fit.partitions is not None  # noqa: S101 - folds are random
+    maps = [one for one in fit.maps if not isinstance(one, ShiftLearner)]  # those that are fitted to rows alone
+    fit = replace(fit, maps=maps, partitions=fit.partitions.first(1), repeats=1)
+    data, mixture = fit.rows, fit.fit_score()[1].mixture
+    assert mixture is not None  # noqa: S101 - it was just made
+    share = mixture.shares.mean(axis=(0, 1))
     law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
-    gain = _Gain(problem)
+    gain = _Gain(fit)
     seeds = rng.spawn(count)
 
     def draw(number: int) -> float:
@@ -236,7 +237,7 @@ def _bootstrap(problem: Problem, rng: np.random.Generator, count: int, n_jobs: i
     return observed, float(1 + (drawn >= observed).sum()) / (count + 1), count
 
 
-_METHODS: dict[str, Callable[[Problem, np.random.Generator, int, int | None], Any]] = {
+_METHODS: dict[str, Callable[[ChainFit, np.random.Generator, int, int | None], Any]] = {
     "projected-covariance": _projected_covariance,
     "bootstrap": _bootstrap,
 }

@@ -11,23 +11,22 @@ import numpy as np
 from sklearn.base import clone
 
 from scoreprism._calibration_test.calibration_test import TestResult
-from scoreprism._core.arrays import parse_law, warn_of_hard_labels
+from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
-from scoreprism._core.frames import backend_of, column_names, require_aligned
-from scoreprism._core.labels import GivenLaw
+from scoreprism._core.frames import backend_of
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.decomposition._intervals import Interval, quantile
-from scoreprism.decomposition._rows import Sheet
 from scoreprism.inference._estimating import (
     Sandwich,
     Scheme,
     is_fitted,
     require_overlap,
     require_parametric,
-    rows_of_sheet,
+    rows_of_sample,
     sandwich,
     scheme_of,
 )
@@ -358,25 +357,21 @@ def map_inference(
     confidence = parse_confidence(level)
     if not isinstance(small_sample, (bool, np.bool_)):
         refuse("small_sample must be True or False", repr(small_sample), "Pass one of them.")
-    require_aligned({"y_true": y_true, "y_proba": y_proba, "sample_weight": sample_weight, "groups": groups})
     if not isinstance(calibrator, (str, Calibrator)):
         what = type(calibrator).__name__
         refuse("calibrator must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
     chosen = get_calibrator(calibrator)
     require_parametric(chosen)
-    given = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
-    sheet = Sheet.of(
-        y_true, [given], sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes,
-        backend=backend_of(y_proba),
-    )  # fmt: skip
-    data, clusters = rows_of_sheet(sheet)
+    sample = Sample.of(
+        y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
+    )
+    data, clusters = rows_of_sample(sample)
     fitted = chosen if is_fitted(chosen) else clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")
     require_overlap(fitted)
-    warn_of_hard_labels(given.values)
-    labels = tuple(str(label) for label in np.asarray(sheet.classes).tolist())
+    labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
     scheme = scheme_of(fitted, data, labels)
     found = sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
     law = data.score
@@ -386,7 +381,7 @@ def map_inference(
     if data.codes.size < _FEW:
         notes += (f"only {data.codes.size} rows: large-sample errors and tests are too optimistic",)
     return MapInference(
-        scheme.names, sheet.backend, fitted, confidence, int(data.codes.size),
+        scheme.names, sample.backend, fitted, confidence, int(data.codes.size),
         None if clusters is None else int(clusters.max()) + 1, (*scheme.notes, *notes), scheme, found, law,
         np.ones(data.codes.size) if data.weight is None else data.weight,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._document.result_json import encode
-from scoreprism.decomposition._intervals import Interval
+from scoreprism._kernels.term_intervals import Interval
 from scoreprism.inference._estimating import Sandwich, Scheme
 from scoreprism.losses import ProperLoss
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
-from scoreprism.decomposition._intervals import Interval, quantile
+from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.exceptions import UnavailableError
 
 #: Tail of a normal law beyond one standard deviation.

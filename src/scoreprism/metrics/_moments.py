@@ -11,7 +11,7 @@ from scoreprism._calibration_test.classical_tests import spiegelhalter
 from scoreprism._calibration_test.score_lines import Scored
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, one_hot
-from scoreprism.decomposition._intervals import Interval, quantile
+from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
 from scoreprism.metrics._gaps import ONE_ROW, Curve, Joined, Profile, gap_inference, mean_absolute
 from scoreprism.metrics._rows import Rows, Units, parse_rows, two_classes

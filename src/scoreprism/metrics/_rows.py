@@ -11,12 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law, warn_of_hard_labels
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import backend_of, column_names
-from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
-from scoreprism.decomposition._rows import Sheet
+from scoreprism._sample.sample import Sample
 
 Thing = TypeVar("Thing")
 
@@ -49,6 +46,14 @@ class Rows:
     backend: str | None = None  # dataframe library the data came in
     pool: bool = True  # whether many rows may be resampled as neighbourhoods
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def of(sample: Sample) -> Rows:
+        """The rows of the only model of a sample; equal weights are none."""
+        law, weight = sample.prediction, sample.weight
+        if weight is not None and (weight == weight[0]).all():
+            weight = None
+        return Rows(as_vector(law) if sample.k == 2 else law, sample.y, weight, sample.backend)
 
     @property
     def n(self) -> int:
@@ -124,13 +129,13 @@ class Rows:
 
 
 def parse_rows(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None,
     sample_weight: ArrayLike | None,
     pos_label: object,
     classes: ArrayLike | None,
 ) -> Rows:
-    """Parse at the border. `evaluate` passes rows that were parsed already."""
+    """Rows of one model. `evaluate` passes rows that were parsed already."""
     if isinstance(y_true, Rows):
         return y_true
     if isinstance(y_proba, Mapping):
@@ -139,26 +144,7 @@ def parse_rows(
             f"a mapping of {len(y_proba)}",
             "Pass one of its values, and call once for each model.",
         )
-    law = parse_law(y_proba, "y_proba")
-    warn_of_hard_labels(law)
-    given = GivenLaw("y_proba", law, None, column_names(y_proba))
-    sheet = Sheet.of(
-        y_true,
-        [given],
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        backend=backend_of(y_proba),
-    )
-    law, y, weight = sheet.laws[0], sheet.y, sheet.weight
-    if n_classes(law) == 2:
-        law = as_vector(law)
-    if weight is not None and not weight.all():
-        held = np.flatnonzero(weight)
-        law, y, weight = law[held], y[held], weight[held]
-    if weight is not None and (weight == weight[0]).all():
-        weight = None
-    return Rows(law, y, weight, sheet.backend)
+    return Rows.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
 
 
 def two_classes(rows: Rows, name: str, remedy: str) -> Rows:

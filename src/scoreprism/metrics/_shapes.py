@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
-from scoreprism._fitting.chain_fit import Request, parse
-from scoreprism._fitting.fitted_laws import CellFits, Cells
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
+from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import TreeCalibrator
-from scoreprism.decomposition._intervals import Interval, quantile
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.metrics._estimate import Absent, Inference
 from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw, largest
@@ -50,15 +51,13 @@ class Fitted:
 
 def _fitted(rows: Rows) -> Fitted:
     """The decomposition, shared by the metrics of a table."""
-    from scoreprism._fitting.chain_fit import fit_laws, parse_losses
 
     def make() -> Fitted:
-        losses = parse_losses(["brier"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # of C, which nobody asked for here
-            laws = fit_laws(parse(Request(rows.y, rows.law, sample_weight=rows.weight, pos_label=1)), losses)
-            found = laws.decomposed(losses, "debiased", None)["brier"]
-        fits = laws.choice.winner.fits
+            chain = ChainFit.of(Sample(rows.y, {"model": rows.law}, np.arange(2), rows.weight)).fit()
+            found = chain.decompose("brier")
+        fits = chain.levels[1].fits
         assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
         return Fitted(found, fits)
 
@@ -118,7 +117,7 @@ class TreeCurve(Curve):
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._cells = Cells.of(self.units.score)
+        self._cells = ScoreCells.of(self.units.score)
         self._whole = self._masses((self.units.weight * self.units.size)[None])
 
     def _masses(self, weights: FloatArray) -> FloatArray:

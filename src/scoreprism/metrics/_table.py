@@ -12,7 +12,7 @@ from scoreprism._core.checks import listed, parse_choice, parse_confidence, pars
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import TermTable
-from scoreprism.decomposition._intervals import Interval
+from scoreprism._kernels.term_intervals import Interval
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smece, _smoothed
 from scoreprism.metrics._estimate import Estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from scoreprism.decomposition._intervals import FORMS
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.losses import LOSSES, get_loss
 from scoreprism.paper import _identities as identities
 from scoreprism.paper._identities import Case

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism.decomposition._intervals import quantile
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.losses import get_loss
 from scoreprism.paper._checks import Check, claimed, claims_table

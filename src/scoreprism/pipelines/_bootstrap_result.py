@@ -15,7 +15,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._intervals import Interval, quantile
+from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.losses import ProperLoss
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.

@@ -14,7 +14,7 @@ from scoreprism._core.checks import listed, outside, parse_choice, parse_confide
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism.estimation._segments import holm
+from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.pipelines._split_frames import Long, read_long, side_by_side

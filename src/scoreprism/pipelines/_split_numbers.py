@@ -12,7 +12,7 @@ from sklearn.base import clone, is_regressor
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.candidates import Problem, calibrate, fit_alone
-from scoreprism._fitting.chain_fit import fitting_weights
+from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import FittedLaw, no_crossfit
 from scoreprism._fitting.learners import MapLearner, parse_calibrator
 from scoreprism._maps.parts import Map

@@ -16,7 +16,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector,
 from scoreprism._kernels.bins import equal_mass_cuts
 from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.calibrators import get_calibrator
-from scoreprism.decomposition._intervals import Bound, quantile
+from scoreprism._kernels.term_intervals import Bound, quantile
 from scoreprism.losses import ProperLoss, get_loss
 
 

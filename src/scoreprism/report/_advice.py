@@ -212,7 +212,7 @@ def ranked(case: Matter) -> list[Judged]:
 
 def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) -> tuple[float, float]:
     """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
-    from scoreprism.decomposition._intervals import quantile
+    from scoreprism._kernels.term_intervals import quantile
 
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
     if (floored or not math.isfinite(gap.risk)) and gap.floored is not None:

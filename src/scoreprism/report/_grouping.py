@@ -18,7 +18,8 @@ from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
-from scoreprism.estimation._segments import evidence, holm
+from scoreprism.estimation._segments import evidence
+from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY

@@ -9,7 +9,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._fitting.candidates import Problem, fit_alone, judged
 from scoreprism._fitting.learners import OwnMap
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.decomposition._intervals import quantile
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 

@@ -61,7 +61,7 @@ def _placed(case: Case, comparison: Comparison) -> str:
 
 def gap_interval(gap: Any, level: float) -> tuple[float, float]:
     """Interval of the difference of two losses."""
-    from scoreprism.decomposition._intervals import quantile
+    from scoreprism._kernels.term_intervals import quantile
 
     reach = quantile(level, two_sided=True) * gap.risk_std_error
     return float(gap.risk - reach), float(gap.risk + reach)

@@ -13,7 +13,8 @@ from scoreprism._core.frames import take_rows
 from scoreprism._document.tables import marked
 from scoreprism.displays._decomposition import known_of
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.estimation._segments import decompose_parts, evidence, holm
+from scoreprism.estimation._segments import decompose_parts, evidence
+from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of

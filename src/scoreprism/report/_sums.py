@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism.decomposition._intervals import tail
+from scoreprism._kernels.term_intervals import tail
 from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable

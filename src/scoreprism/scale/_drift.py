@@ -12,9 +12,9 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._intervals import ROLES, Interval, TermInference, quantile, tail
+from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.estimation._segments import holm
+from scoreprism._kernels.holm import holm
 from scoreprism.scale._groups import key_order
 from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
 

@@ -20,7 +20,7 @@ from scoreprism._fitting.learners import ForeignMap, parse_calibrator
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._intervals import FORMS
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between

@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
 from scoreprism._fitting.chain_fit import parse_losses
-from scoreprism.decomposition._intervals import FORMS
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_fit import by_gradients
 from scoreprism.scale._class_result import ClassRequest

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism.decomposition._intervals import Moments, steps
+from scoreprism._kernels.term_intervals import Moments, steps
 from scoreprism.decomposition._result import Kept
 from scoreprism.decomposition._rows import Sheet, evaluate
 from scoreprism.losses import ProperLoss

@@ -16,7 +16,7 @@ from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._document.tables import TermTable
 from scoreprism._fitting.chain_fit import Laws, fitted_sheet
 from scoreprism._fitting.fitted_laws import CellFits
-from scoreprism.decomposition._intervals import quantile
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.decomposition._rows import Plan, assemble
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._partial import Partial

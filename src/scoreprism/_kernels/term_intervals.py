@@ -723,6 +723,15 @@ class TermInference:
         wide = max(wide, error)
         return min(low, value - near * wide), max(high, value + far * wide)
 
+    def pvalue(self) -> float:
+        """One-sided p-value of the statistic behind the lower bound."""
+        shift, error = self.lower_statistic()
+        if not math.isfinite(shift) or not math.isfinite(error):
+            return math.nan
+        if error == 0.0:
+            return 0.0 if shift > 0.0 else 1.0
+        return tail(shift / error)
+
     def lower_statistic(self) -> tuple[float, float]:
         """The statistic behind the lower bound, and its standard error."""
         difference, up = self._difference()[0], self._spreads()[0]

@@ -1,0 +1,156 @@
+"""Levels above C: what features add to the score, level by level, each fitted model starting from its law below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.simplex import FloatArray
+from scoreprism._core.workers import run_all
+from scoreprism._fitting.candidates import ScoreLaw, floored
+from scoreprism._fitting.crossfit import FittedLaw
+from scoreprism._fitting.fitted_laws import LevelFits
+from scoreprism._fitting.learners import fit_foreign
+from scoreprism._learners.members import Task, foreign_law, hit_rows, mixed, mixing_weights
+from scoreprism._sample.feature_tables import Table, joined
+from scoreprism._sample.features import Encoder, Features, score_columns
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import FeatureBlock, Level
+
+if TYPE_CHECKING:
+    from scoreprism._fitting.chain_fit import ChainFit
+
+
+@dataclass(frozen=True)
+class LevelTask:
+    """A level to be fitted: everything known at it, the score and all coarser blocks included."""
+
+    name: str
+    known: Features | Table  # encoded for our own learners, in its container for classifiers of other makers
+    reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
+
+
+def make_tasks(levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool) -> list[Level | LevelTask]:
+    """Laws as they are, features as tasks that contain all coarser ones and the score."""
+    tasks: list[Level | LevelTask] = []
+    blocks: list[FeatureBlock] = []
+    features: Features | None = None
+    for level in levels:
+        if isinstance(level, Level):
+            tasks.append(level)
+            continue
+        seen = [column for block in blocks for column in block.columns]
+        new = [column for column in level.columns if not any(_same(column, other) for other in seen)]
+        first = [] if blocks else score_columns(rows.score)
+        blocks.append(level)
+        if own and (first or new):
+            encoded = Encoder.fitted([*first, *new])([*first, *new])
+            features = encoded if features is None else features.beside(encoded)
+        known: Any = features
+        if not own:
+            known = joined([block.table for block in blocks], [block.columns for block in blocks], rows.score)
+        tasks.append(LevelTask(level.name, known))
+    return tasks
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.dtype.kind == b.dtype.kind and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def fit_levels(fit: ChainFit, score_law: ScoreLaw, most: int | None = None) -> list[Level]:
+    """
+    The laws above Ĉ (the first `most` of them), coarse to fine; each model starts from its own law below.
+
+    They are fitted in each of the partitions that `score_law` holds the models of.
+    """
+    if fit.partitions is None or fit.pooling is not None:
+        plans = [fit.plan] * len(score_law.below[:1])
+    else:
+        plans = [fit.partitions.plan(p) for p in range(min(len(score_law.below), len(fit.partitions.home)))]
+    found = [
+        _fit_in_partition(replace(fit, plan=plan), base, p, most)
+        for p, (plan, base) in enumerate(zip(plans, score_law.below, strict=False))
+    ]
+    return [_level(fit, score_law, level, laws) for level, *laws in zip(fit.levels[:most], *found, strict=True)]
+
+
+def _level(fit: ChainFit, score_law: ScoreLaw, level: Level | LevelTask, laws: Sequence[FittedLaw | None]) -> Level:
+    """A level with its laws in each partition; `law` and `folds` show the first."""
+    parts = [law for law in laws if law is not None]
+    if isinstance(level, Level):
+        return level.changed(fits=fits_above(fit, score_law, parts)) if parts else level
+    first = parts[0]
+    return Level.of(
+        level.name, first.law, folds=first.folds, factor=first.factor, fits=fits_above(fit, score_law, parts)
+    )
+
+
+def fits_above(fit: ChainFit, score_law: ScoreLaw, parts: Sequence[FittedLaw]) -> LevelFits | None:
+    """How a level above C was fitted; None where rows are sums."""
+    if score_law.fits is None or fit.pooling is not None:
+        return None
+    if fit.partitions is None or fit.calibration is not None:
+        below = [score_law.fitted.law] * len(parts)
+    else:
+        plans = [fit.partitions.plan(p) for p in range(len(parts))]
+        below = [plan.gather(models).law for plan, models in zip(plans, score_law.below, strict=False)]
+    return LevelFits(score_law.fits, below[: len(parts)], parts)
+
+
+def _fit_in_partition(fit: ChainFit, base: FloatArray, partition: int, most: int | None) -> list[FittedLaw | None]:
+    """The laws of the levels in one partition; None for a law that was given without fold models."""
+    fitted: list[FittedLaw | None] = []
+    for number, level in enumerate(fit.levels[:most]):
+        if isinstance(level, Level):
+            law = level.law if fit.rows.k > 2 or level.law.ndim == 1 else level.law[:, 1]
+            base = np.broadcast_to(law, (len(fit.plan.trains), *law.shape))
+            fitted.append(None if level.folds is None else FittedLaw(level.law, level.folds))
+            continue
+        if isinstance(level.known, Features):
+            base = _stacked(fit, level, level.known, base, number, partition)
+        else:
+            base = _foreign(fit, level.name, level.known, number, partition)
+        fitted.append(fit.plan.gather(base))
+    return fitted
+
+
+def _stacked(
+    fit: ChainFit, level: LevelTask, features: Features, base: FloatArray, number: int, partition: int
+) -> FloatArray:
+    """Members fitted by every model, then mixed by what they say out of sample of the rows the model may see."""
+    data, plan = fit.rows, fit.plan
+    reference = level.reference or fit.reference
+
+    def fit_model(model: int) -> FloatArray:
+        rows = plan.trains[model]
+        weight = None if data.weight is None else data.weight[rows]
+        task = Task(features.part(rows), base[model][rows], data.codes[rows], weight, data.k)
+        rng = np.random.default_rng([fit.seed, number, model, *([partition] if partition else [])])
+        return np.stack(reference.fit_members(task, rng)(features, base[model]))
+
+    laws = list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level.name}"))
+    hits = np.stack([hit_rows(list(members), data.codes) for members in laws])
+    out = np.empty(base.shape)
+    for model, (rows, models) in enumerate(plan.mixing):
+        weight = None if data.weight is None else data.weight[rows]
+        share = mixing_weights(hits[models, :, rows].T, weight)
+        out[model] = floored(mixed(laws[model], share), data, plan.trains[model])
+    return out
+
+
+def _foreign(fit: ChainFit, level: str, table: Table, number: int, partition: int) -> FloatArray:
+    """A classifier of another maker, fitted by every model on the score and the features."""
+    data, plan = fit.rows, fit.plan
+
+    def fit_model(model: int) -> FloatArray:
+        rows = plan.trains[model]
+        weight = None if data.weight is None else data.weight[rows]
+        seed = (fit.seed, number, model, *([partition] if partition else []))
+        fitted = fit_foreign(fit.reference, table.rows(rows), data.codes[rows], weight, seed)
+        return foreign_law(fitted, table.all(), data.k, rows.size)
+
+    return np.stack(list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level}")))

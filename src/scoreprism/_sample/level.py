@@ -1,0 +1,124 @@
+"""Information levels as a user gives them: a law, or features to fit one on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.arrays import parse_folds, parse_law
+from scoreprism._core.checks import plain, refuse
+from scoreprism._core.frames import backend_of, column_names, take_rows
+from scoreprism._core.labels import GivenLaw
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes
+from scoreprism.losses import ProperLoss
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Level:
+    """
+    The best prediction at one level of information: a name and a law.
+
+    A level does not know where its law came from: an oracle, a cross-fitted estimator, the user. Arrays of float64
+    are not copied: do not change them while the level is in use.
+
+    Parameters
+    ----------
+    name : str
+        Name, such as ``"C"``.
+    law : array-like of shape (n,) or (n, K)
+        Probabilities of each row.
+    folds : array-like of shape (F, n) or (F, n, K), optional
+        Laws on every row of the F models of an F-fold cross-fit, each trained without one fold. Their scatter
+        around their arithmetic mean, summed over folds, measures the noise of the law (a jackknife: members of a
+        bagged ensemble or repeats of a fit would be overcounted). Leave out for a law that was given.
+
+    Examples
+    --------
+    >>> Level("C", [0.2, 0.7])
+    Level('C', 2 rows, 2 classes)
+    """
+
+    name: str
+    law: FloatArray
+    folds: FloatArray | None = None
+    # what the sum of the divergences of `folds` is multiplied with: (F − 1)/F for delete-block refits of a law that was
+    # fitted on all of its rows
+    factor: float = 1.0
+    fits: Any = None  # a law fitted in several partitions of the rows; `law` and `folds` then show the first
+    is_summed: bool = False  # known only by the sums of its losses (`Cells`); `law` is a placeholder
+    columns: tuple[Any, ...] | None = None  # names of the columns it came in
+    backend: str | None = None  # dataframe library it came in
+
+    def __init__(self, name: str, law: ArrayLike, folds: ArrayLike | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            refuse("the name of a level must be a nonempty string", plain(name), "For example Level('C', law).")
+        parsed = parse_law(law, f"the law of level {name!r}")
+        fitted = None if folds is None else frozen(parse_folds(folds, parsed, f"the folds of level {name!r}"))
+        columns = column_names(law)
+        for fold in folds if isinstance(folds, (list, tuple)) else ():
+            if parsed.ndim == 2 and column_names(fold) not in (None, columns):
+                remedy = "Give all frames the columns of the law, in its order."
+                refuse(f"the folds of level {name!r} must have the columns of its law", f"{column_names(fold)}", remedy)
+        self._set(name=name, law=frozen(parsed), folds=fitted, columns=columns, backend=backend_of(law))
+
+    def _set(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    @classmethod
+    def of(cls, name: str, law: FloatArray, **rest: Any) -> Level:
+        """A level whose law is parsed already, or was fitted."""
+        level = object.__new__(cls)
+        level._set(name=name, law=law, **rest)
+        return level
+
+    def changed(self, **values: Any) -> Level:
+        """The same with other values."""
+        level = object.__new__(type(self))
+        level._set(**(self.__dict__ | values))
+        return level
+
+    @property
+    def given(self) -> GivenLaw:
+        """The parsed law with what its frame said of it."""
+        return GivenLaw(f"level {self.name!r}", self.law, self.folds, self.columns)
+
+    def take(self, rows: IntArray) -> Level:
+        """The level on some of the rows."""
+        folds = None if self.folds is None else self.folds[:, rows]
+        fits = None if self.fits is None else self.fits.rows(rows)
+        return self.changed(law=self.law[rows], folds=folds, fits=fits)
+
+    def clipped(self, distance: float) -> Level:
+        """The level kept away from 0 and 1."""
+        folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
+        fits = None if self.fits is None else self.fits.clipped(distance)
+        return self.changed(law=clip_law(self.law, distance), folds=folds, fits=fits)
+
+    def __repr__(self) -> str:
+        fitted = "" if self.folds is None else f", {self.folds.shape[0]} folds"
+        return f"Level({self.name!r}, {self.law.shape[0]} rows, {n_classes(self.law)} classes{fitted})"
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBlock:
+    """A level to be fitted: the features that are new at it."""
+
+    name: str
+    table: Any  # as they came, for classifiers of other makers
+    columns: list[NDArray[Any]]  # parsed: numbers, or text
+
+    def take(self, rows: IntArray) -> FeatureBlock:
+        """The block on some of the rows."""
+        return replace(self, table=take_rows(self.table, rows), columns=[column[rows] for column in self.columns])
+
+
+def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArray:
+    """The spread of a fitted law in every row: ``factor · Σ_k d(fold law k, mean of the fold laws)``."""
+    centre = folds.mean(axis=0)
+    total = np.zeros(centre.shape[0])
+    for fold in folds:
+        total += loss.divergence(fold, centre)
+    return total if factor == 1.0 else factor * total

@@ -1,0 +1,716 @@
+"""Sample: what a user gave, parsed once. Every public function of outcomes and predictions begins here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.arrays import parse_law, parse_weights, warn_of_hard_labels
+from scoreprism._core.checks import listed, parse_choice, plain, refuse, require_rows
+from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
+from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
+from scoreprism._sample.cells import Cells
+from scoreprism._sample.features import parse_features
+from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism._sample.level import FeatureBlock, Level
+from scoreprism._sample.models import predicted
+from scoreprism._sample.scores import warn_of_reversed_scores
+from scoreprism.exceptions import LabelError
+
+#: A date, or a date and a time, without a zone.
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
+
+#: Names of levels that are ours.
+_OWN = ("S", "C", "Q", "Π")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """
+    Outcomes and predictions, with what else is known of the rows, parsed and checked once.
+
+    Made by `Sample.of`. Every public function of ``(y_true, y_proba, X)`` takes a sample in the place of ``y_true``;
+    nothing is then parsed again. Rows of weight 0 are absent.
+
+    Attributes
+    ----------
+    y : array of shape (n,)
+        Outcomes as codes 0, …, K − 1.
+    predictions : mapping of str to array of shape (n,) or (n, K)
+        Probabilities of each model, columns in the order of `classes`.
+    classes : array of shape (K,) or None
+        The label of each code.
+    weight : array of shape (n,) or None
+        Positive weights.
+    groups : array of shape (n,) or None
+        Codes of groups of rows that are not independent.
+    X : frame or array or None
+        Features, as they came.
+    levels : tuple
+        Information levels above the scores, coarse to fine: laws that were given, features to fit one on.
+    segments : mapping of str to array of shape (n,)
+        Labels of subpopulations.
+    time : array of shape (n,) or None
+        Times or periods of the rows.
+    cells : Cells or None
+        What a row stands for, where rows are sums of many (`scoreprism.scale`).
+    backend : str or None
+        The dataframe library the data came in.
+    notes, doubts : mapping of str to tuple of str
+        What must be said of each model; doubts are those notes that forbid to act on its terms.
+    kind : str
+        What predictions are: "probability".
+    kept : array or None
+        Positions, among the rows that came, of those that have weight; None where all have.
+
+    Examples
+    --------
+    >>> from scoreprism import Sample, decompose
+    >>> sample = Sample.of([0, 1, 1, 0], {"a": [0.1, 0.7, 0.9, 0.4], "b": [0.3, 0.6, 0.6, 0.3]})
+    >>> sample
+    Sample(4 rows, 2 classes, models a, b)
+    >>> sample.model("b").predictions["b"]
+    array([0.3, 0.6, 0.6, 0.3])
+    """
+
+    y: IntArray
+    predictions: Mapping[str, FloatArray]
+    classes: NDArray[Any] | None = None
+    weight: FloatArray | None = None
+    groups: IntArray | None = None
+    X: Any = None
+    levels: tuple[Level | FeatureBlock, ...] = ()
+    segments: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    time: NDArray[Any] | None = None
+    cells: Cells | None = None
+    backend: str | None = None
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kind: str = "probability"
+    kept: IntArray | None = None
+    _given: int | None = None  # rows that came
+
+    # ── from what the user gave ─────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike | Sample,
+        y_proba: ArrayLike | Mapping[str, Any] | None = None,
+        X: ArrayLike | None = None,
+        *,
+        q: ArrayLike | None = None,
+        latent: ArrayLike | None = None,
+        levels: Mapping[str, object] | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        segments: object = None,
+        time: ArrayLike | None = None,
+        pos_label: object = None,
+        classes: ArrayLike | None = None,
+    ) -> Sample:
+        """
+        Parse and check everything that belongs to the rows.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Sample
+            Outcomes: any two (or K) sortable labels. A sample is returned as it is.
+        y_proba : array-like of shape (n,) or (n, K), fitted classifier, or mapping of str to these
+            Predicted probabilities of one model, or of several by name; classifiers are applied to `X`.
+        X : array-like or frame of shape (n, p), optional
+            Features.
+        q : array-like of shape (n,) or (n, K), optional
+            The law P(Y | X), where it is known.
+        latent : array-like of shape (n,) or (n, K), optional
+            The law P(Y | Z) of a latent state.
+        levels : mapping of str to columns, features or Level, optional
+            Further information levels between C and Q, coarse to fine.
+        sample_weight : array-like of shape (n,), optional
+            Weights; rows of weight 0 are absent.
+        groups : array-like of shape (n,), optional
+            Groups of rows that are not independent.
+        segments : array-like, frame or mapping of str to array-like, optional
+            Labels of subpopulations.
+        time : array-like of shape (n,), optional
+            Times or periods.
+        pos_label : label, optional
+            Positive class: one-dimensional probabilities are P(Y = pos_label).
+        classes : array-like of shape (K,), optional
+            Labels in column order.
+
+        Returns
+        -------
+        Sample
+            The rows that have weight.
+        """
+        if isinstance(y_true, Sample):
+            others = (y_proba, X, q, latent, levels, sample_weight, groups, segments, time, pos_label, classes)
+            if any(value is not None for value in others):
+                rule = "a Sample holds predictions, features and weights already"
+                refuse(rule, "further ones beside it", "Pass the Sample alone, or arrays to make another one.")
+            return y_true
+        if y_proba is None:
+            refuse("y_proba must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as y_true.")
+        return _parse(
+            cls, y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
+            segments=segments, time=time, pos_label=pos_label, classes=classes,
+        )  # fmt: skip
+
+    # ── what it holds ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def n(self) -> int:
+        """Number of lines: rows, or cells of sums."""
+        return int(self.y.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of data; of sums, those without weight included."""
+        return self.n if self.cells is None else self.cells.n_rows
+
+    @property
+    def n_given(self) -> int:
+        """Number of rows that came, those of weight 0 included."""
+        return self.n if self._given is None else self._given
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows of data that have weight, dependent or not."""
+        if self.cells is not None:
+            return self.cells.n_units
+        return self.n if self.weight is None else int(np.count_nonzero(self.weight > 0))
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent rows or groups that have weight."""
+        if self.cells is not None or self.groups is None:
+            return self.n_held
+        held = slice(None) if self.weight is None else self.weight > 0
+        return int(np.unique(self.groups[held]).size)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return n_classes(next(iter(self.predictions.values())))
+
+    @property
+    def name(self) -> str:
+        """The name of the only model; several are refused."""
+        if len(self.predictions) != 1:
+            refuse(
+                "a Sample must hold one model here",
+                f"{len(self.predictions)}: {listed(self.predictions)}",
+                f"Pass sample.model({next(iter(self.predictions))!r}), or use compare.",
+            )
+        return next(iter(self.predictions))
+
+    @property
+    def prediction(self) -> FloatArray:
+        """The probabilities of the only model."""
+        return self.predictions[self.name]
+
+    @property
+    def masses(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Σω, Σω², Σω³ and Σω⁴ of the rows of each line; the largest ω of rows is 1, so that none overflows."""
+        if self.cells is not None and self.weight is not None:
+            return self.weight, self.cells.squares, self.cells.cubes, self.cells.fourths
+        weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.max()
+        return weight, weight**2, weight**3, weight**4
+
+    def total(self, values: FloatArray) -> float:
+        """
+        Sum over the rows of data that have weight, each counted once.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A number for each line.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
+        if self.cells is not None:
+            return float(self.cells.counts @ values)
+        return float(values.sum() if self.weight is None else values[self.weight > 0].sum())
+
+    def mean(self, values: FloatArray) -> float:
+        """
+        Weighted mean over the rows.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A number for each line.
+
+        Returns
+        -------
+        float
+            The mean; lines without weight may hold anything.
+        """
+        if self.weight is None:
+            return float(np.add.reduce(values) / values.shape[0])
+        held = self.weight > 0
+        return float(np.average(values[held], weights=self.weight[held]))
+
+    def describe(self, lines: NDArray[np.bool_]) -> str:
+        """
+        How many rows of data some lines are, and which, for a message.
+
+        Parameters
+        ----------
+        lines : boolean array of shape (n,)
+            Lines.
+
+        Returns
+        -------
+        str
+            For example "2 of 40 rows (3, 17)".
+        """
+        if self.cells is not None:
+            return self.cells.describe(lines)
+        rows = np.flatnonzero(lines)
+        return f"{rows.size} of {self.n} rows ({listed(rows if self.kept is None else self.kept[rows])})"
+
+    def require_rows(self, what: str) -> None:
+        """
+        Refuse sums where single rows are needed.
+
+        Parameters
+        ----------
+        what : str
+            What needs them.
+        """
+        if self.cells is not None:
+            refuse(f"{what} must have single rows", "sums over rows", "Pass the rows themselves.")
+
+    # ── parts of it ─────────────────────────────────────────────────────────────────────────────────
+
+    def model(self, name: str) -> Sample:
+        """
+        The same rows with the predictions of one model.
+
+        Parameters
+        ----------
+        name : str
+            One of `predictions`.
+
+        Returns
+        -------
+        Sample
+            With one model.
+        """
+        chosen = parse_choice(name, self.predictions, "name")
+        return replace(self, predictions={chosen: self.predictions[chosen]})
+
+    def take(self, rows: NDArray[Any]) -> Sample:
+        """
+        Some of the rows.
+
+        Parameters
+        ----------
+        rows : array
+            Row numbers, or a mask.
+
+        Returns
+        -------
+        Sample
+            With these rows.
+        """
+        some = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return replace(
+            self,
+            y=self.y[some],
+            predictions={name: law[some] for name, law in self.predictions.items()},
+            weight=None if self.weight is None else self.weight[some],
+            groups=None if self.groups is None else self.groups[some],
+            X=None if self.X is None else take_rows(self.X, some),
+            levels=tuple(level.take(some) for level in self.levels),
+            segments={name: labels[some] for name, labels in self.segments.items()},
+            time=None if self.time is None else self.time[some],
+            kept=None,
+            _given=None,
+        )
+
+    def one_vs_rest(self, code: int) -> Sample:
+        """
+        The question whether the outcome is a certain class, as a sample of two classes.
+
+        Parameters
+        ----------
+        code : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        Sample
+            With the probabilities of that class, and its column of levels that were given.
+        """
+        label = code if self.classes is None else self.classes[code]
+        return replace(
+            self,
+            y=(self.y == code).astype(np.intp),
+            predictions={name: as_matrix(law)[:, code] for name, law in self.predictions.items()},
+            classes=np.array([f"not {label}", label], dtype=object),
+            levels=tuple(_column_of(level, code) for level in self.levels),
+        )
+
+    def top_label(self) -> Sample:
+        """
+        The question whether the most likely class is right, as a sample of two classes.
+
+        Returns
+        -------
+        Sample
+            With the largest probability of the only model; without levels.
+        """
+        law = as_matrix(self.prediction)
+        best = law.argmax(axis=1)
+        confidence = np.take_along_axis(law, best[:, None], axis=1)[:, 0]
+        right = (self.y == best).astype(np.intp)
+        return replace(self, y=right, predictions={self.name: confidence}, classes=np.array([False, True]), levels=())
+
+    def fit_rows(self) -> Data:
+        """
+        What a map from the scores of the only model is fitted on.
+
+        Returns
+        -------
+        FitRows
+            Scores, codes, and weights whose sum is the number of rows they are worth.
+        """
+        law = self.prediction
+        score = np.ascontiguousarray(as_vector(law)) if self.k == 2 else law
+        return Data(score, self.y, fitting_weights(self.weight), self.k, self.kind)
+
+    def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
+        """
+        Values of the rows that have weight, in the places of all rows that came.
+
+        Parameters
+        ----------
+        values : array of shape (n, …)
+            A value for each row.
+        fill : object, default=nan
+            What rows without weight get.
+
+        Returns
+        -------
+        array
+            As many rows as came.
+        """
+        if self.kept is None or self._given is None:
+            return values
+        whole = np.full((self._given, *values.shape[1:]), fill, dtype=values.dtype)
+        whole[self.kept] = values
+        return whole
+
+    def __repr__(self) -> str:
+        what = "rows" if self.cells is None else "rows, summed"
+        models = "model" if len(self.predictions) == 1 else "models"
+        return f"Sample({self.n_held:,} {what}, {self.k} classes, {models} {listed(self.predictions)})"
+
+
+# ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parse(
+    cls: type[Sample],
+    y_true: ArrayLike,
+    y_proba: Any,
+    X: ArrayLike | None,
+    *,
+    q: ArrayLike | None,
+    latent: ArrayLike | None,
+    levels: Mapping[str, object] | None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    segments: object,
+    time: ArrayLike | None,
+    pos_label: object,
+    classes: ArrayLike | None,
+) -> Sample:
+    models = name_models(y_proba)
+    _require_alignment(
+        {"y_true": y_true, "X": X, "q": q, "latent": latent, "sample_weight": sample_weight, "groups": groups}, models
+    )
+    laws, notes, doubts = _parse_predictions(models, X, y_true, sample_weight)
+    is_model = any(hasattr(value, "predict_proba") for value in models.values())
+    sources = _parse_levels(X, q, latent, levels, is_model=is_model)
+    given = [source for _, source in sources if isinstance(source, GivenLaw)]
+    _require_alike([*laws.values(), *given])
+    rows = parse_laws(
+        y_true,
+        [*laws.values(), *given],
+        sample_weight=sample_weight,
+        groups=groups,
+        pos_label=pos_label,
+        classes=classes,
+        backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
+    )
+    found, parsed = rows
+    above = iter(parsed[len(laws) :])
+    n = found.n
+    sample = replace(
+        found,
+        predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
+        X=X,
+        levels=tuple(_level(name, source, above, n) for name, source in sources),
+        segments={str(name): _parse_segment(labels, n, str(name)) for name, labels in name_segments(segments).items()},
+        time=None if time is None else _parse_time(time, n),
+        notes=notes,
+        doubts=doubts,
+    )
+    sample = drop_absent_rows(sample)
+    for name, law in laws.items():
+        warn_of_hard_labels(law.values, law.name)
+        if sample.classes is not None and np.unique(sample.y).size > 1:
+            warn_of_reversed_scores(sample.model(name).fit_rows(), sample.classes)
+    return sample
+
+
+def parse_laws(
+    y_true: ArrayLike,
+    laws: Sequence[GivenLaw],
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    backend: str | None = None,
+) -> tuple[Sample, list[Level]]:
+    """Outcomes, weights and groups of parsed laws; the first is the prediction. All rows, those of weight 0 too."""
+    outcomes = parse_outcomes(y_true, laws, pos_label=pos_label, classes=classes)
+    levels = []
+    for law, order in zip(laws, outcomes.orders, strict=True):
+        values = law.values if order is None else law.values[:, order]
+        folds = law.folds if law.folds is None or order is None else law.folds[..., order]
+        levels.append(Level.of(law.name, values, folds=folds))
+    n = levels[0].law.shape[0]
+    clusters = parse_groups(groups, n)
+    sample = Sample(
+        outcomes.codes,
+        {laws[0].name: levels[0].law},
+        classes=outcomes.classes,
+        weight=parse_weights(sample_weight, n),
+        groups=None if clusters is None else clusters[1],
+        backend=backend_of(y_true) or backend,
+    )
+    return sample, levels
+
+
+def drop_absent_rows(sample: Sample) -> Sample:
+    """The rows that have weight, which remember their places among those that came."""
+    if sample.weight is None or sample.weight.all():
+        return sample
+    held = np.flatnonzero(sample.weight)
+    return replace(sample.take(held), kept=held, _given=sample.n)
+
+
+def name_models(y_proba: Any) -> dict[str, Any]:
+    """Models by name; one that has none is called after its class, its column, or simply so."""
+    if not isinstance(y_proba, Mapping):
+        name = getattr(y_proba, "name", None)
+        if hasattr(y_proba, "predict_proba"):
+            return {type(y_proba).__name__: y_proba}
+        return {name if isinstance(name, str) and name else "model": y_proba}
+    if not y_proba:
+        refuse("y_proba must hold at least one model", "an empty mapping", "For example {'forest': p}.")
+    named = {str(name): score for name, score in y_proba.items()}
+    if len(named) < len(y_proba):
+        refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")
+    return named
+
+
+def name_segments(segments: Any) -> Mapping[Any, Any]:
+    """Columns of labels by name."""
+    if segments is None:
+        return {}
+    if isinstance(segments, Mapping):
+        return segments
+    columns, names = columns_of(segments), column_names(segments)
+    if columns is not None and names is not None:
+        return dict(zip(names, columns, strict=True))
+    return {"group": segments}
+
+
+def _require_alignment(by_row: dict[str, object], models: Mapping[str, Any]) -> None:
+    single = len(models) == 1
+    scores = {"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()}
+    require_aligned({"y_true": by_row.pop("y_true"), **scores, **by_row})
+
+
+def _parse_predictions(
+    models: Mapping[str, Any], X: ArrayLike | None, y_true: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[dict[str, GivenLaw], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Probabilities, or those that fitted models give to X, with notes and doubts."""
+    laws: dict[str, GivenLaw] = {}
+    notes: dict[str, tuple[str, ...]] = {}
+    doubts: dict[str, tuple[str, ...]] = {}
+    for name, value in models.items():
+        what = "y_proba" if len(models) == 1 else f"y_proba[{name!r}]"
+        if isinstance(value, GivenLaw):
+            laws[name] = value
+            continue
+        if not hasattr(value, "predict_proba"):
+            unnamed = len(models) > 1 and np.ndim(value) == 1  # called after its model, which is no label
+            laws[name] = GivenLaw(what, parse_law(value, what), None, None if unnamed else column_names(value))
+            continue
+        law, columns, notes[name], doubts[name] = predicted(value, X, y=y_true, sample_weight=sample_weight)
+        present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
+        if columns is not None and not present <= set(columns):
+            found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
+            refuse("y_true must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
+        laws[name] = GivenLaw(what, law, None, columns)
+    return laws, notes, doubts
+
+
+def _require_alike(laws: Sequence[GivenLaw]) -> None:
+    first, *others = laws
+    for law in others:
+        require_rows(law.values.shape[0], first.values.shape[0], law.name, first.name)
+        if n_classes(law.values) != n_classes(first.values):
+            found = f"{n_classes(law.values)} and {n_classes(first.values)}"
+            refuse(f"{law.name} must have as many classes as {first.name}", found, "Write both over the same outcome.")
+
+
+def _parse_segment(values: Any, n: int, name: str) -> NDArray[Any]:
+    parsed = parse_groups(values, n, name)
+    if parsed is None:
+        refuse(f"{name} must hold one label per row", "None", "Leave it out.")
+    labels, codes = parsed
+    return np.asarray(labels[codes])
+
+
+def _parse_time(values: Any, n: int) -> NDArray[Any]:
+    """Dates and times, also those that came as objects or as ISO text; other labels stay as they are."""
+    labels, codes = np.unique(_parse_segment(values, n, "time"), return_inverse=True)
+    if labels.dtype.kind != "M":
+        texts = [str(label) for label in labels.tolist()]
+        if labels.dtype.kind in "OUS" and all(_ISO.match(text) for text in texts):
+            labels = np.array([text.replace(" ", "T")[:26] for text in texts], dtype="datetime64[us]")
+    return np.asarray(labels[codes])
+
+
+# ── levels ──────────────────────────────────────────────────────────────────────────────────────────
+
+Source = tuple[str, object]  # the name of a level, and a law (GivenLaw) or features
+
+
+def _parse_levels(
+    X: ArrayLike | None,
+    q: ArrayLike | None,
+    latent: ArrayLike | None,
+    levels: Mapping[str, object] | None,
+    *,
+    is_model: bool,
+) -> list[Source]:
+    """The levels above C, coarse to fine, as they were asked for."""
+    sources: list[Source] = []
+    if levels is not None:
+        sources += _named_levels(levels, X)
+    if q is not None:
+        if X is not None and not is_model:
+            refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+        sources.append(("Q", _given_law(q, "q")))
+    elif X is not None and not _covered(levels, X):
+        sources.append(("Q", X))
+    if latent is not None:
+        if not sources:
+            rule = "latent must stand above a feature level"
+            refuse(rule, "neither X, q nor levels", "Pass X or q as well; the law of a single level goes to q.")
+        sources.append(("Π", _given_law(latent, "latent")))
+    return sources
+
+
+def _given_law(value: Any, name: str) -> GivenLaw:
+    source = getattr(value, "law", value)
+    return GivenLaw(name, parse_law(source, name), getattr(value, "folds", None), column_names(source))
+
+
+def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
+    remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
+    if not isinstance(levels, Mapping) or not levels:
+        refuse("levels must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
+    sources: list[Source] = []
+    for name, value in levels.items():
+        if not isinstance(name, str) or not name or name in _OWN:
+            refuse("the name of a level must be a word other than S, C, Q and Π", plain(name), remedy)
+        if isinstance(value, Level):
+            sources.append((name, replace(value.given, name=f"level {name!r}")))
+        else:
+            sources.append((name, _pick_columns(value, X, name)))
+    return sources
+
+
+def _column_list(value: object) -> list[str] | None:
+    """Names of columns, if that is what this is."""
+    if isinstance(value, str):
+        return [value]
+    if type(value).__name__ == "Index" or (isinstance(value, np.ndarray) and value.dtype.kind in "UO"):
+        value = list(value)  # type: ignore[call-overload]
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+        return list(value)
+    return None
+
+
+def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
+    """Columns of X by name, or features as they are."""
+    wanted = _column_list(value)
+    known = column_names(X) if X is not None else None
+    if value is None:
+        refuse(f"level {name!r} must be columns, features or a Level", "None", "Leave the level out.")
+    if wanted is None or known is None:
+        if isinstance(value, str):
+            refuse(f"level {name!r} must name columns of X", repr(value), "Pass X as a frame that has them.")
+        return value  # features of its own: a list of labels, an array, a frame
+    missing = [w for w in wanted if w not in known]
+    if missing and len(missing) == len(wanted) and len(wanted) == _count_rows(X):
+        return value  # a column of words, one per row
+    if missing:
+        refuse(f"level {name!r} must name columns of X", ", ".join(map(plain, missing)), "Correct the names.")
+    if len(set(known)) < len(known):
+        refuse("columns of X must have different names", "a repeated one", "Rename them, or pass the columns.")
+    import narwhals as nw
+
+    return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
+
+
+def _count_rows(X: Any) -> int:
+    return int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
+
+
+def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
+    """Whether the levels already use every column of X."""
+    known = column_names(X)
+    if levels is None:
+        return False
+    if any(value is X for value in levels.values()):
+        return True
+    if known is None:
+        return False
+    used = {name for value in levels.values() for name in _column_list(value) or column_names(value) or ()}
+    return set(known) <= used
+
+
+def _level(name: str, source: object, laws: Any, n: int) -> Level | FeatureBlock:
+    """A parsed law under the name of its level, or features, parsed."""
+    if isinstance(source, GivenLaw):
+        return next(laws).changed(name=name)  # type: ignore[no-any-return]
+    return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))  # type: ignore[arg-type]
+
+
+def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
+    """One class of a law that was given."""
+    if isinstance(level, FeatureBlock):
+        return level
+    folds = level.folds if level.folds is None or level.folds.ndim == 2 else level.folds[..., code]
+    return level.changed(law=as_matrix(level.law)[:, code], folds=folds)
