@@ -654,7 +654,7 @@ def conclude(
     clip: float | None,
     moments: Moments,
     risk: float,
-    rows: RowLosses | None,
+    rows: RowLosses | Callable[[], RowLosses] | None,
     notes: Sequence[str],
 ) -> Decomposition:
     """The decomposition, once its moments are known."""
