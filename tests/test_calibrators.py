@@ -558,7 +558,7 @@ def test_large_penalty_is_a_straight_line_platt_s():
 def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
     s, y = sample(20_000)
     shared = MonotoneSplineCalibrator().fit(s, y)
-    monkeypatch.setattr("scoreprism.calibrators._problem._MANY", 10**9)
+    monkeypatch.setattr("scoreprism._learners.spline_fit._MANY", 10**9)
     exact = MonotoneSplineCalibrator(penalty=shared.penalty_).fit(s, y)
     grid = np.linspace(0.001, 0.999, 999)
     assert np.abs(shared.calibrate(grid) - exact.calibrate(grid)).max() < 1e-5
@@ -1246,7 +1246,7 @@ def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
     """To two 4096ths of the range of 5000 rows; the half percent at either end, by weight, of the sorted rows."""
-    from scoreprism.calibrators._problem import _outer
+    from scoreprism._learners.spline_fit import _outer
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=5000)
@@ -1322,7 +1322,7 @@ def test_a_bin_without_rows_changes_nothing():
 def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
     """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
     from scoreprism._sample.fit_rows import Data
-    from scoreprism.calibrators._kernel import _coarse_curve
+    from scoreprism.calibrators._kernel_smoothing import _coarse_curve
 
     rng = np.random.default_rng(0)
     x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])

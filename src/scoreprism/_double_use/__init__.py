@@ -19,11 +19,11 @@ import numpy as np
 
 from scoreprism._core.checks import outside
 from scoreprism._core.simplex import IntArray
-from scoreprism._double_use._chance import SEEN, SUSPECTED
-from scoreprism._double_use._equations import holding
-from scoreprism._double_use._leaves import agree
-from scoreprism._double_use._parts import Part, parts
-from scoreprism._double_use._stored import overlap
+from scoreprism._double_use.chance import SEEN, SUSPECTED
+from scoreprism._double_use.equations import holding
+from scoreprism._double_use.leaves import agree
+from scoreprism._double_use.model_parts import Part, parts
+from scoreprism._double_use.stored_rows import overlap
 from scoreprism.exceptions import DoubleUseWarning
 
 __all__ = ["Trace", "find_training_rows", "warn_of_training_rows"]

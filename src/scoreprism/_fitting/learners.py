@@ -32,7 +32,6 @@ from scoreprism.calibrators import (
     VectorScalingCalibrator,
     get_calibrator,
 )
-from scoreprism.calibrators._selected import feasible
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 
@@ -172,7 +171,7 @@ AUTOMATIC = ("auto", "flexible")
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
     if isinstance(calibrator, str) and calibrator in AUTOMATIC:
-        chosen = feasible(DIAGNOSIS[k == 2], k)
+        chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
         chosen = list(chooser.named_candidates(k).values())
@@ -192,7 +191,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     for one in chosen:
         twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
-        named.append(OwnMap(name, clone(one).set_params(kind="probability")))
+        named.append(OwnMap(name, clone(one)._parsed().set_params(kind="probability")))
     if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
         more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
         return [*named, *more]  # type: ignore[list-item]

@@ -14,10 +14,9 @@ from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.ranked import Stream
+from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
 from scoreprism._maps.splines import Cells, fit_penalised, local_problem
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._problem import SplineProblem
-from scoreprism.calibrators._smooth import monotone_problem, rising
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 

@@ -13,8 +13,7 @@ from scoreprism._fitting.chain_fit import fitting_weights
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators import OneVsRestCalibrator, SelectedCalibrator, get_calibrator
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
 from scoreprism.decomposition._rows import mean_loss
 from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.losses import ProperLoss

@@ -18,7 +18,7 @@ from scoreprism._fitting.learners import ShiftLearner
 from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
 from scoreprism._sample.features import Features
 from scoreprism.decomposition._intervals import tail
-from scoreprism.references._stack import StackedReference
+from scoreprism.references import StackedReference
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")

@@ -1,23 +1,21 @@
-"""What the spline calibrators fit: a chart, a basis, the data on points, bounds, and a choice of λ."""
+"""Penalised splines of rows: a chart, a basis, the data on points, a shape between bounds, and a choice of λ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_count, parse_number
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
+from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
 from scoreprism._kernels.logistic import fit_logistic, separated
-from scoreprism._maps.binary_map import BinaryMap, Chart, parse_distance
+from scoreprism._maps.binary_map import BinaryMap, Chart
 from scoreprism._maps.splines import Basis, Cells, Constraint, SplineFit, fit_penalised
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import make_folds
-from scoreprism.calibrators._kernel import kernel_estimate, parse_bandwidth
 
 #: From this many rows on they are shared among this many even points (see `linear_bins`).
 _MANY, _POINTS = 4096, 2048
@@ -51,53 +49,27 @@ def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     return float(left), float(right)
 
 
-@dataclass(frozen=True)
-class SplineOptions:
-    """Parameters of a spline calibrator, checked."""
+class KernelStep(NamedTuple):
+    """Step A of the paper: rows become kernel estimates on a grid of probabilities."""
 
-    link: str
-    k: int
-    smoothing: str | float
-    space: str
-    clip: float
-    hard: bool
-    cv: Any
-    random_state: object
-    bandwidth: float | None
+    bandwidth: float
     kernel: Kernel
     grid: FloatArray
 
-    @staticmethod
-    def of(parameters: dict[str, Any], data: Data) -> SplineOptions:
-        """From the parameters of an estimator; those of Step A may be missing."""
-        link = parse_choice(parameters["link"], ("logit", "identity"), "link")
-        k = parse_count(parameters["n_basis"], "n_basis", 4)
-        space = parse_choice(parameters["chart"], ("auto", "logit", "probability"), "chart")
-        given, size = parameters.get("bandwidth"), parameters.get("grid_size")
-        kernel = KERNELS[parse_choice(parameters.get("kernel", "triweight"), KERNELS, "kernel")]
-        if given is not None:
-            given = parse_bandwidth(given, data.chart("probability")(data.score), data, kernel)
-        if space == "auto":
-            space = "logit" if link == "logit" and given is None else "probability"
-        return SplineOptions(
-            link=link,
-            k=k,
-            smoothing=_parse_penalty(parameters["penalty"]),
-            space=space,
-            clip=max(parse_distance(parameters["clip"], data.total), 1e-12),
-            hard=not isinstance(parameters["clip"], str),
-            cv=parameters["cv"],
-            random_state=parameters["random_state"],
-            bandwidth=given,
-            kernel=kernel,
-            grid=np.linspace(0.0, 1.0, k if size is None else parse_count(size, "grid_size", 2)),
-        )
 
+@dataclass(frozen=True)
+class SplineOptions:
+    """What spline is fitted; the defaults are those of `MonotoneSplineCalibrator`."""
 
-def _parse_penalty(value: object) -> str | float:
-    if isinstance(value, str):
-        return parse_choice(value, ("reml", "gcv", "cv"), "penalty")
-    return parse_number(value, "penalty", "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
+    clip: float  # how far the curve stays from 0 and 1
+    hard: bool = False  # whether that distance was asked for
+    link: str = "logit"
+    k: int = 20  # number of B-splines
+    smoothing: str | float = "reml"  # λ, or how it is chosen
+    space: str = "logit"
+    cv: Any = 5
+    random_state: object = 0
+    kernel_step: KernelStep | None = None
 
 
 @dataclass(frozen=True)
@@ -178,9 +150,7 @@ class SplineProblem:
         """The map with these coefficients."""
         o = self.options
         curve = self.basis.curve(beta, tails=o.space == "logit")
-        if o.link == "identity":
-            return BinaryMap(self.chart, curve, o.link, clip=o.clip)
-        if o.hard:  # a distance that was asked for is kept
+        if o.link == "identity" or o.hard:  # a distance that was asked for is kept
             return BinaryMap(self.chart, curve, o.link, clip=o.clip)
         return BinaryMap(self.chart, curve, o.link).floored(self.data.score, o.clip)
 
@@ -189,9 +159,9 @@ class SplineProblem:
     def _cells(self, data: Data, x: FloatArray) -> Cells:
         """Rows, points they are shared among, or the kernel estimates of Step A, with the basis there."""
         o = self.options
-        if o.bandwidth is not None:
-            p = data.chart("probability")(data.score)
-            grid, rate, mass = kernel_estimate(p, data, o.grid, o.bandwidth, o.kernel)
+        if o.kernel_step is not None:
+            p, step = data.chart("probability")(data.score), o.kernel_step
+            grid, rate, mass = kernel_estimate(p, data.y, data.weight, step.grid, step.bandwidth, step.kernel)
             at = grid if o.space == "probability" else Chart("probability", "logit", 1e-9, 1e-9)(grid)
             return Cells(self.basis.design(at), mass, mass * rate, float(mass @ rate**2), float(grid.size))
         weight = np.ones(x.size) if data.weight is None else data.weight
@@ -233,3 +203,29 @@ class SplineProblem:
                 rows = np.logaddexp(0.0, eta) - held.y * eta if o.link == "logit" else (held.y - eta) ** 2
                 loss[i] += float(weight @ rows)
         return float(tries[int(np.argmin(loss))])
+
+
+def monotone_problem(data: Data) -> SplineProblem:
+    """What `MonotoneSplineCalibrator` fits with its default choices."""
+    return SplineProblem(SplineOptions(clip=data.distance), data, rising)
+
+
+# ── shapes ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unconstrained(basis: Basis, _low: float, _high: float) -> Constraint:
+    """No constraint: least squares as it is; the map cuts what leaves its bounds."""
+    return Constraint(np.zeros((0, basis.k)), np.zeros(0))
+
+
+def boxed(basis: Basis, low: float, high: float) -> Constraint:
+    """Coefficients between two bounds, which the curve then keeps."""
+    one = np.eye(basis.k)
+    return Constraint(np.vstack([one, -one]), np.repeat([low, -high], basis.k))
+
+
+def rising(basis: Basis, low: float, high: float, gap: float = 0.0) -> Constraint:
+    """Coefficients that do not fall (or rise by a gap), with the values at the outer knots between two bounds."""
+    first, last = basis.design(np.array([basis.left, basis.right]))
+    rows = np.vstack([np.diff(np.eye(basis.k), axis=0), first, -last])
+    return Constraint(rows, np.concatenate([np.full(basis.k - 1, gap), [low, -high]]))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import IntArray
-from scoreprism._double_use._chance import log_bounded, log_equal
-from scoreprism._double_use._parts import Part
+from scoreprism._double_use.chance import log_bounded, log_equal
+from scoreprism._double_use.model_parts import Part
 
 #: Where estimators keep the rows, and the outcomes, that they were fitted on.
 _KEPT = (("_fit_X", "_y"), ("X_train_", "y_train_"), ("X_fit_", ""), ("X_", "y_"))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism._double_use._chance import log_near_zero
-from scoreprism._double_use._parts import Part
+from scoreprism._double_use.chance import log_near_zero
+from scoreprism._double_use.model_parts import Part
 
 #: At most so many equations are looked at, and so many rows for their spread.
 _EQUATIONS, _ROWS, _HIDDEN, _ROUNDS = 20, 10_000, 30, 10

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import backend_of
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._double_use._chance import SEEN, log_bounded, log_equal, log_too_close
-from scoreprism._double_use._parts import MEMBERS, Part
+from scoreprism._double_use.chance import SEEN, log_bounded, log_equal, log_too_close
+from scoreprism._double_use.model_parts import MEMBERS, Part
 
 
 @dataclass(frozen=True)
