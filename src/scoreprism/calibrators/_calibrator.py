@@ -310,9 +310,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             CASE, arithmetic, and the functions exp, ln, power, abs, least and greatest; NULL where the score is
             missing or not of its kind.
         """
-        check_is_fitted(self)
-        if not isinstance(column, str) or not column:
-            refuse("column must be the name of a column", repr(column), "For example 'score'.")
+        self._require_column(column)
         # an apostrophe would make a text of the name, which SQL compares with numbers
         if not isinstance(quote, str) or quote not in _QUOTES:
             refuse(
@@ -345,11 +343,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         way for each engine, runs on Dask, too, where this does not, and takes names that narwhals does not: with a dot
         or a backtick on Spark, and ``*`` on DuckDB.
         """
+        self._require_column(column)
+        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
+        return made.expr
+
+    def _require_column(self, column: object) -> None:
+        """A name for what a fitted map is a formula of."""
         check_is_fitted(self)
         if not isinstance(column, str) or not column:
             refuse("column must be the name of a column", repr(column), "For example 'score'.")
-        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
-        return made.expr
 
     def _formula(self, who: str, score: Any) -> Any:
         """The map as a formula of a score, in the dialect of the score."""

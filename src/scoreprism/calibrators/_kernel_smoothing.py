@@ -14,7 +14,7 @@ from scoreprism._kernels.kernel_regression import (
     linear_bins,
     rule_of_thumb,
 )
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
 from scoreprism._sample.fit_batch import Batch
@@ -116,7 +116,8 @@ def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve
     points = np.linspace(low, high, int(min(max(wanted, 8), _NODES)) + 1)
     if wanted > _NODES:  # rows show where to look more closely
         points = np.concatenate([points, np.quantile(x, np.linspace(0.0, 1.0, _NODES))])
-    points = _spaced(np.unique(points), 1e-9 * (high - low))
+    points = np.unique(points)
+    points = points[np.concatenate([[True], np.diff(points) > 1e-9 * (high - low)])]
     reached, rate = kernel_estimate(x, data.y, data.weight, points, bandwidth, kernel)[:2]
     if points.size < 4:
         return BrokenLine(reached, rate)
@@ -129,14 +130,10 @@ def _coarse_curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -
     step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)
     count = int((high - low) / step) + 2
     row = kernel(np.arange(-_COARSE, _COARSE + 1) / _COARSE)
-    mass, events = (np.convolve(line, row, "same")[:count] for line in _padded(x, data, low, step, count))
+    shared = linear_bins(x, data.y, data.weight, low, step, max(count, row.size))  # room for a whole window
+    mass, events = (np.convolve(line, row, "same")[:count] for line in shared)
     reached = mass > 1e-9 * mass.max()
     return BrokenLine((low + step * np.arange(count))[reached], np.clip(events[reached] / mass[reached], 0.0, 1.0))
-
-
-def _padded(x: FloatArray, data: Data, low: float, step: float, count: int) -> FloatArray:
-    """Rows shared between points, with room for a whole window."""
-    return linear_bins(x, data.y, data.weight, low, step, max(count, 2 * _COARSE + 1))
 
 
 def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray:
@@ -163,12 +160,6 @@ def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray
     for held, happened, total, law in zip(mass, events, batch.total, found, strict=True):
         reached = held > 1e-9 * held.max()
         rate = np.clip(happened[reached] / held[reached], 0.0, 1.0)
-        distance = min(0.5 / total, 0.25)
+        distance = least_distance(total)
         law[:] = np.clip(np.interp(batch.center, grid[reached], rate), distance, 1.0 - distance)
     return found
-
-
-def _spaced(points: FloatArray, least: float) -> FloatArray:
-    """Increasing points without those closer than `least` to the one before."""
-    kept: FloatArray = points[np.concatenate([[True], np.diff(points) > least])]
-    return kept

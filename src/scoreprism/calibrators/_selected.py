@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,9 @@ class SelectedCalibrator(Calibrator):
     name = "selected"
     multiclass = True
     _rules = rules(loss=lambda value, _name: get_loss(value), order=one_of(*_CANDIDATES))
+    losses_: dict[str, float]
+    std_errors_: dict[str, float]
+    contradiction_: dict[str, Any] | None
     _kept = ("selected_", "losses_", "std_errors_", "order_kept_", "ties_added_", "contradiction_", "calibrator_")
 
     def __init__(
@@ -216,10 +219,9 @@ class SelectedCalibrator(Calibrator):
             folds = make_folds(self.cv, data, self.random_state)
             judge: list[_Judge] = [lambda law, held: loss.evaluate(law, held.codes)]
             rows = {name: _row_losses(candidate, data, folds, judge)[0] for name, candidate in named.items()}
-            found = _choose(rows, data.weight)
-            self.selected_, self.losses_, self.std_errors_ = found.name, found.losses, found.std_errors
+            self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, data.weight)
             if self._keeps_order and isinstance(self.candidates, str) and self.candidates == "auto":
-                self.contradiction_ = self._contradicted(data, folds, loss, rows[found.best])
+                self.contradiction_ = self._contradicted(data, folds, loss, rows[best])
         winner: Calibrator = clone(named[self.selected_])
         winner.map_ = winner._fit_parsed(data)
         for name in ("classes_", "n_features_in_", "reduction_"):
@@ -299,24 +301,16 @@ class SelectedCalibrator(Calibrator):
         return {"map": name, "gain": gain, "std_error": error}
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """The map that was chosen, the one with the smallest loss, and how all did."""
-
-    name: str
-    best: str
-    losses: dict[str, float]
-    std_errors: dict[str, float]
-
-
-def _choose(rows: dict[str, FloatArray], weight: FloatArray | None) -> _Choice:
-    """The first candidate within one standard error of the paired difference to the best."""
+def _choose(
+    rows: dict[str, FloatArray], weight: FloatArray | None
+) -> tuple[str, str, dict[str, float], dict[str, float]]:
+    """The first candidate within one standard error of the paired difference to the best; the best; how all did."""
     losses = {name: _mean(losses, weight) for name, losses in rows.items()}
     best = min(losses, key=lambda name: losses[name])
     pairs = {name: _paired(losses, rows[best], weight) for name, losses in rows.items()}
     alike = 1e-9 * abs(losses[best])  # maps that are the same up to rounding
     chosen = next((name for name, (gap, error) in pairs.items() if gap <= error + alike), best)
-    return _Choice(chosen, best, losses, {name: error for name, (_, error) in pairs.items()})
+    return chosen, best, losses, {name: error for name, (_, error) in pairs.items()}
 
 
 def _mean(rows: FloatArray, weight: FloatArray | None) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
 from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
 from scoreprism._learners.spline_fit import (
     KernelStep,
-    SplineOptions,
+    Shape,
     SplineProblem,
     boxed,
     quantiles,
@@ -28,6 +28,7 @@ from scoreprism._sample.fit_batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._calibrator import (
     Calibrator,
+    Rule,
     at_least,
     number,
     one_of,
@@ -167,7 +168,58 @@ def _parse_penalty(value: object, name: str) -> str | float:
     return parse_number(value, name, "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
 
 
-class SplineCalibrator(Calibrator):
+class _PenalisedSpline(Calibrator):
+    """What the P-splines below share: parameters, and how the map is found for a shape."""
+
+    smooth = True
+    _kept: ClassVar[tuple[str, ...]] = ("penalty_",)
+    _rules: ClassVar[Mapping[str, Rule]] = rules(
+        link=one_of("logit", "identity"),
+        n_basis=at_least(4),
+        chart=one_of("auto", "logit", "probability"),
+        penalty=_parse_penalty,
+        clip=parse_distance,
+    )
+
+    link: str
+    n_basis: int
+    penalty: str | float
+    chart: str
+    cv: Any
+    random_state: object
+    clip: str | float
+
+    def _solve(
+        self,
+        data: Data,
+        shape: Shape,
+        settle: Callable[[FloatArray], FloatArray] = np.asarray,
+        step: KernelStep | None = None,
+    ) -> BinaryMap:
+        """The map of a shape; `settle` undoes what rounding did to the order of the coefficients."""
+        natural = "logit" if self.link == "logit" and step is None else "probability"
+        problem = SplineProblem(
+            data,
+            shape,
+            clip=max(resolve_distance(self.clip, data), 1e-12),
+            hard=not isinstance(self.clip, str),
+            link=self.link,
+            k=self.n_basis,
+            smoothing=self.penalty,
+            space=natural if self.chart == "auto" else self.chart,
+            cv=self.cv,
+            random_state=self.random_state,
+            kernel_step=step,
+        )
+        self.penalty_ = self.penalty if isinstance(self.penalty, float) else 0.0
+        if problem.constant:  # one score says no more than the base rate
+            return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+        fit = problem.fit()
+        self.penalty_ = fit.penalty
+        return problem.map(settle(fit.beta))
+
+
+class SplineCalibrator(_PenalisedSpline):
     """
     Cubic P-spline with a second-difference penalty, not constrained to be monotone (paper, appendix E.2).
 
@@ -213,15 +265,6 @@ class SplineCalibrator(Calibrator):
     """
 
     name = "spline"
-    smooth = True
-    _kept = ("penalty_",)
-    _rules = rules(
-        link=one_of("logit", "identity"),
-        n_basis=at_least(4),
-        chart=one_of("auto", "logit", "probability"),
-        penalty=_parse_penalty,
-        clip=parse_distance,
-    )
 
     def __init__(
         self,
@@ -245,11 +288,10 @@ class SplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        problem = SplineProblem(_options(self, data), data, unconstrained if self.link == "identity" else boxed)
-        return _fitted(self, problem, lambda beta: beta)
+        return self._solve(data, unconstrained if self.link == "identity" else boxed)
 
 
-class MonotoneSplineCalibrator(Calibrator):
+class MonotoneSplineCalibrator(_PenalisedSpline):
     """
     Monotone C² spline: cubic B-splines with nondecreasing coefficients (paper, appendix E.3).
 
@@ -316,16 +358,12 @@ class MonotoneSplineCalibrator(Calibrator):
     """
 
     name = "monotone-spline"
-    monotone = smooth = True
+    monotone = True
     _kept = ("penalty_", "bandwidth_")
     _rules = rules(
-        link=one_of("logit", "identity"),
-        n_basis=at_least(4),
-        chart=one_of("auto", "logit", "probability"),
+        **_PenalisedSpline._rules,
         kernel=one_of(*KERNELS),
         bandwidth=optional(parse_bandwidth),
-        penalty=_parse_penalty,
-        clip=parse_distance,
         grid_size=optional(at_least(2)),
     )
 
@@ -359,48 +397,12 @@ class MonotoneSplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        step = None if self.bandwidth is None else self._kernel_step(data)
+        step = None
+        if self.bandwidth is not None:
+            kernel, x = KERNELS[self.kernel], data.chart("probability")(data.score)
+            bandwidth = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
+            step = KernelStep(bandwidth, kernel, np.linspace(0.0, 1.0, self.grid_size or self.n_basis))
         self.bandwidth_ = None if step is None else step.bandwidth
         gap = 1e-3 / (self.n_basis - 1) if self.strict else 0.0
         ramp = gap * np.arange(self.n_basis)
-        problem = SplineProblem(_options(self, data, step), data, partial(rising, gap=gap))
-        return _fitted(self, problem, lambda beta: np.maximum.accumulate(beta - ramp) + ramp)
-
-    def _kernel_step(self, data: Data) -> KernelStep:
-        assert self.bandwidth is not None  # noqa: S101 - Step A was asked for
-        kernel, x = KERNELS[self.kernel], data.chart("probability")(data.score)
-        bandwidth = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
-        return KernelStep(bandwidth, kernel, np.linspace(0.0, 1.0, self.grid_size or self.n_basis))
-
-
-def _options(
-    asked: SplineCalibrator | MonotoneSplineCalibrator, data: Data, kernel_step: KernelStep | None = None
-) -> SplineOptions:
-    """From parsed parameters."""
-    natural = "logit" if asked.link == "logit" and kernel_step is None else "probability"
-    return SplineOptions(
-        clip=max(resolve_distance(asked.clip, data), 1e-12),
-        hard=not isinstance(asked.clip, str),
-        link=asked.link,
-        k=asked.n_basis,
-        smoothing=asked.penalty,
-        space=natural if asked.chart == "auto" else asked.chart,
-        cv=asked.cv,
-        random_state=asked.random_state,
-        kernel_step=kernel_step,
-    )
-
-
-def _fitted(
-    owner: SplineCalibrator | MonotoneSplineCalibrator,
-    problem: SplineProblem,
-    settle: Callable[[FloatArray], FloatArray],
-) -> BinaryMap:
-    """The fitted map; `settle` undoes what rounding did to the order of the coefficients."""
-    smoothing, data = problem.options.smoothing, problem.data
-    owner.penalty_ = smoothing if isinstance(smoothing, float) else 0.0
-    if problem.constant:  # one score says no more than the base rate
-        return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
-    fit = problem.fit()
-    owner.penalty_ = fit.penalty
-    return problem.map(settle(fit.beta))
+        return self._solve(data, partial(rising, gap=gap), lambda beta: np.maximum.accumulate(beta - ramp) + ramp, step)
