@@ -174,13 +174,13 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
-        chosen = list(chooser.named_candidates(k).values())
+        chosen = [one._parsed() for one in chooser.named_candidates(k).values()]
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
         chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
     elif isinstance(calibrator, Calibrator):
-        chosen = [calibrator]
+        chosen = [calibrator._parsed()]
     else:
         return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
     for one in chosen:
@@ -191,7 +191,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     for one in chosen:
         twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
-        named.append(OwnMap(name, clone(one)._parsed().set_params(kind="probability")))
+        named.append(OwnMap(name, clone(one).set_params(kind="probability")))
     if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
         more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
         return [*named, *more]  # type: ignore[list-item]

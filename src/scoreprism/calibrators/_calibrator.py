@@ -449,8 +449,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return fitted
 
     def _shared(self, data: Data) -> Calibrator:
-        """What fits to folds start from: parsed parameters, and what comes from all scores (never from outcomes)."""
-        return self._parsed()
+        """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
+        return self
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G); one by one by default."""

@@ -100,10 +100,9 @@ class KernelCalibrator(Calibrator):
         return BinaryMap(chart, curve, "identity", resolve_distance(self.clip, data))
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        asked = self._parsed()
-        kernel, whole = KERNELS[asked.kernel], batch.everything
+        kernel, whole = KERNELS[self.kernel], batch.everything
         rule = rule_of_thumb(whole.score, whole.weight, kernel)
-        if asked.bandwidth != "under" or asked.clip != "auto" or rule <= 1e-12:
+        if self.bandwidth != "under" or self.clip != "auto" or rule <= 1e-12:
             return super()._fit_many(batch)
         share = float(batch.total.mean()) / whole.total  # a training set has fewer rows, and so a wider window
         return _coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)

@@ -339,7 +339,7 @@ _Judge = Callable[[FloatArray, Data], FloatArray]
 
 def _row_losses(candidate: Calibrator, data: Data, folds: Sequence[Split], judges: Sequence[_Judge]) -> FloatArray:
     """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
-    shared = candidate._shared(data)
+    shared = candidate._parsed()._shared(data)
     total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
     for train, test in folds:
         held = data.part(test)

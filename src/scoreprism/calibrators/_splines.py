@@ -107,8 +107,7 @@ class NaturalSplineCalibrator(Calibrator):
         return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        asked = self._parsed()
-        return batch.once(f"natural-spline {asked.n_knots} {asked.ridge}", lambda: asked._fit_together(batch))
+        return batch.once(f"natural-spline {self.n_knots} {self.ridge}", lambda: self._fit_together(batch))
 
     def _fit_together(self, batch: Batch) -> FloatArray:
         """Laws of all training sets with the knots of all rows."""

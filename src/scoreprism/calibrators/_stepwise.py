@@ -289,10 +289,9 @@ class BinEffectsCalibrator(Calibrator):
 
     def _shared(self, data: Data) -> BinEffectsCalibrator:
         """Bin edges come from all scores, shared by the folds: edges per fold inflate the spread by half."""
-        asked = self._parsed()
-        if asked.edges is None:
-            asked.edges = equal_mass_cuts(data.score, data.weight, asked._count(data))
-        return asked
+        if self.edges is not None:
+            return self
+        return BinEffectsCalibrator(edges=equal_mass_cuts(data.score, data.weight, self._count(data)), kind=self.kind)
 
     @property
     def effects_(self) -> FloatArray:

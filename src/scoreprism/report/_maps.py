@@ -75,7 +75,7 @@ def judge_maps(
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator)).fits
+            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator._parsed())).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue
