@@ -14,10 +14,9 @@ from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._fitting.candidates import floored
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import score_columns
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Data, fitting_weights
 from scoreprism.decomposition._rows import Sheet
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool

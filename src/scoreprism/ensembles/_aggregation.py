@@ -18,8 +18,8 @@ from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.candidates import Calibrated, Line, Problem, calibrate, fit_levels
 from scoreprism._fitting.chain_fit import Request, chain_of, decomposed_by, fits_above, parse
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import FORMS
+from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import assemble
 from scoreprism.ensembles._actions import Actions, actions_of
 from scoreprism.ensembles._advice import advised

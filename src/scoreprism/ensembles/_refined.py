@@ -19,8 +19,7 @@ from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._sample.scores import class_labels, cut_rounding
-from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
 from scoreprism.ensembles._select import RULES, selected
 from scoreprism.ensembles._selection import StageSelection

@@ -9,12 +9,10 @@ import numpy as np
 
 from scoreprism._core.checks import parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
-from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators import OneVsRestCalibrator, SelectedCalibrator, get_calibrator
-from scoreprism.calibrators._base import Calibrator
+from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
 from scoreprism.decomposition._rows import mean_loss
 from scoreprism.ensembles._stage_inputs import Path
 from scoreprism.losses import ProperLoss
@@ -33,7 +31,7 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
         made = get_calibrator(calibrator)
         made = made if k == 2 or made.multiclass else OneVsRestCalibrator(made)
         if isinstance(made, SelectedCalibrator):  # one map that chooses inside, not several to be mixed
-            return OwnMap(made.name, made.set_params(kind="probability"))
+            return OwnMap(made.name, made._parsed().set_params(kind="probability"))
         calibrator = made
     return parse_calibrator(calibrator, k)[0]
 

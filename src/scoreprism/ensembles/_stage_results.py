@@ -14,8 +14,8 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import Moments, quantile
+from scoreprism.decomposition import Decomposition
 from scoreprism.ensembles._stage_tables import StageColumns, counted, plural
 from scoreprism.losses import ProperLoss
 

@@ -20,7 +20,7 @@ from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
-from scoreprism.references._stack import StackedReference
+from scoreprism.references import StackedReference
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")
