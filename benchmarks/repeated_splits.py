@@ -23,13 +23,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
+from reproduction import PLANS, Work
+from reproduction.german_robustness import robustness
+from reproduction.german_tests import compared
+from reproduction.glm import expit
+from reproduction.members import APART, SAME, german_frame
 from scoreprism.calibrators import PlattCalibrator
 from scoreprism.ensembles import Stacking
-from scoreprism.paper import PLANS, Work
-from scoreprism.paper._german_robustness import robustness
-from scoreprism.paper._german_tests import compared
-from scoreprism.paper._glm import expit
-from scoreprism.paper._members import APART, SAME, german_frame
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 
 
@@ -42,7 +42,7 @@ def german(
     noise_floor: int = 5,
     n_jobs: int | None = None,
 ):
-    """The paper's protocol, through the public functions alone: the frame behind ``scoreprism reproduce``."""
+    """The paper's protocol, through the public functions alone: the frame behind ``python -m reproduction``."""
     work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=n_jobs)
     return german_frame(
         work, calibrator=calibrator, protocol=APART if independent_halves else SAME, redraws=noise_floor

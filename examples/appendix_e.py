@@ -1,6 +1,6 @@
 """Appendix E of the paper: three recalibration maps, and how far they are from the truth as a function of h.
 
-Draws docs/figures/appendix_e.png with the code of ``scoreprism reproduce``: distances of the recalibrated score from
+Draws docs/figures/appendix_e.png with the code of ``python -m reproduction``: distances of the recalibrated score from
 the exact C, for maps fitted on four folds and applied to the fifth.
 """
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from reproduction import PLANS, Work
+from reproduction.drawing import shared_legend
+from reproduction.maps import BANDWIDTHS, SIZES, mean_distances, scored, three_maps
+from reproduction.maps_figures import READINGS, draw_data, draw_distances, draw_maps
 from scoreprism.displays import house_style
-from scoreprism.paper import PLANS, Work
-from scoreprism.paper._drawing import shared_legend
-from scoreprism.paper._maps import BANDWIDTHS, SIZES, mean_distances, scored, three_maps
-from scoreprism.paper._maps_figures import READINGS, draw_data, draw_distances, draw_maps
 
 
 def main() -> None:

@@ -18,15 +18,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from reproduction import PLANS, Work
+from reproduction.german_robustness import robustness
+from reproduction.glm import GLM
+from reproduction.members import german_frame, german_main, over_splits
 from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.estimation._segments import holm
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
-from scoreprism.paper import PLANS, Work
-from scoreprism.paper._german_robustness import robustness
-from scoreprism.paper._glm import GLM
-from scoreprism.paper._members import german_frame, german_main, over_splits
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 from scoreprism.pipelines._paired_tests import wilcoxon_p
 from scoreprism.pipelines._split_rows import parse_sizes

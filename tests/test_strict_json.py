@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
+from reproduction import PLANS, Work, run
+from reproduction.work import Outcome, square
 from scoreprism import Chain, Decomposition, Level, scale
 from scoreprism._core.strict_json import DEPTH, Reader
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
-from scoreprism.paper import PLANS, Work, _reproduce
-from scoreprism.paper._work import Outcome, square
 from scoreprism.pipelines import pipeline_bootstrap
 from scoreprism.report import Section
 
@@ -264,7 +264,7 @@ def test_lines_of_a_journal_are_checked(case, tmp_path):
     lines[number - 1] = line(json.dumps(JOURNALED[case]))
     path.write_bytes(b"".join(lines))
     assert refused(lambda tasks: work.run("squares", square, tasks, "numbers"), [1.0, 2.0]) == (
-        f"a journal must hold what scoreprism reproduce wrote; got no result of one of 2 tasks in line {number} of "
+        f"a journal must hold what python -m reproduction wrote; got no result of one of 2 tasks in line {number} of "
         f"{str(path)!r}. Use another path; it is left as it is."
     )
 
@@ -274,13 +274,13 @@ def test_results_of_a_journal_that_no_experiment_has(tmp_path, monkeypatch):
         found = work.run("squares", square, [1.0, 2.0], "numbers")
         return Outcome(Section("squares", "Squares", f"{sum(found)}"))
 
-    monkeypatch.setattr(_reproduce, "experiment", lambda _: squares)
+    monkeypatch.setattr(run, "experiment", lambda _: squares)
     work = Work(PLANS["quick"], tmp_path)
-    assert _reproduce._run("theorems", work).section.meaning == "5.0"
+    assert run._run("theorems", work).section.meaning == "5.0"
     (path,) = tmp_path.iterdir()
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], line('{"task": 0, "result": "x"}'), lines[2]]))
-    assert refused(lambda one: _reproduce._run("theorems", one), work) == (
+    assert refused(lambda one: run._run("theorems", one), work) == (
         "a journal must hold what reproduce wrote; got TypeError (unsupported operand type(s) for +: 'int' and 'str') "
         f"from results in {str(path)!r}. Remove that file; its tasks will be done again."
     )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         levels,
         losses,
         metrics,
-        paper,
         pipelines,
         references,
         report,
@@ -102,7 +101,6 @@ __all__ = [
     "losses",
     "make_report",
     "metrics",
-    "paper",
     "pipelines",
     "references",
     "report",
@@ -145,7 +143,7 @@ _HOME = {
 }
 _MODULES = frozenset(
     {"calibrators", "crossfit", "curves", "datasets", "decomposition", "displays", "ensembles", "estimation"}
-    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "paper", "pipelines"}
+    | {"exceptions", "finite", "inference", "intervals", "levels", "losses", "metrics", "pipelines"}
     | {"references", "report", "scale"}
 )
 
