@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from reproduction.checks import VERDICTS, Check
-from reproduction.printed import CLAIMS, PRINTED, Claim, Printed
 from reproduction.run import EXPERIMENTS, Reproduction, reproduce
+from reproduction.statements import STATEMENTS, Statement
 from reproduction.work import PLANS, Outcome, Plan, Work
 
 __all__ = [
-    "CLAIMS",
     "EXPERIMENTS",
     "PLANS",
-    "PRINTED",
+    "STATEMENTS",
     "VERDICTS",
     "Check",
-    "Claim",
     "Outcome",
     "Plan",
-    "Printed",
     "Reproduction",
+    "Statement",
     "Work",
     "reproduce",
 ]

@@ -6,42 +6,25 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reproduction.run import reproduce
 from scoreprism.exceptions import ScoreprismError
 
 
-def parse_jobs(text: str) -> int:
-    """Parse a number of processes, as in joblib: −1 is one for each core."""
-    jobs = int(text)
-    if jobs == 0:
-        raise argparse.ArgumentTypeError("0 processes cannot run anything; pass 1 or more, or -1 for one for each core")
-    return jobs
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser("python -m reproduction", description=__doc__.partition(": ")[2])
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer splits, trees and repetitions: a minute, with wider tolerances"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        default="scoreprism-paper",
-        help="folder for the page, tables and figures (%(default)s); an interrupted run goes on where it was",
-    )
-    parser.add_argument(
-        "--jobs", metavar="N", type=parse_jobs, default=-1, help="processes; results do not depend on it (all cores)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace the results of a finished run")
-    return parser.parse_args(arguments)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    options = parse_arguments(arguments)
+    parser = argparse.ArgumentParser("python -m reproduction", description=__doc__.partition(": ")[2])
+    flag = parser.add_argument
+    flag("--quick", action="store_true", help="fewer splits, trees and repetitions: a minute, with wider tolerances")
+    folder = "folder for the page, tables and figures (%(default)s); an interrupted run goes on where it was"
+    flag("--out", metavar="DIR", default="scoreprism-paper", help=folder)
+    flag("--jobs", metavar="N", type=int, default=-1, help="processes; results do not depend on it (all cores)")
+    flag("--force", action="store_true", help="replace the results of a finished run")
+    options = parser.parse_args(arguments)
+    if options.jobs == 0:
+        parser.error("--jobs must be 1 or more, or -1 for one for each core; got 0")
 
     def report(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -57,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         report(f"interrupted; what is finished is kept in {options.out}: the same command goes on from there")
         return 130
-    print(repr(found))
+    print(replace(found.report, sections=found.report.sections[:1]).to_text())
     report(f"wrote {Path(options.out) / 'index.html'}: open it in a browser")
     return 0
 

@@ -1,16 +1,17 @@
-"""Our number beside the paper's: how far apart they may be by chance, and the verdict."""
+"""Our number beside the paper's: how far apart chance may bring them, and the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from math import hypot, isnan
+from dataclasses import dataclass
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 
-from reproduction.printed import CLAIMS, PRINTED
-from scoreprism.report import Column, Table
+from reproduction.pieces import minus, table
+from reproduction.statements import STATEMENTS, Statement
+from scoreprism.report import Table
 
 #: What a verdict means.
 VERDICTS = {
@@ -20,43 +21,18 @@ VERDICTS = {
     "among ours",
     "not reproduced": "differs by more; of a statement, that it does not hold",
 }
-_MARKS = {"reproduced": "✓", "within noise": "≈", "not reproduced": "✗"}
+MARKS = {"reproduced": "✓ reproduced", "within noise": "≈ within noise", "not reproduced": "✗ not reproduced"}
 #: Standard errors of the difference that count as chance.
 _SIGMAS = 3.0
+#: Of the tests whose p-values are compared.
+_LEVEL = 0.05
+#: An identity holds if it is off by less than this: rounding, and nothing else.
+EXACT = 1e-12
 
 
 @dataclass(frozen=True)
 class Check:
-    """
-    A number or a statement of the paper, and what became of it.
-
-    Attributes
-    ----------
-    key : str
-        Its name in `PRINTED` or `CLAIMS`.
-    place : str
-        Where the paper has it.
-    what : str
-        What it is.
-    paper : float or None
-        The paper's number; None for statements.
-    ours : float or None
-        Our number.
-    tolerance : float or None
-        How far apart chance may bring them.
-    verdict : str
-        In `VERDICTS`.
-    why : str
-        What there is to say: the evidence on a statement, the reason of a difference.
-    decimals : int
-        Decimals that the paper prints.
-
-    Examples
-    --------
-    >>> found = beside("robustness/log/raw/average", 0.4931, std_error=0.003)
-    >>> found.verdict, round(found.tolerance, 4)
-    ('within noise', 0.0134)
-    """
+    """A number or a statement of the paper, and what became of it; statements have no numbers of their own."""
 
     key: str
     place: str
@@ -65,301 +41,128 @@ class Check:
     ours: float | None
     tolerance: float | None
     verdict: str
-    why: str = ""
-    decimals: int = 3
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Plain Python objects.
-
-        Returns
-        -------
-        dict
-            By attribute.
-        """
-        return asdict(self)
+    why: str
+    decimals: int
 
 
-def beside(key: str, ours: float, std_error: float = 0.0, why: str = "") -> Check:
+#: Our number, the tolerance, the verdict, and what there is to say.
+Judgement = tuple[float | None, float | None, str, str]
+
+
+def judge(key: str, found: Any, why: str = "", **facts: Any) -> Check:
     """
-    A mean of ours beside a printed number.
+    Set what we found beside what the paper has under this name, by the rule that the table names.
 
-    Parameters
-    ----------
-    key : str
-        Which, in `PRINTED`.
-    ours : float
-        Our number.
-    std_error : float, default=0.0
-        Its Monte-Carlo standard error; 0 where it is exact.
-    why : str, default=""
-        What there is to say.
-
-    Returns
-    -------
-    Check
-        With tolerance 3·√(se² of the paper + se² of ours) + half a unit of the last printed decimal.
-
-    Examples
-    --------
-    >>> beside("calibrated-yet-grouping/brier", 0.16).verdict
-    'reproduced'
-    >>> beside("robustness/log/recalibrated/forest", 0.584, 0.008).verdict
-    'not reproduced'
+    `found` is a number, an array of one number for each split, or whether a statement holds, with the facts that its
+    evidence is made of.
     """
-    printed = PRINTED[key]
-    tolerance = _SIGMAS * hypot(printed.std_error, std_error) + printed.half_unit
-    apart = abs(ours - printed.value)
-    same = apart <= printed.half_unit * (1 + 1e-9)
-    near = not isnan(apart) and apart <= tolerance
-    verdict = "reproduced" if same else "within noise" if near else "not reproduced"
-    return Check(
-        key, printed.place, printed.what, printed.value, float(ours), tolerance, verdict, why, printed.decimals
-    )
+    one = STATEMENTS[key]
+    ours, tolerance, verdict, told = RULES[one.rule](one, found)
+    told = minus(one.evidence.format(**facts)) if one.evidence else told
+    return Check(key, one.place, one.what, one.value, ours, tolerance, verdict, why or told, one.decimals)
 
 
-def decided(key: str, ours: float, why: str = "", *, level: float = 0.05) -> Check:
+def _is_printed(one: Statement, ours: float) -> bool:
+    return abs(ours - one.value) <= one.half_unit * (1 + 1e-9)
+
+
+def _compare(one: Statement, ours: float, *std_errors: float) -> Judgement:
+    """Compare up to three standard errors of the difference, and rounding; NaN is near nothing."""
+    tolerance = _SIGMAS * hypot(*std_errors) + one.half_unit
+    near = "within noise" if abs(ours - one.value) <= tolerance else "not reproduced"
+    return float(ours), tolerance, "reproduced" if _is_printed(one, ours) else near, ""
+
+
+def _judge_identity(_: Statement, error: float) -> Judgement:
+    return error, EXACT, "reproduced" if error < EXACT else "not reproduced", ""
+
+
+def _judge_mean(one: Statement, values: np.ndarray) -> Judgement:
+    """Take splits for independent, as in the paper."""
+    return _compare(one, values.mean(), one.std_error, float(values.std(ddof=1)) / sqrt(values.size))
+
+
+def _judge_share(one: Statement, values: np.ndarray) -> Judgement:
+    share = float(np.mean(values < 0))
+    return _compare(one, share, one.std_error, sqrt(share * (1 - share) / values.size))
+
+
+def _judge_spread(one: Statement, values: np.ndarray) -> Judgement:
+    ours = float(values.std(ddof=1))
+    return _compare(one, ours, relative_error(values, one.runs) * one.value, relative_error(values, values.size) * ours)
+
+
+def relative_error(values: np.ndarray, runs: int) -> float:
     """
-    A p-value beside a printed one: within noise if both lead to the same decision.
+    Standard error of a standard deviation over so many runs, as a share of it: about 1/√(2n) for normal values.
 
-    Parameters
-    ----------
-    key : str
-        Which, in `PRINTED`.
-    ours : float
-        Our p-value.
-    why : str, default=""
-        What there is to say.
-    level : float, default=0.05
-        Of the test.
-
-    Returns
-    -------
-    Check
-        Without a tolerance.
-
-    Examples
-    --------
-    >>> decided("tests/reliability_plugin/stacking/p", 3e-6).verdict  # printed: below 1e-4
-    'reproduced'
-    >>> decided("tests/reliability_plugin/stacking/p", 2e-4).verdict
-    'within noise'
+    Heavy tails make it larger: √((κ − 1)/4n), κ the kurtosis of the values that we have.
     """
-    printed = PRINTED[key]
-    agree = (ours < level) == (printed.value < level)
-    same = ours < printed.value if printed.bound else abs(ours - printed.value) <= printed.half_unit * (1 + 1e-9)
-    told = why or f"Both are {'below' if ours < level else 'above'} {level:g}." if agree else why
-    verdict = "reproduced" if same else "within noise" if agree else "not reproduced"
-    return Check(key, printed.place, printed.what, printed.value, float(ours), None, verdict, told, printed.decimals)
+    gap = values - values.mean()
+    second = float((gap**2).mean())
+    kurtosis = float((gap**4).mean()) / second**2 if second > 0 else 1.0
+    return sqrt(max(kurtosis - 1.0, 0.0) / (4 * runs))
 
 
-def among(key: str, values: Iterable[float], why: str = "") -> Check:
-    """
-    A number of a single split whose seed is not known: where it falls among ours.
-
-    Parameters
-    ----------
-    key : str
-        Which, in `PRINTED`.
-    values : iterable of float
-        The number in each of our splits.
-    why : str, default=""
-        What there is to say beside its place.
-
-    Returns
-    -------
-    Check
-        `ours` is the median. Within noise if it lies between the smallest and the largest, up to rounding.
-
-    Examples
-    --------
-    >>> among("gains/log/raw/glm", [0.5, 0.6, 0.8]).why
-    'Larger than in 2 of 3 splits (0.50 to 0.80).'
-    """
-    printed, found = PRINTED[key], np.sort(np.asarray(list(values), dtype=np.float64))
-    low, high = found[0] - printed.half_unit, found[-1] + printed.half_unit
-    below, digits = int((found < printed.value).sum()), printed.decimals
-    place = f"Larger than in {below} of {found.size} splits ({found[0]:.{digits}f} to {found[-1]:.{digits}f})."
-    verdict = "within noise" if low <= printed.value <= high else "not reproduced"
-    told = " ".join(part for part in (place.replace("-", "−"), why) if part)
-    middle = float(np.median(found))
-    return Check(key, printed.place, printed.what, printed.value, middle, None, verdict, told, digits)
+def _judge_p_value(one: Statement, ours: float) -> Judgement:
+    """Within noise if both lead to the same decision; the paper prints one p-value as a bound."""
+    same = ours < one.value if one.rule == "p-bound" else _is_printed(one, ours)
+    if (ours < _LEVEL) != (one.value < _LEVEL):
+        return float(ours), None, "reproduced" if same else "not reproduced", ""
+    told = f"Both are {'below' if ours < _LEVEL else 'above'} {_LEVEL:g}."
+    return float(ours), None, "reproduced" if same else "within noise", told
 
 
-def claimed(key: str, holds: bool, evidence: str) -> Check:
-    """
-    A statement of the paper, and whether it holds.
-
-    Parameters
-    ----------
-    key : str
-        Which, in `CLAIMS`.
-    holds : bool
-        Whether our numbers bear it out.
-    evidence : str
-        These numbers, in a sentence.
-
-    Returns
-    -------
-    Check
-        Without numbers of its own.
-
-    Examples
-    --------
-    >>> claimed("quantising", True, "0.0131 against 0.0122.").verdict
-    'reproduced'
-    """
-    claim = CLAIMS[key]
-    verdict = "reproduced" if holds else "not reproduced"
-    return Check(key, claim.place, claim.what, None, None, None, verdict, evidence)
+def _judge_split(one: Statement, values: np.ndarray) -> Judgement:
+    """Look a number of a single split, whose seed is not known, up among ours; `ours` is the median."""
+    low, high, digits = values.min(), values.max(), one.decimals
+    inside = low - one.half_unit <= one.value <= high + one.half_unit
+    below = f"Larger than in {int((values < one.value).sum())} of {values.size} splits"
+    told = minus(f"{below} ({low:.{digits}f} to {high:.{digits}f}).")
+    return float(np.median(values)), None, "within noise" if inside else "not reproduced", told
 
 
-def checks_table(key: str, title: str, checks: Iterable[Check], note: str = "") -> Table:
-    """
-    Numbers beside the paper's, as people read them: as many decimals as the paper has, and one more for ours.
-
-    Parameters
-    ----------
-    key, title : str
-        Of the table.
-    checks : iterable of Check
-        Its rows.
-    note : str, default=""
-        What stands below it.
-
-    Returns
-    -------
-    Table
-        The last column is left out where there is nothing to say.
-
-    Examples
-    --------
-    >>> checks_table("t", "Table", [beside("robustness/log/raw/average", 0.4931, 0.003)]).shown()
-    [['log loss, raw, average', '0.496', '0.4931', '−0.0029', '0.0134', '≈ within noise']]
-    """
-    rows = list(checks)
-    columns = [Column("what", "number"), *(Column(name, head, "loss") for name, head in _NUMBERS), _VERDICT]
-    cells = [(check.what, *_figures(check), marked(check.verdict), check.why) for check in rows]
-    told = any(check.why for check in rows)
-    columns += [Column("why", "why")] if told else []
-    return Table(key, title, tuple(columns), tuple(row if told else row[:-1] for row in cells), note)
+def _judge_claim(_: Statement, holds: bool | str) -> Judgement:
+    return None, None, holds if isinstance(holds, str) else "reproduced" if holds else "not reproduced", ""
 
 
-_NUMBERS = (("paper", "paper"), ("ours", "ours"), ("difference", "difference"), ("tolerance", "tolerance"))
-_VERDICT = Column("verdict", "verdict")
+RULES = {
+    "identity": _judge_identity,
+    "exact": _compare,
+    "mean": _judge_mean,
+    "share": _judge_share,
+    "spread": _judge_spread,
+    "p-value": _judge_p_value,
+    "p-bound": _judge_p_value,
+    "split": _judge_split,
+    "claim": _judge_claim,
+}
 
 
-def claims_table(key: str, title: str, checks: Iterable[Check], note: str = "") -> Table:
-    """
-    Statements of the paper, and whether they hold.
-
-    Parameters
-    ----------
-    key, title : str
-        Of the table.
-    checks : iterable of Check
-        Its rows.
-    note : str, default=""
-        What stands below it.
-
-    Returns
-    -------
-    Table
-        Statement, verdict, evidence.
-
-    Examples
-    --------
-    >>> claims_table("t", "Table", [claimed("quantising", True, "More.")]).shown()
-    [['Quantising a score increases its grouping', '✓ reproduced', 'More.']]
-    """
-    columns = (Column("what", "statement"), _VERDICT, Column("why", "what we find"))
-    return Table(key, title, columns, tuple((c.what, marked(c.verdict), c.why) for c in checks), note)
-
-
-def counted(checks: Iterable[Check]) -> dict[str, int]:
-    """
-    How many checks have each verdict.
-
-    Parameters
-    ----------
-    checks : iterable of Check
-        Some.
-
-    Returns
-    -------
-    dict of str to int
-        By verdict, none left out.
-
-    Examples
-    --------
-    >>> counted([beside("calibrated-yet-grouping/brier", 0.16)])
-    {'reproduced': 1, 'within noise': 0, 'not reproduced': 0}
-    """
+def count_verdicts(checks: Iterable[Check]) -> dict[str, int]:
+    """Count the checks of each verdict, none left out."""
     found = [check.verdict for check in checks]
     return {verdict: found.count(verdict) for verdict in VERDICTS}
 
 
-def marked(verdict: str) -> str:
-    """
-    A verdict with a sign, so that it is seen at a glance.
-
-    Parameters
-    ----------
-    verdict : str
-        In `VERDICTS`.
-
-    Returns
-    -------
-    str
-        Sign and words.
-
-    Examples
-    --------
-    >>> marked("reproduced")
-    '✓ reproduced'
-    """
-    return f"{_MARKS[verdict]} {verdict}"
+def tabulate_checks(key: str, title: str, checks: Iterable[Check], note: str = "") -> Table:
+    """Make a table of checks: as many decimals as the paper has, one more for ours; empty columns are left out."""
+    rows = [
+        {"number or statement": check.what} | _show_numbers(check) | {"verdict": MARKS[check.verdict], "why": check.why}
+        for check in checks
+    ]
+    heads = [head for head in rows[0] if any(row[head] for row in rows)]
+    return table(key, title, [{head: row[head] for head in heads} for row in rows], note)
 
 
-def scientific(value: float, decimals: int = 1) -> str:
-    """
-    A very small or large number in a sentence.
-
-    Parameters
-    ----------
-    value : float
-        At least 0.
-    decimals : int, default=1
-        Of its digits.
-
-    Returns
-    -------
-    str
-        Digits, and a power of ten.
-
-    Examples
-    --------
-    >>> scientific(1e-6), scientific(0.00021), scientific(4.4e-16, 0), scientific(0.0)
-    ('10⁻⁶', '2.1·10⁻⁴', '4·10⁻¹⁶', '0')
-    """
-    if value == 0.0:
-        return "0"
-    digits, power = f"{value:.{decimals}e}".split("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if float(digits) == 1.0 else f"{digits}·10{raised}"
-
-
-def _figures(check: Check) -> tuple[str, str, str, str]:
-    """Paper, ours, difference and tolerance as text."""
-    digits = check.decimals + 1
-    if check.paper is None or check.ours is None:
-        return ("", "", "", "")
-    bound = PRINTED[check.key].bound if check.key in PRINTED else False
-    texts = (
-        f"{'< ' if bound else ''}{check.paper:.{check.decimals}f}",
-        f"{check.ours:.{digits}f}",
-        "–" if bound else f"{check.ours - check.paper:+.{digits}f}",
-        "–" if check.tolerance is None else f"{check.tolerance:.{digits}f}",
-    )
-    first, second, third, fourth = (text.replace("-", "−") for text in texts)
-    return first, second, third, fourth
+def _show_numbers(check: Check) -> dict[str, str]:
+    if check.ours is None:
+        return dict.fromkeys(("paper", "ours", "difference", "tolerance"), "")
+    digits, bound = check.decimals + 1, "< " if STATEMENTS[check.key].rule == "p-bound" else ""
+    shown = {
+        "paper": f"{bound}{check.paper:.{check.decimals}f}",
+        "ours": f"{check.ours:.{digits}f}",
+        "difference": f"{check.ours - check.paper:+.{digits}f}",
+        "tolerance": "–" if check.tolerance is None else f"{check.tolerance:.{digits}f}",
+    }
+    return {head: minus(text) for head, text in shown.items()}

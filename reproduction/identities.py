@@ -5,20 +5,19 @@ Right-hand sides are sums over states, written out; nothing of `Decomposition` i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix
+from reproduction.checks import EXACT
 from scoreprism.decomposition import Decomposition, resolution_decomposition
 from scoreprism.finite import FiniteModel
-from scoreprism.losses import ProperLoss
-
-#: A statement holds if it is off by less than this: rounding, and nothing else.
-EXACT = 1e-12
+from scoreprism.intervals import FORMS
+from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
 _STATES = 16
 #: F_0 ⊆ … ⊆ F_4: the partition of the states into 1, 2, 4, 8, 16 cells.
@@ -41,41 +40,68 @@ class Case:
         rng = np.random.default_rng([24, self.k, self.seed])
         return FiniteModel(rng.dirichlet(np.ones(_STATES)), _flat(rng.dirichlet(np.ones(self.k), _STATES)))
 
-    def prediction(self, cells: IntArray = _S, draw: int = 0) -> FloatArray:
+    def prediction(self, cells: np.ndarray = _S, draw: int = 0) -> np.ndarray:
         """A law that depends on the cell only."""
         rng = np.random.default_rng([42, self.k, self.seed, draw])
         return _flat(rng.dirichlet(np.full(self.k, 2.0), int(cells.max()) + 1))[cells]
 
-    def given(self, cells: IntArray) -> FloatArray:
+    def given(self, cells: np.ndarray) -> np.ndarray:
         """P(Y | cells), state by state."""
         return _given(self.model, self.model.law, cells)
 
-    def mean(self, values: FloatArray) -> float:
+    def mean(self, values: np.ndarray) -> float:
         """Expectation over states."""
         return float(self.model.prob @ values)
 
-    def regret(self, p: FloatArray, q: FloatArray) -> float:
+    def regret(self, p: np.ndarray, q: np.ndarray) -> float:
         """E d(p, q)."""
         return self.mean(self.loss.divergence(p, q))
 
-    def uncertainty(self, q: FloatArray) -> float:
+    def uncertainty(self, q: np.ndarray) -> float:
         """E ℰ(q)."""
         return self.mean(self.loss.entropy(q))
 
-    def risk(self, p: FloatArray) -> float:
+    def risk(self, p: np.ndarray) -> float:
         """E ℓ(p, Y)."""
         return self.mean(self.loss.risk(p, self.model.law))
 
-    def split(self, p: FloatArray, partitions: Mapping[str, ArrayLike]) -> Decomposition:
+    def split(self, p: np.ndarray, partitions: Mapping[str, Any]) -> Decomposition:
         """What the library says."""
         return self.model.decompose(p, partitions, self.loss, self.form)
 
 
-def _flat(law: FloatArray) -> FloatArray:
+#: Errors and the cases that they are tried on, by the label in the paper's source; ``paper.csv`` says what each states.
+IDENTITIES: dict[str, tuple[Callable[[Case], float], list[Case]]] = {}
+_PAIR, _ONE = ("brier", "log"), ("debiased",)
+
+
+def identity(
+    label: str, losses: Any = tuple(LOSSES), classes: Any = (2, 4), forms: Any = tuple(FORMS), models: int = 3
+) -> Any:
+    """Register the error of a statement: losses × numbers of classes that they are for × forms × populations."""
+    cases = [
+        Case(loss, k, form, seed)
+        for loss, k, form, seed in product(map(get_loss, losses), classes, forms, range(models))
+        if k == 2 or not loss.binary_only
+    ]
+
+    def register(error: Callable[[Case], float]) -> Callable[[Case], float]:
+        IDENTITIES[label] = error, cases
+        return error
+
+    return register
+
+
+def _flat(law: np.ndarray) -> np.ndarray:
     return law[:, 1] if law.shape[1] == 2 else law
 
 
-def _given(model: FiniteModel, law: FloatArray, cells: IntArray) -> FloatArray:
+def _matrix(law: np.ndarray) -> np.ndarray:
+    """Write a law with one column a class."""
+    return law if law.ndim == 2 else np.column_stack([1.0 - law, law])
+
+
+def _given(model: FiniteModel, law: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """E[law | cells], written out."""
     found = np.empty_like(law)
     for cell in np.unique(cells):
@@ -84,13 +110,14 @@ def _given(model: FiniteModel, law: FloatArray, cells: IntArray) -> FloatArray:
     return found
 
 
-def _off(ours: ArrayLike, exact: ArrayLike) -> float:
+def _off(ours: Any, exact: Any) -> float:
     """Largest difference."""
     return float(np.abs(np.asarray(ours, dtype=np.float64) - np.asarray(exact, dtype=np.float64)).max())
 
 
-def _telescoped(case: Case, p: FloatArray, partitions: dict[str, IntArray]) -> float:
+def _telescope(case: Case, known: np.ndarray, partitions: dict[str, np.ndarray]) -> float:
     """Terms along a chain of partitions, their sum and the loss, against sums over states."""
+    p = case.prediction(known)
     laws = [p, *(case.given(cells) for cells in partitions.values())]
     exact = [*(case.regret(a, b) for a, b in pairwise(laws)), case.uncertainty(laws[-1])]
     found = case.split(p, partitions)
@@ -100,41 +127,38 @@ def _telescoped(case: Case, p: FloatArray, partitions: dict[str, IntArray]) -> f
     )
 
 
-def _unseen(case: Case, term: float, p: FloatArray, q: FloatArray) -> float:
+def _unseen(case: Case, term: float, p: np.ndarray, q: np.ndarray) -> float:
     """How far apart p and q are where a strictly proper loss does not see it: what an "only if" is violated by."""
     blind = case.loss.strictly_proper and term < EXACT
     return _off(p, q) if blind else max(0.0, -term)
 
 
-def _entropy(joint: FloatArray) -> float:
+def _entropy(joint: np.ndarray) -> float:
     """H(Y | A) in nats from the table of P(a, y)."""
     return -float(np.sum(joint * np.log(joint / joint.sum(axis=1, keepdims=True))))
 
 
-def _entropy_given(case: Case, cells: IntArray) -> float:
-    joint = case.model.prob[:, None] * as_matrix(case.model.law)
+def _entropy_given(case: Case, cells: np.ndarray) -> float:
+    joint = case.model.prob[:, None] * _matrix(case.model.law)
     return _entropy(np.stack([joint[cells == cell].sum(axis=0) for cell in np.unique(cells)]))
+
+
+#: Statements on chains: the cells that the prediction depends on, and the partitions below it.
+_CHAINS = {
+    "thm:onelevel": (_S, {"A": _X}),
+    "thm:chain": (_FILTRATION["Q1"], {"A": _S, "B": _X}),
+    "eq:clf-chain": (_S, {"C": _S, "Q": _X}),
+    "thm:four": (_S, {"C": _S, "Q": _X, "Π": _Z}),
+    "thm:boosting-telescope": (_FILTRATION["Q0"], _FILTRATION),
+}
+for _label, (_known, _partitions) in _CHAINS.items():
+    identity(_label)(partial(_telescope, known=_known, partitions=_partitions))
 
 
 # ── section 2 ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def onelevel(case: Case) -> float:
-    return _telescoped(case, case.prediction(), {"A": _X})
-
-
-def chain(case: Case) -> float:
-    return _telescoped(case, case.prediction(_FILTRATION["Q1"]), {"A": _S, "B": _X})
-
-
-def clf_chain(case: Case) -> float:
-    return _telescoped(case, case.prediction(), {"C": _S, "Q": _X})
-
-
-def four(case: Case) -> float:
-    return _telescoped(case, case.prediction(), {"C": _S, "Q": _X, "Π": _Z})
-
-
+@identity("rem:grouping-zero", forms=_ONE)
 def grouping_zero(case: Case) -> float:
     c, q, p = case.given(_S), case.given(_X), case.prediction()
     sufficient = FiniteModel(case.model.prob, c).decompose(p, {"C": _S, "Q": _X}, case.loss)
@@ -142,6 +166,7 @@ def grouping_zero(case: Case) -> float:
     return max(abs(sufficient.terms["grouping"]), _unseen(case, grouping, c, q))
 
 
+@identity("ex:calibrated-yet-grouping", losses=_PAIR, classes=(2,), models=1)
 def calibrated_yet_grouping(case: Case) -> float:
     terms = FiniteModel([0.5, 0.5], [0.9, 0.1]).decompose([0.5, 0.5], [[0, 0], [0, 1]], case.loss, case.form).terms
     entropy = -0.9 * np.log(0.9) - 0.1 * np.log(0.1)
@@ -149,9 +174,10 @@ def calibrated_yet_grouping(case: Case) -> float:
     return _off(list(terms.values())[:3], exact)
 
 
+@identity("prop:urc")
 def urc(case: Case) -> float:
     p, c, marginal = case.prediction(), case.given(_S), case.given(_FILTRATION["Q0"])
-    joint = case.model.prob[:, None] * as_matrix(case.model.law)
+    joint = case.model.prob[:, None] * _matrix(case.model.law)
     state, label = np.nonzero(joint > 0)
     found = resolution_decomposition(
         label, p[state], c[state], loss=case.loss, form=case.form, sample_weight=joint[state, label],
@@ -165,6 +191,7 @@ def urc(case: Case) -> float:
     return max(_off([found.terms[name] for name in exact], list(exact.values())), _off(total, case.risk(p)))
 
 
+@identity("cor:brier", losses=("brier",), classes=(2,))
 def brier(case: Case) -> float:
     p, c, q, pi = case.prediction(), case.given(_S), case.given(_X), case.model.law
     second = _given(case.model, q**2, _S)
@@ -178,11 +205,12 @@ def brier(case: Case) -> float:
     )
 
 
+@identity("cor:logloss-info", losses=("log",))
 def logloss_info(case: Case) -> float:
-    p, c = case.prediction(), as_matrix(case.given(_S))
+    p, c = case.prediction(), _matrix(case.given(_S))
     left = _entropy_given(case, _X)
     terms = case.split(p, {"C": _S, "Q": _X}).terms
-    kl = case.mean(np.sum(c * np.log(c / as_matrix(p)), axis=1))
+    kl = case.mean(np.sum(c * np.log(c / _matrix(p)), axis=1))
     exact = (kl, _entropy_given(case, _S) - left, left)  # I(Y; X | S) = H(Y | S) − H(Y | X)
     return _off([terms["reliability"], terms["grouping"], terms["irreducible"]], exact)
 
@@ -190,21 +218,24 @@ def logloss_info(case: Case) -> float:
 # ── sections 3 and 4 ────────────────────────────────────────────────────────────────────────────────
 
 
+@identity("prop:calib-regret")
 def calib_regret(case: Case) -> float:
     p, c = case.prediction(), case.given(_S)
     found = case.split(p, {"C": _S}).terms
     perfect = case.split(c, {"C": _S}).terms["reliability"]
-    balance = _off(case.model.prob @ as_matrix(c), case.model.prob @ as_matrix(case.model.law))
+    balance = _off(case.model.prob @ _matrix(c), case.model.prob @ _matrix(case.model.law))
     identity = _off(sum(found.values()), case.regret(p, c) + case.uncertainty(c))
     return max(identity, abs(perfect), balance, _unseen(case, found["reliability"], p, c))
 
 
+@identity("sec:well-calibrated", losses=("brier",), classes=(2,), models=1)
 def balance(case: Case) -> float:
     model, score = FiniteModel([0.5, 0.5], [0.3, 0.7]), np.array([0.7, 0.3])
     terms = model.decompose(score, [score], "brier", case.form).terms
     return max(_off(model.prob @ score, model.prob @ model.law), _off(terms["reliability"], 0.16))
 
 
+@identity("prop:pop-opt-recal", forms=_ONE)
 def pop_opt_recal(case: Case) -> float:
     c = case.model.level(_S)
     best, worst = case.risk(c), _off(case.risk(c), case.uncertainty(case.given(_S)))
@@ -215,6 +246,7 @@ def pop_opt_recal(case: Case) -> float:
     return worst
 
 
+@identity("sec:recalibration")
 def grouping_stays(case: Case) -> float:
     p = case.prediction()
     moved = p**2 if case.k == 2 else p**2 / (p**2).sum(axis=1, keepdims=True)  # one to one
@@ -222,6 +254,7 @@ def grouping_stays(case: Case) -> float:
     return _off(before, after)
 
 
+@identity("prop:monotone-preserves-roc", losses=("log",), classes=(2,), forms=_ONE, models=10)
 def monotone_roc(case: Case) -> float:
     """Isotonic regression and a strictly increasing map of a random score: rules, points of the curve, areas."""
     from sklearn.metrics import roc_auc_score, roc_curve
@@ -229,7 +262,7 @@ def monotone_roc(case: Case) -> float:
     from scoreprism.calibrators import IsotonicCalibrator
 
     s = np.random.default_rng([18, case.seed]).random(_STATES)
-    joint = case.model.prob[:, None] * as_matrix(case.model.law)
+    joint = case.model.prob[:, None] * _matrix(case.model.law)
     state, label = np.nonzero(joint > 0)
     weight = joint[state, label]
     rows = weight * weight.size  # a weight counts as a number of rows
@@ -245,7 +278,7 @@ def monotone_roc(case: Case) -> float:
     return max(rules, points, _off(steep, raw), _off(areas[0], areas[1]))
 
 
-def _rule_gap(prob: FloatArray, s: FloatArray, g: FloatArray, tau: float) -> float:
+def _rule_gap(prob: np.ndarray, s: np.ndarray, g: np.ndarray, tau: float) -> float:
     """Probability that g(S) ≥ τ and S ≥ τ' differ, for the best τ'."""
     return min(float(prob @ ((g >= tau) != (s >= other))) for other in s)
 
@@ -253,6 +286,7 @@ def _rule_gap(prob: FloatArray, s: FloatArray, g: FloatArray, tau: float) -> flo
 # ── section 5 ───────────────────────────────────────────────────────────────────────────────────────
 
 
+@identity("prop:agg-preserve", classes=(2,), forms=_ONE)
 def agg_preserve(case: Case) -> float:
     """Nine pairs of scores and their average, of five values: C given the pair is φ(average), and it is not."""
     first, second = (np.repeat([0.25, 0.5, 0.75], 3), np.tile([0.25, 0.5, 0.75], 3))
@@ -268,8 +302,9 @@ def agg_preserve(case: Case) -> float:
     return max(kept, wrong, _off(found.terms["projection"], lost))
 
 
+@identity("ex:avg-breaks-calibration", losses=_PAIR, classes=(2,), models=1)
 def avg_breaks(case: Case) -> float:
-    model, first, second = average_model()
+    model, first, second = make_average_model()
     mean, pair = (first + second) / 2, np.arange(4)
     exact = {"brier": ((0, 1 / 16, 1 / 8), (1 / 32, 0, 1 / 8)),
              "log": ((0, np.log(4) - 0.75 * np.log(3) - np.log(2) / 2, np.log(2) / 2),
@@ -281,34 +316,20 @@ def avg_breaks(case: Case) -> float:
     return worst
 
 
-def average_model() -> tuple[FiniteModel, FloatArray, FloatArray]:
-    """
-    The four states of Example 5.2, and its two calibrated scores.
-
-    Returns
-    -------
-    tuple
-        Population, first and second score.
-
-    Examples
-    --------
-    >>> average_model()[0].law
-    array([0. , 0.5, 0.5, 1. ])
-    """
+def make_average_model() -> tuple[FiniteModel, np.ndarray, np.ndarray]:
+    """Give the population of Example 5.2, of four states, and its two calibrated scores."""
     first, second = np.array([0.25, 0.25, 0.75, 0.75]), np.array([0.25, 0.75, 0.25, 0.75])
     return FiniteModel([0.25] * 4, [0.0, 0.5, 0.5, 1.0]), first, second
 
 
-def telescope(case: Case) -> float:
-    return _telescoped(case, case.prediction(_FILTRATION["Q0"]), _FILTRATION)
-
-
+@identity("cor:filtration-logloss-info", losses=("log",))
 def filtration_info(case: Case) -> float:
     terms = list(case.split(case.prediction(_FILTRATION["Q0"]), _FILTRATION).terms.values())
     h = [_entropy_given(case, cells) for cells in _FILTRATION.values()]
     return _off(terms[1:6], [*(a - b for a, b in pairwise(h)), h[-1]])
 
 
+@identity("cor:boosting-brier", losses=("brier",), classes=(2,))
 def pythagoras(case: Case) -> float:
     law, eta = case.model.law, [case.given(cells) for cells in _FILTRATION.values()]
     error = [case.mean(law * (1 - e) ** 2 + (1 - law) * e**2) for e in eta]
@@ -319,16 +340,18 @@ def pythagoras(case: Case) -> float:
     return max(_off(drops, gain), _off(error, variance), _off(terms[1:5], drops), float(-min(gain)))
 
 
+@identity("sec:boosting", losses=("brier",), forms=_ONE)
 def martingale(case: Case) -> float:
     cells = list(_FILTRATION.values())
     eta = [case.model.level(c) for c in cells]
     return max(_off(_given(case.model, eta[t + 1], cells[t]), eta[t]) for t in range(4))
 
 
+@identity("sec:boosting/stagewise", forms=_ONE)
 def stagewise(case: Case) -> float:
     raw, recalibrated = case.prediction(), case.model.level(_S)
     gap = case.risk(raw) - case.risk(recalibrated)
-    merged = np.unique(as_matrix(recalibrated).round(14), axis=0, return_inverse=True)[1].reshape(-1)
+    merged = np.unique(_matrix(recalibrated).round(14), axis=0, return_inverse=True)[1].reshape(-1)
     own = case.given(merged)  # P(Y | its own output)
     return max(_off(gap, case.regret(raw, recalibrated)), _off(own, recalibrated))
 
@@ -336,12 +359,14 @@ def stagewise(case: Case) -> float:
 # ── appendix B ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@identity("lem:vector-QA", losses=("log",), forms=_ONE)
 def vector_law(case: Case) -> float:
-    law, joint = as_matrix(case.model.level(_S)), case.model.prob[:, None] * as_matrix(case.model.law)
+    law, joint = _matrix(case.model.level(_S)), case.model.prob[:, None] * _matrix(case.model.law)
     counted = np.stack([joint[s == _S].sum(axis=0) / case.model.prob[s == _S].sum() for s in range(4)])[_S]
     return max(_off(law, counted), _off(law.sum(axis=1), 1.0), float(-law.min()))
 
 
+@identity("lem:unique-version", classes=(2,), models=1)
 def unique_version(case: Case) -> float:
     """A state of probability zero changes no term, whatever its law."""
     kept = FiniteModel([0.5, 0.5], [0.2, 0.6]).decompose([0.3, 0.3], [[0, 0], [0, 1]], case.loss, case.form).terms
@@ -353,5 +378,6 @@ def unique_version(case: Case) -> float:
     return worst
 
 
+@identity("app:condlaw", losses=("log",), forms=_ONE)
 def tower(case: Case) -> float:
     return _off(case.model.level(_S), _given(case.model, case.model.level(_X), _S))

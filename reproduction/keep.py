@@ -15,7 +15,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "tests" / "data" / "reproduction.json"
 PAGE = ROOT / "docs" / "reproduce.md"
-FIGURES = ("averaging-lcs", "brier-reducible", "beyond-noise-floor", "beyond-double-use")
+#: Figures of docs/reproduce.md, and of docs/calibrators.md.
+FIGURES = (
+    "averaging-lcs",
+    "brier-reducible",
+    "beyond-noise-floor",
+    "beyond-double-use",
+    "maps-three",
+    "bandwidth-truth",
+)
 METHODS = ("average", "glm", "forest", "stacking")
 COLUMNS = {
     ("log", "raw"): "log loss, raw",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reproduction.checks import Check, claimed, claims_table, scientific
-from reproduction.maps_figures import data_figure, distances_figure
+from reproduction.checks import Check, judge, tabulate_checks
+from reproduction.pieces import INK, MARKERS, colour, figure, scientific, share_legend, table, thin
+from reproduction.population import Logistic
+from reproduction.synthetic import draw_square
 from reproduction.work import Outcome, Work
-from scoreprism._core.simplex import FloatArray, IntArray, sigmoid
-from scoreprism.datasets import AppendixELaw
-from scoreprism.report import Notice, Section, Table
-from scoreprism.report._model import Block
-from scoreprism.report._pieces import table
+from scoreprism.calibrators import IsotonicCalibrator, MonotoneSplineCalibrator, SplineCalibrator
+from scoreprism.datasets import AppendixELaw, ScoreLaw
+from scoreprism.report import Figure, Section
 
 LAW = AppendixELaw()
 #: Bandwidths h and basis sizes k of the figure; penalty of Step B.
@@ -26,286 +26,126 @@ PENALTIES = (1e-3, 1e-1, 1e1, 1e3, 1e5, 1e6, 1e7)
 _ROWS, _SHOWN = 1000, 500
 #: A step down of a map by less than this is rounding.
 _LEVEL = 1e-9
+METRICS = {"ici": "Integrated calibration index", "lcs": "Local calibration score"}
+#: What each reading of the index measures, and what its horizontal line is.
+READINGS = {
+    "formula": ("distance of the score from its own map (fig:simulation:logistic, right)", "exact, of the score"),
+    "truth": ("distance of the recalibrated score from the exact C", "the raw score's distance"),
+}
 
 
-class Scored(NamedTuple):
-    """A sample with the scores of a logistic regression fitted to it, and the true law of these scores."""
-
-    X: FloatArray
-    y: IntArray
-    s: FloatArray
-    c: FloatArray
-    score: Callable[[FloatArray, FloatArray], FloatArray]
-    nodes: Any
-
-
-def maps(work: Work) -> Outcome:
-    """
-    The simulation of appendix E, with the exact calibrated law beside what is estimated.
-
-    Parameters
-    ----------
-    work : Work
-        Where to run.
-
-    Returns
-    -------
-    Outcome
-        Checks of the properties that the paper states.
-    """
-    found = mean_distances(work)
-    shapes = work.run("shapes", shape_of_maps, _tasks(work), "maps of appendix E")
-    checks = (_monotone(shapes), _straight(shapes))
-    example = scored(_SHOWN, seed=1)
-    blocks: tuple[Block, ...] = (
-        data_figure(example, three_maps(example)),
-        *(distances_figure(found, reading) for reading in ("formula", "truth")),
-        Notice("note", _readings(found)),
-        claims_table("map-claims", "Properties of the maps", checks),
-        _shapes_table(shapes),
+def run(work: Work) -> Outcome:
+    """Run the simulation of appendix E, with the exact calibrated law beside what is estimated."""
+    found, exact = measure_curves(work)
+    shapes = work.run("shapes", measure_shapes, _make_tasks(work), "maps of appendix E")
+    checks = judge_shapes(shapes)
+    bends = np.mean([one["bends"] for one in shapes], axis=0)
+    straight = [
+        {"λ": scientific(penalty), "largest distance from a straight line": bend}
+        for penalty, bend in zip(PENALTIES, bends, strict=True)
+    ]
+    blocks = (
+        draw_example(),
+        *(draw_distances(found, exact, reading) for reading in READINGS),
+        tabulate_checks("map-claims", "Properties of the maps", checks),
+        table("penalty", "Monotone spline, penalty λ", straight, "Mean over samples."),
     )
-    section = Section("maps", "Recalibration maps", _meaning(found, work.plan.samples), blocks)
-    return Outcome(section, checks, _numbers(found, shapes))
+    numbers = {f"maps/exact/{metric}": exact[m] for m, metric in enumerate(METRICS)}
+    for i, k in enumerate(SIZES):
+        for j, h in enumerate(BANDWIDTHS):
+            for (reading, metric), value in zip(product(READINGS, METRICS), found[i, j], strict=True):
+                numbers[f"maps/{reading}/{metric}/k={k}/h={h:g}"] = value
+    numbers |= {f"maps/falls/{name}": count for name, (count, _) in count_falls(shapes).items()}
+    numbers |= {f"maps/bend/{penalty:g}": float(bend) for penalty, bend in zip(PENALTIES, bends, strict=True)}
+    lead = (
+        "The paper's formula is the mean distance of the score from its own smoothed map: a small h leaves noise in the "
+        "map, which counts as miscalibration, a large one flattens it. Where the score looks best need not be where the "
+        "map is best."
+    )
+    return Outcome(Section("maps", "Recalibration maps", lead, blocks), checks, numbers)
 
 
-def mean_distances(work: Work) -> Curves:
-    """
-    ICI and LCS against h, mean over samples.
-
-    Parameters
-    ----------
-    work : Work
-        Where to run.
-
-    Returns
-    -------
-    Curves
-        In both readings, with the exact values of the scores.
-    """
-    curves = work.run("bandwidths", distances, _tasks(work), "samples of appendix E")
-    exact = work.run("scores", exact_errors, _tasks(work), "exact scores of appendix E")
-    return Curves(np.mean(curves, axis=0), np.mean(exact, axis=0))
-
-
-def _tasks(work: Work) -> list[dict[str, int]]:
+def _make_tasks(work: Work) -> list[dict[str, int]]:
     return [{"seed": seed, "rows": _ROWS} for seed in range(work.plan.samples)]
 
 
 # ── the simulation ──────────────────────────────────────────────────────────────────────────────────
 
 
-def scored(rows: int, seed: int) -> Scored:
-    """
-    A sample, the scores of a plain logistic regression fitted to it, and the true probability of each score.
+class Scored(NamedTuple):
+    """A sample with the scores of a logistic regression fitted to it, the exact C of each, and the law of the score."""
 
-    Parameters
-    ----------
-    rows : int
-        Rows of the sample.
-    seed : int
-        Seed.
+    X: np.ndarray
+    y: np.ndarray
+    s: np.ndarray
+    c: np.ndarray
+    score: Logistic
+    nodes: ScoreLaw
 
-    Returns
-    -------
-    Scored
-        With the exact C of each row, by quadrature.
 
-    Examples
-    --------
-    >>> sample = scored(200, seed=0)
-    >>> sample.s.shape, bool((sample.c > 0.4).all())
-    ((200,), True)
-    """
+def draw_sample(rows: int, seed: int) -> Scored:
+    """Draw a sample, and score it by a plain logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
     X, y, _ = LAW.sample(rows, random_state=seed)
     model = LogisticRegression(C=np.inf).fit(X, y)
-    (b1, b2), a = model.coef_[0], model.intercept_[0]
-
-    def score(x1: FloatArray, x2: FloatArray) -> FloatArray:
-        return sigmoid(a + b1 * x1 + b2 * x2)
-
-    nodes = LAW.score_law(score)
-    s = score(X[:, 0], X[:, 1])
+    score = Logistic(model.intercept_[0], tuple(model.coef_[0]))
+    nodes, s = LAW.score_law(score), score(X[:, 0], X[:, 1])
     return Scored(X, y, s, np.interp(s, nodes.score, nodes.calibrated), score, nodes)
 
 
-def three_maps(sample: Scored) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """
-    Isotonic, C² and monotone C² maps of a sample, and the truth.
-
-    Parameters
-    ----------
-    sample : Scored
-        Scores and outcomes.
-
-    Returns
-    -------
-    dict of str to tuple
-        Scores and the values of each map.
-    """
-    from scoreprism.calibrators import IsotonicCalibrator
-
-    grid = np.linspace(sample.s.min(), sample.s.max(), 400)
-    fitted = {"isotonic": IsotonicCalibrator(interpolation="step", shrink=False, clip=0), **splines()}
-    found = {name: (grid, one.fit(sample.s, sample.y).calibrate(grid)) for name, one in fitted.items()}
-    inside = (sample.nodes.score >= grid[0]) & (sample.nodes.score <= grid[-1])
-    return {"truth": (sample.nodes.score[inside], sample.nodes.calibrated[inside]), **found}
-
-
-def splines() -> dict[str, Any]:
-    """
-    The two smooth maps of the figure.
-
-    Returns
-    -------
-    dict of str to Calibrator
-        Without and with the constraint.
-
-    Examples
-    --------
-    >>> list(splines())
-    ['C² spline', 'monotone C² spline']
-    """
-    from scoreprism.calibrators import MonotoneSplineCalibrator, SplineCalibrator
-
+def make_splines() -> dict[str, Any]:
+    """Make the two smooth maps of the figure, without and with the constraint."""
     return {
         "C² spline": SplineCalibrator(link="identity", penalty=0.05),
         "monotone C² spline": MonotoneSplineCalibrator(link="identity", bandwidth=0.1, penalty=PENALTY),
     }
 
 
-def distances(task: dict[str, Any]) -> FloatArray:
+def fit_maps(sample: Scored) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Fit isotonic, C² and monotone C² maps to a sample; the truth stands beside them."""
+    grid = np.linspace(sample.s.min(), sample.s.max(), 400)
+    maps = {"isotonic": IsotonicCalibrator(interpolation="step", shrink=False, clip=0), **make_splines()}
+    found = {name: (grid, one.fit(sample.s, sample.y).calibrate(grid)) for name, one in maps.items()}
+    inside = (sample.nodes.score >= grid[0]) & (sample.nodes.score <= grid[-1])
+    return {"truth": (sample.nodes.score[inside], sample.nodes.calibrated[inside]), **found}
+
+
+def measure_sample(task: dict[str, Any]) -> dict[str, Any]:
     """
-    ICI and LCS of the cross-fitted monotone map for every k and h, in both readings.
+    Measure ICI and LCS of the cross-fitted monotone map for every k and h, in both readings, and those of the score.
 
-    Parameters
-    ----------
-    task : dict
-        ``seed`` and ``rows``.
-
-    Returns
-    -------
-    array of shape (k, h, 4)
-        Mean |s − g(s)| and its square, the paper's formulas; then mean |g(s) − C(s)| and its square.
+    ``curves`` (k, h, 4): mean |s − g(s)| and its square, the paper's formulas; then mean |g(s) − C(s)| and its square.
+    ``exact``: E|S − C| and E(S − C)² by quadrature.
     """
     from sklearn.model_selection import KFold
 
-    from scoreprism.calibrators import MonotoneSplineCalibrator
-
-    sample = scored(task["rows"], task["seed"])
-    s, y = sample.s, sample.y
+    sample = draw_sample(task["rows"], task["seed"])
+    s, y, nodes = sample.s, sample.y, sample.nodes
     folds = list(KFold(5, shuffle=True, random_state=task["seed"]).split(s))
-    out = np.empty((len(SIZES), len(BANDWIDTHS), 4))
+    curves = np.empty((len(SIZES), len(BANDWIDTHS), 4))
     for i, k in enumerate(SIZES):
         for j, h in enumerate(BANDWIDTHS):
             g = np.empty_like(s)
             for train, test in folds:
                 spline = MonotoneSplineCalibrator(link="identity", n_basis=k, bandwidth=h, penalty=PENALTY)
                 g[test] = spline.fit(s[train], y[train]).calibrate(s[test])
-            out[i, j] = *_errors(s - g), *_errors(g - sample.c)
-    return out
-
-
-def _errors(gap: FloatArray) -> tuple[float, float]:
-    """ℓ₁ and squared ℓ₂."""
-    return float(np.abs(gap).mean()), float((gap**2).mean())
-
-
-def exact_errors(task: dict[str, Any]) -> list[float]:
-    """
-    The true ICI and LCS of the score itself: E|S − C| and E(S − C)² by quadrature.
-
-    Parameters
-    ----------
-    task : dict
-        ``seed`` and ``rows``.
-
-    Returns
-    -------
-    list of float
-        ICI and LCS.
-    """
-    nodes = scored(task["rows"], task["seed"]).nodes
+            curves[i, j] = [power for gap in (s - g, g - sample.c) for power in (np.abs(gap).mean(), (gap**2).mean())]
     gap = nodes.score - nodes.calibrated
-    return [float(nodes.mass @ np.abs(gap)), float(nodes.mass @ gap**2)]
+    return {"curves": curves, "exact": [nodes.mass @ np.abs(gap), nodes.mass @ gap**2]}
 
 
-class Curves(NamedTuple):
-    """Means over samples: (k, h, 4) as in `distances`, and the exact ICI and LCS of the scores."""
-
-    values: FloatArray
-    exact: FloatArray
-
-    def of(self, reading: str) -> FloatArray:
-        """ICI and LCS in a reading, shape (k, h, 2)."""
-        return self.values[..., :2] if reading == "formula" else self.values[..., 2:]
+def measure_curves(work: Work) -> tuple[np.ndarray, np.ndarray]:
+    """Measure ICI and LCS against h, and those of the scores: means over samples of what `measure_sample` gives."""
+    found = work.run("bandwidths", measure_sample, _make_tasks(work), "samples of appendix E")
+    return np.mean([one["curves"] for one in found], axis=0), np.mean([one["exact"] for one in found], axis=0)
 
 
-# ── what it shows ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _readings(found: Curves) -> str:
-    """What both readings of the index show, as far as all k agree."""
-    index, exact = found.of("formula")[..., 0], float(found.exact[0])
-    least, places = index.min(axis=1), (_places(index), _places(found.of("truth")[..., 0]))
-    side = "below" if (least < exact).all() else "above" if (least > exact).all() else "on either side of"
-    return (
-        "The paper's formula is the mean distance of the score from its own smoothed map. A small h leaves noise in "
-        f"the map, which counts as miscalibration: at h = {BANDWIDTHS[0]:g} the index is {_span(index[:, 0] / exact)} "
-        f"times the exact one of the score. A large h flattens the map: at h = {BANDWIDTHS[-1]:g} the index is "
-        f"{_span(index[:, -1] / exact)} times the exact one, for the distance of scores from their mean enters it. "
-        f"Between, its smallest values lie {side} the exact one, at h = {places[0]}: there the score looks best, which "
-        f"need not be where the map is best. The recalibrated score is nearest to the exact C at h = {places[1]}"
-        f"{', here the same' if places[0] == places[1] else ''}."
-    )
-
-
-def _span(values: FloatArray) -> str:
-    """Smallest and largest in words."""
-    low, high = f"{values.min():.1f}", f"{values.max():.1f}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _places(curves: FloatArray) -> str:
-    """Where the curves of all k are smallest."""
-    best = sorted({BANDWIDTHS[j] for j in curves.argmin(axis=1)})
-    return f"{best[0]:g}" if len(best) == 1 else f"{best[0]:g} to {best[-1]:g}"
-
-
-def _meaning(found: Curves, samples: int) -> str:
-    ici = found.of("truth")[..., 0]
-    i, j = np.unravel_index(int(ici.argmin()), ici.shape)
-    before, after = found.exact[0], float(ici.min())
-    word = "closer to the truth than" if after < before else "no closer to the truth than"
-    return (
-        f"Over {samples} samples the recalibrated score is at best (h = {BANDWIDTHS[j]:g}, k = {SIZES[i]}) {after:.4f} "
-        f"from the exact C on average, {word} the raw score with {before:.4f}."
-    )
-
-
-# ── properties of the maps ──────────────────────────────────────────────────────────────────────────
-
-
-def shape_of_maps(task: dict[str, Any]) -> dict[str, Any]:
-    """
-    How far the splines of a sample fall anywhere, and how far heavily penalised ones are from a straight line.
-
-    Parameters
-    ----------
-    task : dict
-        ``seed`` and ``rows``.
-
-    Returns
-    -------
-    dict
-        ``falls``: the largest fall of each spline; ``bends``: the largest distance from a line for each penalty.
-    """
-    from scoreprism.calibrators import MonotoneSplineCalibrator
-
-    sample = scored(task["rows"], task["seed"])
+def measure_shapes(task: dict[str, Any]) -> dict[str, Any]:
+    """Measure how far splines fall anywhere, and how far monotone ones of each penalty are from a straight line."""
+    sample = draw_sample(task["rows"], task["seed"])
     grid = np.linspace(sample.s.min(), sample.s.max(), 1001)
-    values = {name: one.fit(sample.s, sample.y).calibrate(grid) for name, one in splines().items()}
+    values = {name: one.fit(sample.s, sample.y).calibrate(grid) for name, one in make_splines().items()}
     falls = {name: float((np.maximum.accumulate(g) - g).max()) for name, g in values.items()}
     bends = []
     for penalty in PENALTIES:
@@ -316,61 +156,101 @@ def shape_of_maps(task: dict[str, Any]) -> dict[str, Any]:
     return {"falls": falls, "bends": bends}
 
 
-def _falling(shapes: list[dict[str, Any]]) -> dict[str, tuple[int, float]]:
-    """In how many samples each spline falls somewhere, and by how much at most."""
-    found = {}
-    for name in shapes[0]["falls"]:
-        falls = np.array([one["falls"][name] for one in shapes])
-        found[name] = (int((falls > _LEVEL).sum()), float(falls.max()))
-    return found
+# ── properties of the maps ──────────────────────────────────────────────────────────────────────────
 
 
-def _bends(shapes: list[dict[str, Any]]) -> FloatArray:
-    """Mean distance from a straight line for each penalty."""
-    found: FloatArray = np.mean([one["bends"] for one in shapes], axis=0)
-    return found
+def count_falls(shapes: list[dict[str, Any]]) -> dict[str, tuple[int, float]]:
+    """Count the samples in which each spline falls somewhere, and find by how much at most."""
+    falls = {name: np.array([one["falls"][name] for one in shapes]) for name in shapes[0]["falls"]}
+    return {name: (int((values > _LEVEL).sum()), float(values.max())) for name, values in falls.items()}
 
 
-def _monotone(shapes: list[dict[str, Any]]) -> Check:
-    (free, most), (bound, least) = _falling(shapes).values()
-    told = (
-        f"The unconstrained spline falls somewhere in {free} of {len(shapes)} samples, by up to {most:.3f}; "
-        f"the constrained one in {f'{bound}, by up to {least:.3g}' if bound else 'none'}. Rule: the first in some, the "
-        "second in none."
-    )
-    return claimed("maps-monotone", bound == 0 and free > 0, told)
-
-
-def _straight(shapes: list[dict[str, Any]]) -> Check:
+def judge_shapes(shapes: list[dict[str, Any]]) -> list[Check]:
     """
-    Holds if in every sample each of the last two tenfold steps of λ at least halves the distance, to below 0.001.
+    Judge whether constrained splines never fall, and whether in every sample a large penalty gives a straight line.
 
     A limit is about large λ only: where λ is small, the distance may go either way. λ goes as far as 10⁷ so that the
     verdict does not hang on the 0.001, which is ours: at 10⁵ one sample of 40 was still at 0.00105.
     """
+    (free, most), (bound, least) = count_falls(shapes).values()
+    fallen = f"{bound}, by up to {least:.3g}" if bound else "none"
     each = np.array([one["bends"] for one in shapes])
     shrunk, last = each[:, -3:-1] / each[:, -2:], each[:, -1]
-    holds = bool((shrunk >= 2.0).all() and (last < 1e-3).all())
-    told = (
-        f"The distance from a straight line is {each[:, 0].mean():.4f} at λ = {scientific(PENALTIES[0])} and "
-        f"{scientific(last.mean())} at λ = {scientific(PENALTIES[-1])} (means; at most {scientific(last.max())}). The "
-        f"last two tenfold steps of λ divide it by {shrunk.min():.1f} to {shrunk.max():.1f} over {len(shapes)} "
-        "samples. Rule: each by at least 2, and to below 0.001."
+    facts = {
+        "samples": len(shapes),
+        "first": each[:, 0].mean(),
+        "least": scientific(PENALTIES[0]),
+        "last": scientific(last.mean()),
+        "largest": scientific(PENALTIES[-1]),
+        "most": scientific(last.max()),
+        "slow": shrunk.min(),
+        "quick": shrunk.max(),
+    }
+    straight = bool((shrunk >= 2.0).all() and (last < 1e-3).all())
+    return [
+        judge("maps-monotone", bound == 0 and free > 0, free=free, samples=len(shapes), most=most, bound=fallen),
+        judge("large-penalty", straight, **facts),
+    ]
+
+
+# ── figures ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_example() -> Figure:
+    """Draw outcomes with level lines of the fitted score, and three maps beside the exact C."""
+    sample = draw_sample(_SHOWN, seed=1)
+    maps = fit_maps(sample)
+    grid = maps["isotonic"][0]
+    rows = [
+        {"score": grid[i]} | {name: np.interp(grid[i], *line) for name, line in maps.items()} for i in thin(grid.size)
+    ]
+
+    def draw(axes: Any) -> None:
+        left, right = axes
+        draw_square(left, f"Logistic regression, n = {_SHOWN}", sample.score, X=sample.X, y=sample.y)
+        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        right.plot(grid, grid, color=INK.faint, linewidth=1)
+        looks = {"isotonic": 2, "C² spline": 1, "monotone C² spline": 0}  # green, red and blue, as in the paper
+        for name, number in looks.items():
+            right.plot(*maps[name], color=colour(number), label=name)
+        right.plot(*maps["truth"], color=INK.ink, linestyle=(0, (4, 2)), linewidth=1.3, label="exact C")
+        right.set(xlabel="score", ylabel="recalibrated score", title="Three maps", xlim=(grid[0], grid[-1]))
+        right.legend(loc="upper left")
+
+    title = "A plain logistic regression, and three recalibration maps of it (fig:simulation:logistic, left)"
+    description = f"{_SHOWN} outcomes and level lines of the fitted score; the maps over its range, beside the exact C."
+    return figure("maps-three", title, description, draw, rows, size=(7.4, 3.7), shape=(1, 2))
+
+
+def draw_distances(found: np.ndarray, exact: np.ndarray, reading: str) -> Figure:
+    """Draw ICI and LCS against h in one reading, a line for each k with its smallest value ringed."""
+    start, (what, line) = 2 * list(READINGS).index(reading), READINGS[reading]
+    values = found[..., start : start + 2]
+    rows = [
+        {"h": f"{h:g}"}
+        | {
+            f"{metric.upper()}, k = {k}": values[i, j, m]
+            for m, metric in enumerate(METRICS)
+            for i, k in enumerate(SIZES)
+        }
+        for j, h in enumerate(BANDWIDTHS)
+    ]
+
+    def draw(axes: Any) -> None:
+        for m, (ax, title) in enumerate(zip(axes, METRICS.values(), strict=True)):
+            for i, k in enumerate(SIZES):
+                row, low = values[i, :, m], int(values[i, :, m].argmin())
+                look = {"marker": MARKERS[i], "markersize": 3.5, "linewidth": 1.3}
+                ax.plot(BANDWIDTHS, row, color=colour(i), label=f"k = {k}", **look)
+                ax.plot(BANDWIDTHS[low], row[low], "o", markersize=9, markerfacecolor="none", color=colour(i))
+            ax.axhline(exact[m], color=INK.ink, linestyle=(0, (4, 2)), linewidth=1.2, label=line)
+            ax.set(xscale="log", xlabel="bandwidth h", title=title, ylim=(0, None))
+            ax.set_xticks((ticks := (0.02, 0.05, 0.1, 0.2, 0.5)), [f"{h:g}" for h in ticks])
+            ax.minorticks_off()
+        share_legend(axes)
+
+    description = (
+        f"Against the bandwidth h, for three basis sizes k; dashed: {line}, {exact[0]:.5f} and {exact[1]:.5f}."
     )
-    return claimed("large-penalty", holds, told)
-
-
-def _shapes_table(shapes: list[dict[str, Any]]) -> Table:
-    columns = [("penalty", "λ", "text"), ("bend", "largest distance from a straight line", "number")]
-    rows = [(scientific(penalty), float(bend)) for penalty, bend in zip(PENALTIES, _bends(shapes), strict=True)]
-    return table("penalty", "Monotone spline, penalty λ", columns, rows, "Mean over samples.")
-
-
-def _numbers(found: Curves, shapes: list[dict[str, Any]]) -> dict[str, float]:
-    numbers = {f"maps/exact/{metric}": float(found.exact[m]) for m, metric in enumerate(("ici", "lcs"))}
-    for i, k in enumerate(SIZES):
-        for j, h in enumerate(BANDWIDTHS):
-            for m, name in enumerate(("formula/ici", "formula/lcs", "truth/ici", "truth/lcs")):
-                numbers[f"maps/{name}/k={k}/h={h:g}"] = float(found.values[i, j, m])
-    numbers |= {f"maps/falls/{name}": float(count) for name, (count, _) in _falling(shapes).items()}
-    return numbers | {f"maps/bend/{p:g}": float(b) for p, b in zip(PENALTIES, _bends(shapes), strict=True)}
+    title = f"ICI and LCS: {what}"
+    return figure(f"bandwidth-{reading}", title, description, draw, rows, size=(7.4, 3.1), shape=(1, 2))

@@ -1,20 +1,20 @@
-"""The models of the German credit study: fitted once for each split, then looked up by every protocol."""
+"""German credit: the paper's models, fitted once for each split, then looked up by every protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from reproduction.printed import METHODS
-from reproduction.recorded import Record, Recorded
-from reproduction.work import Work
-from scoreprism._core.simplex import FloatArray, IntArray
+from reproduction.population import fit_isotonic
+from reproduction.statements import METHODS
+from reproduction.work import Work, once
 from scoreprism.calibrators import IsotonicCalibrator, MonotoneSplineCalibrator
 from scoreprism.datasets import load_german_credit
+from scoreprism.ensembles import Stacking, average
 from scoreprism.pipelines import repeated_splits
 
 #: Rows that train; as many of the others calibrate as test.
@@ -36,45 +36,95 @@ MAPS: dict[str, Callable[[], Any]] = {
     "auto": lambda: "auto",
 }
 
+# ── models ──────────────────────────────────────────────────────────────────────────────────────────
 
-def german_splits(count: int) -> list[tuple[IntArray, IntArray, IntArray]]:
+
+class GLM(ClassifierMixin, BaseEstimator):
     """
-    The splits: the permutation of seed r, 600 rows to train, 200 to calibrate, 200 to test.
+    Logistic regression as R's ``glm``: no penalty, Fisher scoring from μ = (y + ½)/2, at most 25 steps.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-
-    Returns
-    -------
-    list of triples
-        Row numbers.
-
-    Examples
-    --------
-    >>> [part.size for part in german_splits(1)[0]]
-    [600, 200, 200]
+    Where a category has one outcome only, the maximum of the likelihood lies at infinity. Solvers then differ in where
+    they stop, and with it in the probabilities that they give to such rows.
     """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit; tolerances are those of ``glm.control``, and a thousandth for columns that count as dependent."""
+        self.classes_ = np.unique(y)
+        design = _add_intercept(X)
+        outcome = (np.asarray(y) == self.classes_[1]).astype(np.float64)
+        mu = (outcome + 0.5) / 2.0
+        eta, before = np.log(mu / (1.0 - mu)), np.inf
+        for step in range(1, 26):
+            weight = np.sqrt(mu * (1.0 - mu))
+            target = eta + (outcome - mu) / weight**2
+            self.coef_ = np.linalg.lstsq(design * weight[:, None], target * weight, rcond=1e-11)[0]
+            self.n_iter_ = step
+            eta = design @ self.coef_
+            mu = expit(eta)
+            deviance = -2.0 * float(np.sum(np.log(np.where(outcome > 0, mu, 1.0 - mu))))
+            if abs(deviance - before) / (abs(deviance) + 0.1) < 1e-8:
+                break
+            before = deviance
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict probabilities of both classes."""
+        p = expit(_add_intercept(X) @ self.coef_)
+        return np.column_stack([1.0 - p, p])
+
+
+def expit(eta: np.ndarray) -> np.ndarray:
+    """Invert the logit as R does, which stays a rounding error away from 0 and 1."""
+    eps = float(np.finfo(np.float64).eps)
+    return np.clip(1.0 / (1.0 + np.exp(-np.clip(eta, -700.0, 700.0))), eps, 1.0 - eps)
+
+
+def _add_intercept(X: Any) -> np.ndarray:
+    rows = np.asarray(X, dtype=np.float64)
+    return np.column_stack([np.ones(len(rows)), rows])
+
+
+class Recorded(ClassifierMixin, BaseEstimator):
+    """A classifier that looks up what a model said that was fitted on the same rows; X has the numbers of the rows."""
+
+    def __init__(self, record: dict[bytes, np.ndarray]) -> None:
+        self.record = record
+
+    def __sklearn_clone__(self) -> Recorded:
+        return Recorded(self.record)  # the scores are not copied for every split
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Recognise the split by its training rows."""
+        self.classes_ = np.unique(y)
+        self.scores_ = self.record[name_rows(np.asarray(X)[:, 0])]
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Look up what the model said."""
+        p = self.scores_[np.asarray(X)[:, 0].astype(np.intp)]
+        return np.column_stack([1.0 - p, p])
+
+
+def name_rows(rows: np.ndarray) -> bytes:
+    """Name a set of rows."""
+    return np.sort(rows.astype(np.intp)).tobytes()
+
+
+# ── splits and scores ───────────────────────────────────────────────────────────────────────────────
+
+
+def make_splits(count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Split the rows by the permutation of seed r: 600 to train, 200 to calibrate, 200 to test."""
     orders = (np.random.default_rng(r).permutation(1000) for r in range(count))
-    ends = (_TRAIN, _TRAIN + _CALIBRATION)
-    return [(order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]) for order in orders]
+    return [tuple(np.split(order, (_TRAIN, _TRAIN + _CALIBRATION))) for order in orders]
 
 
 @cache
-def german_features() -> dict[str, FloatArray]:
+def encode_features() -> dict[str, np.ndarray]:
     """
-    Features as each model gets them: categories are those of the whole file, so that no level is unknown.
+    Encode features as each model gets them; categories are those of the whole file, so that no level is unknown.
 
-    Returns
-    -------
-    dict of str to array of shape (1000, p)
-        Dummies without the first level for the logistic regression, all of them for the forest; then the numbers.
-
-    Examples
-    --------
-    >>> {name: X.shape for name, X in german_features().items()}
-    {'glm': (1000, 48), 'forest': (1000, 61)}
+    Dummies without the first level for the logistic regression, all of them for the forest; then the numbers.
     """
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
@@ -89,300 +139,101 @@ def german_features() -> dict[str, FloatArray]:
     return found
 
 
-def german_models(trees: int, seed: int) -> dict[str, Any]:
-    """
-    The paper's models.
-
-    Parameters
-    ----------
-    trees : int
-        Of the forest.
-    seed : int
-        Of the forest.
-
-    Returns
-    -------
-    dict of str to classifier
-        For `german_features`.
-
-    Examples
-    --------
-    >>> list(german_models(10, 0))
-    ['glm', 'forest']
-    """
+def make_models(trees: int, seed: int) -> dict[str, Any]:
+    """Make the paper's models."""
     from sklearn.ensemble import RandomForestClassifier
-
-    from reproduction.glm import GLM
 
     return {"glm": GLM(), "forest": RandomForestClassifier(trees, min_samples_split=_SPLIT, random_state=seed)}
 
 
-def fitted_scores(train: IntArray, trees: int, seed: int) -> dict[str, FloatArray]:
-    """
-    What both models say of all rows, fitted on some.
-
-    Parameters
-    ----------
-    train : integer array
-        Rows to learn from.
-    trees, seed : int
-        Of the forest.
-
-    Returns
-    -------
-    dict of str to array of shape (1000,)
-        Probabilities of a bad credit.
-    """
-    X, y = german_features(), load_german_credit().y
-    models = german_models(trees, seed)
-    fitted = {name: model.fit(X[name][train], y[train]) for name, model in models.items()}
+def fit_members(train: np.ndarray, trees: int, seed: int) -> dict[str, np.ndarray]:
+    """Fit both models on some rows, and predict a bad credit for all rows."""
+    X, y = encode_features(), load_german_credit().y
+    fitted = {name: model.fit(X[name][train], y[train]) for name, model in make_models(trees, seed).items()}
     return {name: model.predict_proba(X[name])[:, 1] for name, model in fitted.items()}
 
 
-def fit_split(task: dict[str, int]) -> dict[str, FloatArray]:
-    """
-    Both models, fitted on the training rows of a split.
-
-    Parameters
-    ----------
-    task : dict
-        "split", its number, and "trees".
-
-    Returns
-    -------
-    dict of str to array of shape (1000,)
-        Probabilities of a bad credit, of all rows.
-    """
-    return fitted_scores(german_splits(task["split"] + 1)[-1][0], task["trees"], task["split"])
+def fit_split(task: dict[str, int]) -> dict[str, np.ndarray]:
+    """Fit both models on the training rows of a split."""
+    return fit_members(make_splits(task["split"] + 1)[-1][0], task["trees"], task["split"])
 
 
-def member_scores(work: Work) -> dict[str, FloatArray]:
-    """
-    What both models say of all rows, split by split.
-
-    Parameters
-    ----------
-    work : Work
-        Where it is computed, once.
-
-    Returns
-    -------
-    dict of str to array of shape (splits, 1000)
-        By model.
-    """
-
-    def made() -> dict[str, FloatArray]:
-        tasks = [{"split": r, "trees": work.plan.trees} for r in range(work.plan.splits)]
-        found = work.run("german-members", fit_split, tasks, "German credit: models")
-        return {name: np.array([one[name] for one in found]) for name in ("glm", "forest")}
-
-    kept: dict[str, FloatArray] = work.once("german-members", made)
-    return kept
+@once
+def collect_scores(work: Work) -> dict[str, np.ndarray]:
+    """Collect what both models say of all rows, split by split: an array (splits, 1000) each."""
+    tasks = [{"split": r, "trees": work.plan.trees} for r in range(work.plan.splits)]
+    found = work.run("german-members", fit_split, tasks, "German credit: models")
+    return {name: np.array([one[name] for one in found]) for name in ("glm", "forest")}
 
 
-def german_frame(work: Work, *, calibrator: str = "isotonic", protocol: str = SAME, redraws: int = 0) -> Any:
-    """
-    The protocol of appendix D through `repeated_splits`.
-
-    Parameters
-    ----------
-    work : Work
-        Where it is computed, once.
-    calibrator : str, default="isotonic"
-        In `MAPS`.
-    protocol : str, default="same rows"
-        Which rows stack and calibrator learn from, in `PROTOCOLS`.
-    redraws : int, default=0
-        Behind the noise floor.
-
-    Returns
-    -------
-    frame
-        Of polars.
-    """
+@once
+def run_protocol(work: Work, calibrator: str = "isotonic", protocol: str = SAME) -> Any:
+    """Run the protocol of appendix D through `repeated_splits`; the paper's calibrator with its noise floor."""
     rows, halves = PROTOCOLS[protocol]
+    splits = [(train, calibration[:rows], test) for train, calibration, test in make_splits(work.plan.splits)]
+    models = {
+        name: Recorded({name_rows(train): row for (train, _, _), row in zip(splits, scores, strict=True)})
+        for name, scores in collect_scores(work).items()
+    }
+    return repeated_splits(
+        models,
+        np.arange(1000)[:, None],
+        load_german_credit().y,
+        splits=splits,
+        calibrator=MAPS[calibrator](),
+        clip=CLIP,
+        independent_halves=halves,
+        noise_floor=work.plan.redraws if calibrator == "isotonic" else 0,
+        random_state=0,
+        n_jobs=work.n_jobs,
+    )
 
-    def made() -> Any:
-        splits = [(train, calibration[:rows], test) for train, calibration, test in german_splits(work.plan.splits)]
-        train = [parts[0] for parts in splits]
-        models = {name: Recorded(Record.of(scores, train)) for name, scores in member_scores(work).items()}
-        return repeated_splits(
-            models, np.arange(1000)[:, None], load_german_credit().y, splits=splits, calibrator=MAPS[calibrator](),
-            clip=CLIP, independent_halves=halves, noise_floor=redraws, random_state=0, n_jobs=work.n_jobs,
-        )  # fmt: skip
 
-    return work.once(f"german-frame-{calibrator}-{protocol}-{redraws}", made)
-
-
-def over_splits(frame: Any, loss: str, method: str, column: str) -> FloatArray:
-    """
-    A number of a method in every split.
-
-    Parameters
-    ----------
-    frame : frame
-        From `german_frame`.
-    loss, method : str
-        Which rows.
-    column : str
-        Of the frame, or "gain" for raw − recalibrated.
-
-    Returns
-    -------
-    array of shape (splits,)
-        In the order of the splits.
-    """
+def take_values(frame: Any, loss: str, method: str, column: str, baseline: str | None = None) -> np.ndarray:
+    """Take a number of a method in every split, or its difference from a baseline's; a gain is raw − recalibrated."""
+    if baseline is not None:
+        return take_values(frame, loss, method, column) - take_values(frame, loss, baseline, column)
     if column == "gain":
-        return over_splits(frame, loss, method, "raw") - over_splits(frame, loss, method, "recalibrated")
+        return take_values(frame, loss, method, "raw") - take_values(frame, loss, method, "recalibrated")
     rows = frame.filter((frame["loss"] == loss) & (frame["method"] == method)).sort("split")
     return np.asarray(rows[column].to_numpy(), dtype=np.float64)
 
 
-def german_main(work: Work) -> Any:
-    """
-    The paper's own protocol.
-
-    Parameters
-    ----------
-    work : Work
-        Where it is computed, once.
-
-    Returns
-    -------
-    frame
-        With the noise floor.
-    """
-    return german_frame(work, redraws=work.plan.redraws)
-
-
-def std_error(values: FloatArray) -> float:
-    """
-    Standard error of a mean over splits, taken as independent, as in the paper.
-
-    Parameters
-    ----------
-    values : array of shape (splits,)
-        A number of each split.
-
-    Returns
-    -------
-    float
-        Their standard deviation over √splits.
-
-    Examples
-    --------
-    >>> std_error(np.array([0.0, 2.0]))
-    1.0
-    """
-    return float(values.std(ddof=1)) / sqrt(values.size)
+# ── scores of the test rows ─────────────────────────────────────────────────────────────────────────
 
 
 class Laws(NamedTuple):
-    """
-    What the paper's protocol makes of one method in every split.
+    """Scores of the test rows before and after recalibration, and their outcomes: arrays (splits, 200)."""
 
-    Attributes
-    ----------
-    raw, recalibrated : array of shape (splits, 200)
-        Scores of the test rows, before and after.
-    y : integer array of shape (splits, 200)
-        Their outcomes.
-
-    Examples
-    --------
-    >>> Laws(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2), dtype=int)).y.shape
-    (1, 2)
-    """
-
-    raw: FloatArray
-    recalibrated: FloatArray
-    y: IntArray
+    raw: np.ndarray
+    recalibrated: np.ndarray
+    y: np.ndarray
 
 
-def german_laws(work: Work) -> dict[str, Laws]:
-    """
-    Scores of the test rows in every split, as behind `german_frame`.
-
-    Parameters
-    ----------
-    work : Work
-        Where it is computed, once.
-
-    Returns
-    -------
-    dict of str to Laws
-        By method, in the order of the paper.
-    """
-
-    def made() -> dict[str, Laws]:
-        members, y = member_scores(work), load_german_credit().y
-        splits = german_splits(work.plan.splits)
-        shape = (len(splits), splits[0][2].size)
-        found = {name: Laws(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.intp)) for name in METHODS}
-        for r, (_, calibration, test) in enumerate(splits):
-            given = {name: scores[r] for name, scores in members.items()}
-            for name, (raw, recalibrated) in judged(given, y, calibration, test).items():
-                found[name].raw[r], found[name].recalibrated[r], found[name].y[r] = raw, recalibrated, y[test]
-        return found
-
-    kept: dict[str, Laws] = work.once("german-laws", made)
-    return kept
+@once
+def collect_laws(work: Work) -> dict[str, Laws]:
+    """Collect scores of the test rows by method, as behind `run_protocol`."""
+    members, y = collect_scores(work), load_german_credit().y
+    found: dict[str, list[Any]] = {method: [] for method in METHODS}
+    for r, (_, calibration, test) in enumerate(make_splits(work.plan.splits)):
+        pairs = recalibrate_methods({name: scores[r] for name, scores in members.items()}, y, calibration, test)
+        for method, pair in pairs.items():
+            found[method].append((*pair, y[test]))
+    return {method: Laws(*map(np.array, zip(*rows, strict=True))) for method, rows in found.items()}
 
 
-def judged(
-    members: dict[str, FloatArray], y: IntArray, calibration: IntArray, test: IntArray
-) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """
-    Scores of the test rows by every method, raw and recalibrated as in the paper.
-
-    Parameters
-    ----------
-    members : dict of str to array of shape (n,)
-        Scores of both models.
-    y : integer array of shape (n,)
-        Outcomes.
-    calibration, test : integer array
-        Rows.
-
-    Returns
-    -------
-    dict of str to pair of arrays
-        By method.
-    """
+def recalibrate_methods(
+    members: dict[str, np.ndarray], y: np.ndarray, calibration: np.ndarray, test: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Score the test rows by every method, raw and recalibrated as in the paper."""
     found = {}
-    for name, S in with_ensembles(members, y, calibration).items():
-        fitted = MAPS["isotonic"]().fit(S[calibration], y[calibration])
-        found[name] = (S[test], fitted.calibrate(S[test]))
+    for name, S in add_ensembles(members, y, calibration).items():
+        found[name] = (S[test], fit_isotonic(S[calibration], y[calibration]).calibrate(S[test]))
     return found
 
 
-def with_ensembles(members: dict[str, FloatArray], y: IntArray, rows: IntArray) -> dict[str, FloatArray]:
-    """
-    Scores of the members, of their average, and of a stack that learned from some rows.
-
-    Parameters
-    ----------
-    members : dict of str to array of shape (n,)
-        Scores.
-    y : integer array of shape (n,)
-        Outcomes.
-    rows : integer array
-        Rows that the stack learns from.
-
-    Returns
-    -------
-    dict of str to array of shape (n,)
-        In the order of the paper.
-
-    Examples
-    --------
-    >>> glm, forest = np.array([0.2, 0.2, 0.6, 0.6, 0.5, 0.5]), np.array([0.4, 0.4, 0.3, 0.3, 0.8, 0.8])
-    >>> found = with_ensembles({"glm": glm, "forest": forest}, np.array([0, 1, 0, 1, 0, 1]), np.arange(6))
-    >>> found["average"].round(2)
-    array([0.3 , 0.3 , 0.45, 0.45, 0.65, 0.65])
-    """
-    from scoreprism.ensembles import Stacking, average
-
+def add_ensembles(members: dict[str, np.ndarray], y: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Add the average of the members and a stack that learned from some rows, in the order of the paper."""
     columns = np.column_stack([members["glm"], members["forest"]])
     stack = Stacking(on="probability").fit(columns[rows], y[rows])
     made = {"average": average(list(columns.T)), "stacking": stack.predict_proba(columns)[:, 1]} | members

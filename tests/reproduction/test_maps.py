@@ -10,24 +10,24 @@ import pytest
 
 from reproduction import PLANS, Work
 from reproduction import maps as _maps
-from reproduction.maps import BANDWIDTHS, PENALTIES, SIZES, Curves, distances, exact_errors, maps, scored
+from reproduction.maps import BANDWIDTHS, PENALTIES, SIZES, draw_sample, measure_sample
 
 TINY = replace(PLANS["quick"], samples=2)
 
 
 @cache
 def outcome():
-    return maps(Work(TINY))
+    return _maps.run(Work(TINY))
 
 
 @cache
 def curves():
-    return distances({"seed": 3, "rows": 300})
+    return measure_sample({"seed": 3, "rows": 300})["curves"]
 
 
 def test_scores_are_those_of_an_unpenalised_logistic_regression():
     """First-order conditions of maximum likelihood: residuals are orthogonal to 1, x₁, x₂."""
-    sample = scored(400, seed=5)
+    sample = draw_sample(400, seed=5)
     design = np.column_stack([np.ones(400), sample.X])
     assert design.T @ (sample.y - sample.s) == pytest.approx(np.zeros(3), abs=0.05)
     assert sample.score(*sample.X.T) == pytest.approx(sample.s, abs=1e-15)
@@ -35,7 +35,7 @@ def test_scores_are_those_of_an_unpenalised_logistic_regression():
 
 def test_exact_law_against_simulation():
     """C by quadrature against the mean outcome of 400,000 fresh rows in a narrow band of scores."""
-    sample = scored(400, seed=5)
+    sample = draw_sample(400, seed=5)
     X, _, q = _maps.LAW.sample(400_000, random_state=1)
     s = sample.score(*X.T)
     for low in (0.6, 0.7):
@@ -45,11 +45,11 @@ def test_exact_law_against_simulation():
 
 
 def test_exact_errors_against_simulation():
-    sample = scored(300, seed=3)
+    sample = draw_sample(300, seed=3)
     X, _, _ = _maps.LAW.sample(200_000, random_state=2)
     s = sample.score(*X.T)
     gap = s - np.interp(s, sample.nodes.score, sample.nodes.calibrated)
-    ici, lcs = exact_errors({"seed": 3, "rows": 300})
+    ici, lcs = measure_sample({"seed": 3, "rows": 300})["exact"]
     assert np.abs(gap).mean() == pytest.approx(ici, rel=0.01)
     assert (gap**2).mean() == pytest.approx(lcs, rel=0.02)
 
@@ -60,7 +60,7 @@ def test_distances_by_hand():
 
     from scoreprism.calibrators import MonotoneSplineCalibrator
 
-    sample, i, j = scored(300, seed=3), 1, 6
+    sample, i, j = draw_sample(300, seed=3), 1, 6
     g = np.full(300, np.nan)
     for train, test in KFold(5, shuffle=True, random_state=3).split(sample.s):
         spline = MonotoneSplineCalibrator(link="identity", n_basis=SIZES[i], bandwidth=BANDWIDTHS[j], penalty=1e-3)
@@ -72,14 +72,14 @@ def test_distances_by_hand():
 
 def test_a_flat_map_leaves_the_spread_of_the_scores():
     """Much smoothing: the formula comes close to mean |s − mean y|, whatever k; little smoothing: k matters."""
-    sample = scored(300, seed=3)
+    sample = draw_sample(300, seed=3)
     spread = np.abs(sample.s - sample.y.mean()).mean()
     assert curves()[:, -1, 0] == pytest.approx([spread] * 3, rel=0.12)
     assert np.ptp(curves()[:, -1, 0]) < 0.1 * np.ptp(curves()[:, 0, 0])
 
 
 def test_three_maps():
-    found = _maps.three_maps(scored(500, seed=1))
+    found = _maps.fit_maps(draw_sample(500, seed=1))
     assert list(found) == ["truth", "isotonic", "C² spline", "monotone C² spline"]
     assert (np.diff(found["isotonic"][1]) >= 0).all()
     assert np.unique(found["isotonic"][1]).size < 30  # steps
@@ -98,30 +98,15 @@ def test_claims():
 def test_claims_can_fail():
     straight = [0.05, 0.06, 0.05, 0.03, 0.02, 0.005, 0.0005]  # may grow where λ is small
     shapes = [{"falls": {"C² spline": 0.1, "monotone C² spline": 0.0}, "bends": straight}]
-    assert _maps._monotone(shapes).verdict == _maps._straight(shapes).verdict == "reproduced"
+    assert {check.verdict for check in _maps.judge_shapes(shapes)} == {"reproduced"}
     fallen = [shapes[0] | {"falls": {"C² spline": 0.1, "monotone C² spline": 0.01}}]
-    assert _maps._monotone(fallen).verdict == "not reproduced"
-    assert "in 1, by up to 0.01." in _maps._monotone(fallen).why
+    assert _maps.judge_shapes(fallen)[0].verdict == "not reproduced"
+    assert "in 1, by up to 0.01." in _maps.judge_shapes(fallen)[0].why
     never = [shapes[0] | {"falls": {"C² spline": 0.0, "monotone C² spline": 0.0}}]  # "need not be": it never falls
-    assert _maps._monotone(never).verdict == "not reproduced"
+    assert _maps.judge_shapes(never)[0].verdict == "not reproduced"
     for ends in ([0.02, 0.005, 0.002], [0.0012, 0.0011, 0.0005], [0.0003, 0.0002, 0.00015]):  # too far, or too slow
         bent = [shapes[0], shapes[0] | {"bends": [*straight[:-3], *ends]}]
-        assert _maps._straight(bent).verdict == "not reproduced"
-
-
-def test_words_follow_the_numbers():
-    """The note says where curves are smallest, and on which side of the exact value."""
-    values = np.ones((len(SIZES), len(BANDWIDTHS), 4))
-    values[:, 3, :2], values[:, 5, 2:] = 0.5, 0.5
-    below = _maps._readings(Curves(values, np.array([0.6, 0.6])))
-    assert f"below the exact one, at h = {BANDWIDTHS[3]:g}:" in below
-    assert below.endswith(f"exact C at h = {BANDWIDTHS[5]:g}.")
-    values[:, 5, 2:], values[:, 3, 2:] = 1.0, 0.4
-    above = _maps._readings(Curves(values, np.array([0.1, 0.1])))
-    assert "above the exact one" in above
-    assert above.endswith("here the same.")
-    assert ", closer to the truth than" in _maps._meaning(Curves(values, np.array([0.5, 0.5])), 3)
-    assert ", no closer to the truth than" in _maps._meaning(Curves(values, np.array([0.3, 0.3])), 3)
+        assert _maps.judge_shapes(bent)[1].verdict == "not reproduced"
 
 
 def test_section_is_drawn_and_written():
@@ -150,9 +135,9 @@ def test_bends_are_distances_from_a_straight_line():
     """By least squares on the grid, for the smallest penalty."""
     from scoreprism.calibrators import MonotoneSplineCalibrator
 
-    sample = scored(300, seed=4)
+    sample = draw_sample(300, seed=4)
     grid = np.linspace(sample.s.min(), sample.s.max(), 1001)
     spline = MonotoneSplineCalibrator(link="identity", bandwidth=0.1, penalty=PENALTIES[0])
     g, design = spline.fit(sample.s, sample.y).calibrate(grid), np.column_stack([np.ones(1001), grid])
     line = design @ np.linalg.lstsq(design, g)[0]
-    assert _maps.shape_of_maps({"seed": 4, "rows": 300})["bends"][0] == pytest.approx(np.abs(g - line).max(), rel=1e-9)
+    assert _maps.measure_shapes({"seed": 4, "rows": 300})["bends"][0] == pytest.approx(np.abs(g - line).max(), rel=1e-9)

@@ -11,16 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reproduction import PLANS, Work
-from reproduction import identities as _identities
-from reproduction import uncertainty as _uncertainty
-from reproduction import uncertainty_platt as _uncertainty_platt
-from reproduction import uncertainty_scores as _uncertainty_scores
-from reproduction.checks import scientific
-from reproduction.identities import EXACT, Case
-from reproduction.statements import STATEMENTS
-from reproduction.theorems import theorems
-from reproduction.uncertainty import bootstrapped, one_sample, uncertainty
+from reproduction import PLANS, Work, identities, theorems, uncertainty
+from reproduction.checks import EXACT
+from reproduction.identities import IDENTITIES, Case
+from reproduction.pieces import scientific
+from reproduction.statements import select
+from reproduction.uncertainty import bootstrap_pipeline, estimate_reliability
 from scoreprism.finite import FiniteModel
 from scoreprism.losses import Brier, LogLoss, ProperLoss
 
@@ -29,12 +25,12 @@ TINY = replace(PLANS["quick"], runs=1, resamples=12)
 
 @cache
 def proven():
-    return theorems(Work(TINY))
+    return theorems.run(Work(TINY))
 
 
 @cache
 def simulated():
-    return uncertainty(Work(TINY))
+    return uncertainty.run(Work(TINY))
 
 
 def section_table(outcome, key):
@@ -51,26 +47,27 @@ def test_every_statement_of_the_docs_is_in_the_table():
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     listed = {(number, label.strip("`")) for number, label, *_ in rows if number.split(" ")[0] in kinds}
     assert len(listed) == 18
-    assert listed <= {(statement.number, statement.label) for statement in STATEMENTS}
+    places = {one.key.removeprefix("theorems/"): one.place for one in select("theorems", "identity")}
+    assert listed <= {(place.split(" (")[0], label) for label, place in places.items()}
+    assert set(IDENTITIES) == set(places)
 
 
 def test_all_statements_hold_to_rounding():
     checks = [check for check in proven().checks if check.key.startswith("theorems/")]
-    assert len(checks) == len(STATEMENTS) == len({check.key for check in checks})
+    assert len(checks) == len(IDENTITIES) == len({check.key for check in checks})
     for check in checks:
         assert check.verdict == "reproduced", check.key
         assert 0.0 <= check.ours < EXACT
         assert (check.paper, check.tolerance) == (0.0, EXACT)
-    assert "All 24 statements hold" in proven().section.meaning
 
 
 def test_cases_are_losses_times_classes_times_forms_times_populations():
     """Nine losses, of which three are for two classes only: (9 + 6) × 3 forms × 3 populations."""
-    assert len(list(STATEMENTS[0].cases())) == 135
+    assert len(IDENTITIES["thm:onelevel"][1]) == 135
 
 
 def worst(label):
-    return next(one for one in STATEMENTS if one.label == label).largest()[1]
+    return theorems.measure_identity(label)[1]
 
 
 @pytest.mark.parametrize("label", ["thm:onelevel", "thm:chain", "thm:four", "thm:boosting-telescope", "prop:urc"])
@@ -106,7 +103,7 @@ def test_terms_in_the_wrong_place_are_seen(label, monkeypatch):
 
 @pytest.mark.parametrize("step", range(4))
 def test_every_step_of_a_martingale_counts(step, monkeypatch):
-    cells, right = _identities._FILTRATION[f"Q{step + 1}"], FiniteModel.level
+    cells, right = identities._FILTRATION[f"Q{step + 1}"], FiniteModel.level
     monkeypatch.setattr(FiniteModel, "level", lambda self, c: right(self, c) + 0.01 * (c is cells))
     assert worst("sec:boosting") > 1e-3
 
@@ -122,9 +119,9 @@ def test_a_loss_that_does_not_see_a_difference_violates_only_if():
     """`_unseen`: the gap itself where a strictly proper term is zero, else how far it is below zero."""
     case = Case(Brier(), 2, "debiased", 0)
     p, q = np.array([0.2, 0.3]), np.array([0.2, 0.5])
-    assert _identities._unseen(case, 0.0, p, q) == pytest.approx(0.2)
-    assert _identities._unseen(case, 0.01, p, q) == 0.0
-    assert _identities._unseen(case, 0.0, p, p) == 0.0
+    assert identities._unseen(case, 0.0, p, q) == pytest.approx(0.2)
+    assert identities._unseen(case, 0.01, p, q) == 0.0
+    assert identities._unseen(case, 0.0, p, p) == 0.0
 
 
 # ── examples ────────────────────────────────────────────────────────────────────────────────────────
@@ -147,16 +144,13 @@ def test_values_are_what_their_formulas_say():
         "log(4/3)/2": np.log(4 / 3) / 2,
         "log(2)/2": np.log(2) / 2,
     }
-    from reproduction.theorems import _values
-
-    values = _values()
+    values = theorems.compute_examples()
     assert len(values) == 20
     for value, formula in values.values():
         exact = logs[formula] if formula in logs else float(Fraction(formula))
         assert value == pytest.approx(exact, abs=1e-15)
     rows = section_table(proven(), "example-values").rows
-    assert len(rows) == 6
-    assert ("5.2", "average", "Brier", "0.03125 = 1/32", "0", "0.12500 = 1/8") in rows
+    assert ("5.2/average/brier/reliability", 0.03125, "1/32") in rows
 
 
 def test_numbers_of_the_examples():
@@ -174,7 +168,7 @@ def test_tiny_numbers_in_words():
 
 def test_the_calibrated_score_is_calibrated():
     """E[Q | X₁] has reliability 0; with interpolation between nodes, below 1e-8."""
-    assert _uncertainty_scores.LAW.population(_uncertainty_scores.calibrated, "brier").reliability < 1e-8
+    assert uncertainty.LAW.population(uncertainty.score_calibrated, "brier").reliability < 1e-8
 
 
 def test_plugin_reliability_is_biased_up_and_the_recalibrated_loss_down_in_sample():
@@ -208,27 +202,26 @@ def test_in_sample_reliability_by_hand():
     from sklearn.isotonic import IsotonicRegression
 
     rng = np.random.default_rng([303, 7])
-    known = _uncertainty_scores.LAW.sample(200, rng)
+    known = uncertainty.LAW.sample(200, rng)
     s = 1 / (1 + np.exp(3 - 6 * known.X[:, 0]))
     c = IsotonicRegression(out_of_bounds="clip").fit(s, known.y).predict(s)
-    found = one_sample({"run": 7, "rows": 200, "test": 50})
+    found = estimate_reliability({"run": 7, "rows": 200, "test": 50})
     assert found["too steep/brier/reliability/in sample"] == pytest.approx(np.mean((s - c) ** 2), abs=1e-6)  # the clip
     assert found["too steep/brier/recalibrated loss/in sample"] == pytest.approx(np.mean((c - known.y) ** 2), abs=1e-6)
 
 
 def test_the_claim_holds_if_reliability_is_below_the_truth():
-    row = {"score": "calibrated", "loss": "log", "quantity": "reliability", "truth": 0.1,
-           "means": {"in sample": (0.05, 0.01), "split": (0.1, 0.01)}}  # fmt: skip
-    loss, after = row | {"quantity": "recalibrated loss"}, row | {"quantity": _uncertainty._AFTER}
-    assert _uncertainty._optimistic([row, loss, after]).verdict == "reproduced"
-    near = row | {"means": {"in sample": (0.09, 0.01), "split": (0.1, 0.01)}}
-    assert _uncertainty._optimistic([near, loss, after]).verdict == "not reproduced"
+    row = {"score": "calibrated", "loss": "log", "quantity": "reliability", "truth": 0.1, "in sample": 0.05,
+           "split": 0.1, "debiased": None, "error in sample": 0.01}  # fmt: skip
+    loss, after = row | {"quantity": "recalibrated loss"}, row | {"loss": "brier", "quantity": uncertainty.AFTER}
+    assert uncertainty.judge_bias([row, loss, after]).verdict == "reproduced"
+    assert uncertainty.judge_bias([row | {"in sample": 0.09}, loss, after]).verdict == "not reproduced"
 
 
 def test_both_bootstraps_share_what_is_not_refitted():
     """The estimate does not depend on what is refitted, and end to end adds the variance of the training rows."""
     tasks = [{"sample": 0, "resamples": 40, "refit": refit, "rows": [200, 200, 500]} for refit in ("calibrator", "all")]
-    one, both = (bootstrapped(task) for task in tasks)
+    one, both = (bootstrap_pipeline(task) for task in tasks)
     for name in ("reliability", "grouping", "loss"):
         assert one[name][0] == both[name][0]
     assert both["loss"][1] > one["loss"][1]
@@ -239,9 +232,9 @@ def test_the_bootstrapped_pipeline_is_a_logistic_regression_on_one_feature():
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng([404, 1])
-    train, _, test = (_uncertainty_scores.LAW.sample(rows, rng) for rows in (200, 200, 500))
+    train, _, test = (uncertainty.LAW.sample(rows, rng) for rows in (200, 200, 500))
     s = LogisticRegression(C=np.inf).fit(train.X[:, :1], train.y).predict_proba(test.X[:, :1])[:, 1]
-    found = bootstrapped({"sample": 1, "resamples": 2, "refit": "all", "rows": [200, 200, 500]})
+    found = bootstrap_pipeline({"sample": 1, "resamples": 2, "refit": "all", "rows": [200, 200, 500]})
     assert found["loss"][0] == pytest.approx(np.mean((s - test.y) ** 2), abs=1e-12)
     more = np.mean((s - test.y) ** 2 - (test.q - test.y) ** 2)
     assert found["reliability"][0] + found["grouping"][0] == pytest.approx(more, abs=1e-12)
@@ -251,36 +244,38 @@ def test_in_sample_a_recalibrated_score_looks_perfect():
     """Isotonic regression of an isotonic fit is that fit; the truth is E(g − E[Q | g])² by a million fresh rows."""
     from sklearn.isotonic import IsotonicRegression
 
-    found = one_sample({"run": 7, "rows": 200, "test": 50})
-    assert found["too steep/brier/after/in sample"] == pytest.approx(0.0, abs=1e-12)
-    known = _uncertainty_scores.LAW.sample(200, np.random.default_rng([303, 7]))
-    fresh = _uncertainty_scores.LAW.sample(1_000_000, 1)
+    found = estimate_reliability({"run": 7, "rows": 200, "test": 50})
+    assert found["too steep/brier/reliability, recalibrated/in sample"] == pytest.approx(0.0, abs=1e-12)
+    known = uncertainty.LAW.sample(200, np.random.default_rng([303, 7]))
+    fresh = uncertainty.LAW.sample(1_000_000, 1)
     s, new = (1 / (1 + np.exp(3 - 6 * one.X[:, 0])) for one in (known, fresh))
     g = IsotonicRegression(out_of_bounds="clip").fit(s, known.y).predict(new)
     _, cell = np.unique(np.round(g, 2), return_inverse=True)  # ties, and straight pieces in narrow cells
     C = (np.bincount(cell, fresh.q) / np.bincount(cell))[cell]
-    assert found["too steep/brier/after/truth"] == pytest.approx(np.mean((g - C) ** 2), rel=0.03)
+    assert found["too steep/brier/reliability, recalibrated/truth"] == pytest.approx(np.mean((g - C) ** 2), rel=0.03)
 
 
 def test_parametric_standard_errors_are_judged_by_fresh_samples():
-    assert _uncertainty_platt.parametric({"slope": [0.4, 0.05, 0.1, 0.06]}).verdict == "reproduced"
-    assert _uncertainty_platt.parametric({"slope": [0.4, 0.05, 0.05, 0.07]}).verdict == "not reproduced"
+    row = {"quantity": "slope", "estimate": 0.4, "theory": 0.05, "bootstrap": 0.1, "fresh": 0.06}
+    assert uncertainty.judge_errors([row]).verdict == "reproduced"
+    assert uncertainty.judge_errors([row | {"fresh": 0.07}]).verdict == "not reproduced"
 
 
-def test_wider_is_judged_by_mean_widths():
-    rows = [
-        {"sample": 0, "refit": refit, "quantity": name, "estimate": 0.1, "half": half}
-        for name in ("reliability", "grouping", "loss")
-        for refit, half in (("calibrator only", 0.02), ("end to end", 0.03))
-    ]
-    assert _uncertainty._wider(rows).verdict == "reproduced"
-    assert "1.50 for reliability" in _uncertainty._wider(rows).why
-    assert "1.50 for grouping" in _uncertainty._wider(rows).why
-    name, calibrator, everything, ratio, wider = _uncertainty._widths_table(rows, 9).rows[0]
-    assert (name, wider) == ("reliability", "in 1 of 1 samples")
-    assert (calibrator, everything, ratio) == pytest.approx((0.04, 0.06, 1.5))  # widths are of both halves
-    rows[-1]["half"] = 0.01
-    assert _uncertainty._wider(rows).verdict == "not reproduced"
+def test_wider_is_judged_by_mean_widths(monkeypatch):
+    halves = {"calibrator": 0.02, "all": 0.03}
+    monkeypatch.setattr(
+        Work, "run", lambda self, name, function, tasks, what: [dict.fromkeys(("reliability", "grouping", "loss"), (0.1, halves[task["refit"]])) for task in tasks]
+    )  # fmt: skip
+    rows = uncertainty.measure_widths(Work(TINY))
+    found = uncertainty.judge_widths(rows)
+    assert found.verdict == "reproduced"
+    assert "1.50 for reliability" in found.why
+    assert "1.50 for grouping" in found.why
+    z = 1.959963984540054
+    assert (rows[0]["calibrator only"], rows[0]["end to end"]) == pytest.approx((0.04 * z, 0.06 * z))  # of both halves
+    assert (rows[0]["samples"], rows[0]["end to end is wider in"]) == (3, 3)
+    rows[-1]["ratio"] = 0.9
+    assert uncertainty.judge_widths(rows).verdict == "not reproduced"
 
 
 def test_standard_errors_of_platt_agree():
@@ -291,15 +286,9 @@ def test_standard_errors_of_platt_agree():
 
 
 @pytest.mark.parametrize("outcome", [proven, simulated])
-def test_sections_are_drawn_and_written(outcome):
-    from scoreprism.report import Figure, Origin, Report
+def test_sections_are_written(outcome):
+    from scoreprism.report import Origin, Report
 
     section = outcome().section
-    figures = [block for block in section.blocks if isinstance(block, Figure)]
-    assert figures
-    for figure in figures:
-        assert figure.draw().axes
-        assert figure.data is not None
-        assert figure.description.endswith(".")
     assert section.title in Report("T", "H.", (section,), {}, Origin(), {}, {}).to_html()
     assert all(np.isfinite(value) for value in outcome().numbers.values())
