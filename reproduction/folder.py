@@ -94,12 +94,13 @@ def _to_frame(table: Table) -> pl.DataFrame:
 
 
 def _to_markdown(report: Report) -> str:
-    """Link pictures in the text, which has figures in words and numbers."""
-    text = report.to_markdown()
-    for figure in list_figures(report):
-        caption = f"**{figure.title}**"
-        text = text.replace(caption, f"{caption}\n\n![{figure.title}](figures/{figure.key}.svg)")
-    return text
+    """Link pictures below their captions: the paragraphs, after title and headline, that are bold as a whole."""
+    paragraphs, figures = report.to_markdown().split("\n\n"), iter(list_figures(report))
+    for i, text in enumerate(paragraphs[2:], 2):
+        if text.startswith("**") and text.endswith("**"):
+            figure = next(figures)
+            paragraphs[i] = f"{text}\n\n![{figure.title}](figures/{figure.key}.svg)"
+    return "\n\n".join(paragraphs)
 
 
 def _draw(figure: Figure, folder: Path) -> None:

@@ -176,16 +176,9 @@ def judge_shapes(shapes: list[dict[str, Any]]) -> list[Check]:
     fallen = f"{bound}, by up to {least:.3g}" if bound else "none"
     each = np.array([one["bends"] for one in shapes])
     shrunk, last = each[:, -3:-1] / each[:, -2:], each[:, -1]
-    facts = {
-        "samples": len(shapes),
-        "first": each[:, 0].mean(),
-        "least": scientific(PENALTIES[0]),
-        "last": scientific(last.mean()),
-        "largest": scientific(PENALTIES[-1]),
-        "most": scientific(last.max()),
-        "slow": shrunk.min(),
-        "quick": shrunk.max(),
-    }
+    facts = {"first": each[:, 0].mean(), "last": scientific(last.mean()), "most": scientific(last.max())}
+    facts |= {"least": scientific(PENALTIES[0]), "largest": scientific(PENALTIES[-1])}
+    facts |= {"slow": shrunk.min(), "quick": shrunk.max(), "samples": len(shapes)}
     straight = bool((shrunk >= 2.0).all() and (last < 1e-3).all())
     return [
         judge("maps-monotone", bound == 0 and free > 0, free=free, samples=len(shapes), most=most, bound=fallen),

@@ -185,14 +185,9 @@ def judge_averaging(exact: Sequence[dict[str, float]], runs: Runs) -> list[Check
         worse = max(("x1", "x2"), key=lambda key: row[f"lcs/{key}"])
         gaps = {key: float(runs[key][i].mean()) - row[f"lcs/{key}"] for key in (worse, "average")}
         bias = f": at ρ = {signed(row['rho'])} estimates differ from exact values by {_list_values(gaps, '+.5f')}"
-    everywhere = {
-        "above": _say_where(rhos, above),
-        "fails": f", but not at ρ = {list_words(fails)}" if fails else "",
-        "far": _FAR,
-        "much": _say_where(rhos, [exceeds(row, _FAR) for row in exact]),
-        "seen": _say_where(rhos, seen),
-        "bias": bias,
-    }
+    everywhere = {"above": _say_where(rhos, above), "seen": _say_where(rhos, seen), "far": _FAR, "bias": bias}
+    everywhere["fails"] = f", but not at ρ = {list_words(fails)}" if fails else ""
+    everywhere["much"] = _say_where(rhos, [exceeds(row, _FAR) for row in exact])
     return [
         judge("members-calibrated", max(r1, r2) < _NEARLY, x1=x1, x2=x2, r1=r1, r2=r2, nearly=_NEARLY),
         judge("average-worse", exceeds(zero, _FAR), average=average, times=average / max(x1, x2), far=_FAR),

@@ -40,9 +40,11 @@ Row = dict[str, Any]
 
 def run(work: Work) -> Outcome:
     """Check the statements of appendix C, by simulation from the law of the synthetic data."""
-    bias, widths, errors = measure_bias(work), measure_widths(work), measure_errors(work)
-    checks = [judge_bias(bias), judge_widths(widths), judge_errors(errors)]
     samples, resamples = work.plan.runs * _SAMPLES_PER_RUN, work.plan.resamples
+    bias, widths = measure_bias(work, samples), measure_widths(work)
+    task = {"rows": 500, "resamples": resamples, "samples": samples}
+    (errors,) = work.run("platt", estimate_errors, [task], "standard errors of Platt's map")
+    checks = [judge_bias(bias), judge_widths(widths), judge_errors(errors)]
     bias_note = (
         f"Means over {samples} samples. The isotonic map is fitted to {_ROWS} rows and judged on the same rows or on "
         f"{_TEST:,} fresh ones, with Ĉ kept {CLIP:.6f} away from 0 and 1 as in the paper; “debiased” is decompose() on "
@@ -128,9 +130,9 @@ def estimate_reliability(task: Row) -> dict[str, float]:
     return found
 
 
-def measure_bias(work: Work) -> list[Row]:
+def measure_bias(work: Work, samples: int) -> list[Row]:
     """Find the truth and the mean of each estimate, with the standard error in sample, by score, loss and quantity."""
-    tasks = [{"run": i, "rows": _ROWS, "test": _TEST} for i in range(work.plan.runs * _SAMPLES_PER_RUN)]
+    tasks = [{"run": i, "rows": _ROWS, "test": _TEST} for i in range(samples)]
     drawn = work.run("optimism", estimate_reliability, tasks, "samples of appendix C")
 
     def summarize(name: str, loss: str, quantity: str, truth: float) -> Row:
@@ -269,12 +271,6 @@ def estimate_errors(task: Row) -> list[Row]:
 def _fit_platt(s: np.ndarray, y: Any) -> tuple[float, float, float]:
     fitted = PlattCalibrator().fit(s, y)
     return float(fitted.intercept_), float(fitted.slope_), float(np.abs(fitted.calibrate(s) - s).mean())
-
-
-def measure_errors(work: Work) -> list[Row]:
-    """Measure standard errors of Platt's map."""
-    task = {"rows": 500, "resamples": work.plan.resamples, "samples": work.plan.runs * _SAMPLES_PER_RUN}
-    return work.run("platt", estimate_errors, [task], "standard errors of Platt's map")[0]
 
 
 def judge_errors(rows: list[Row]) -> Check:

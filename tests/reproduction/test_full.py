@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reproduction import PLANS, STATEMENTS, reproduce
-from reproduction.keep import filled
+from reproduction.keep import fill
 from reproduction.statements import METHODS
 from reproduction.work import versions
 
@@ -93,7 +93,7 @@ def test_the_stored_run_has_the_full_plan():
 
 def test_the_page_of_documentation_has_these_numbers():
     text = (ROOT / "docs" / "reproduce.md").read_text()
-    assert filled(text, STORED) == text
+    assert fill(text, STORED) == text
     missed = sum(check["verdict"] == "not reproduced" for check in STORED["checks"])
     words = f"{len(STORED['checks'])} numbers and statements, of which {missed} are not reproduced"
     assert words in (ROOT / "README.md").read_text()

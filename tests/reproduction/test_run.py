@@ -294,7 +294,9 @@ NUMBERS = table("squares", "Squares", [{"x": 1, "y": 1.0}, {"x": 2, "y": 4.0}])
 def small(work):
     """An experiment that takes no time."""
     numbers = work.run("small", running_square, [1.0, 2.0], "numbers")
-    section = Section("theorems", "Theorems", "All hold.", (NUMBERS, Figure("line", "A line", "It rises.", drawn)))
+    section = Section(
+        "theorems", "Theorems", "All hold.", (NUMBERS, Figure("line", "A line (fig:a:line)", "It rises.", drawn))
+    )
     return Outcome(section, (judge("calibrated-yet-grouping/brier", 0.16),), {"small/sum": sum(numbers)})
 
 
@@ -341,7 +343,7 @@ def test_everything_is_written(two, tmp_path):
     assert found.report.headline in page
     assert "✗ not reproduced" in page
     assert "more than 3 times the second" in page
-    assert "![A line](figures/line.svg)" in files["reproduction.md"].decode()
+    assert "![A line (fig:a:line)](figures/line.svg)" in files["reproduction.md"].decode()
     rows = list(csv.DictReader(files["checks.csv"].decode().splitlines()))
     assert [(row["key"], row["verdict"]) for row in rows] == [
         ("calibrated-yet-grouping/brier", "reproduced"), ("richer-score", "not reproduced"),
