@@ -29,7 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def report(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: workers end, the journal is closed
     try:
         found = reproduce(
             options.out, quick=options.quick, n_jobs=options.jobs, overwrite=options.force, callback=report
@@ -46,4 +45,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: workers end, the journal is closed
     sys.exit(main())

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from reproduction.german import OTHERS, compare_methods, find_line
 from reproduction.members import APART, CLIP, HALF, PROTOCOLS, SAME, fit_members, run_protocol, take_values
 from reproduction.pieces import INK, figure, minus, pvalue, table
-from reproduction.population import name_numbers, tabulate_statements
+from reproduction.population import name_numbers, tabulate_population
 from reproduction.statements import LOSSES, METHODS
 from reproduction.work import Outcome, Work, once
 from scoreprism import decompose
@@ -45,7 +45,7 @@ def run(work: Work) -> Outcome:
         _tabulate_paired(work),
         _draw_double_use(paired),
         Notice("warning", explain_double_use(paired)),
-        tabulate_statements(work),
+        tabulate_population(work),
         _tabulate_terms(work),
     )
     lead = "Most of the paper's reliability column is noise, and its one significant result comes from double use."

@@ -30,8 +30,6 @@ FEATURES = {"x1": (0,), "x2": (1,), "x12": (0, 1)}
 _VALUES = 5
 #: First number of all seeds of this experiment, so that no other shares its draws.
 _SEED = 61
-#: A change of grouping below this counts as none.
-_SAME = 0.001
 
 
 # ── scores ──────────────────────────────────────────────────────────────────────────────────────────
@@ -189,41 +187,25 @@ def name_numbers(work: Work) -> dict[str, float]:
     return {f"population/{row['rho']:+.2f}/{key}": row[key] for row in rows for key in row if key != "rho"}
 
 
-# ── which statements hold ───────────────────────────────────────────────────────────────────────────
-
-
 def exceeds(row: dict[str, float], times: float = 1.0) -> bool:
     """Tell whether the LCS of the average is more than so many times that of both members."""
     return row["lcs/average"] > times * max(row["lcs/x1"], row["lcs/x2"])
 
 
-def judge_row(row: dict[str, float]) -> dict[str, bool]:
-    """Tell whether each statement holds at one correlation."""
-    rises = all(row[f"grouping/{key}-rounded"] > row[f"grouping/{key}"] for key in ("x1", "x12"))
-    return {
-        "LCS of the average above both members'": exceeds(row),
-        "grouping of x₁₂ below that of x₁": row["grouping/x12"] < row["grouping/x1"],
-        "rounding raises grouping": rises,
-        f"recalibration moves it by less than {_SAME:g}": max(row["most/x1"], row["most/x12"]) < _SAME,
-    }
-
-
-def tabulate_statements(work: Work) -> Table:
-    """Make a table of which statements hold at which correlation."""
+def tabulate_population(work: Work) -> Table:
+    """Make a table of the population: where do the statements of section 6.1 hold?"""
     rows = solve_population(work)
-    shown = [key for key in rows[0] if key.startswith(("lcs/", "grouping/", "change/"))]
+    shown = [key for key in rows[0] if key.startswith(("lcs/", "grouping/", "most/"))]
     cells = [
-        {"ρ": signed(row["rho"])}
+        {"ρ": signed(row["rho"]), "average above both": "yes" if exceeds(row) else "no"}
         | {key: row[key] for key in shown}
-        | {name: "yes" if holds else "no" for name, holds in judge_row(row).items()}
         for row in rows
     ]
-    most = max(row[f"most/{key}"] for row in rows for key in ("x1", "x12"))
     note = (
-        "Brier score, by quadrature, with the logistic models of the population. Change: of grouping by isotonic maps "
-        f"fitted on {work.plan.rows:,} rows, mean of {work.plan.runs} runs; the largest in any run is {most:.5f}."
+        "Brier score, by quadrature, with the logistic models of the population. Most: the largest change of grouping by "
+        f"isotonic maps fitted on {work.plan.rows:,} rows, of {work.plan.runs} runs."
     )
-    return table("population-claims", "What holds at which ρ in the population", cells, note)
+    return table("population", "The population at every ρ", cells, note)
 
 
 def signed(rho: float) -> str:

@@ -64,7 +64,7 @@ def own(work):
     """Our own section; the population is another module's, tested there."""
     by_rho = Table("by-rho", "By ρ", (), ())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beyond, "tabulate_statements", lambda _: by_rho)
+        patch.setattr(beyond, "tabulate_population", lambda _: by_rho)
         patch.setattr(beyond, "name_numbers", lambda given: {"population/lcs": float(given is work)})
         return beyond.run(work)
 

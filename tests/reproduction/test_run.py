@@ -18,7 +18,7 @@ from reproduction import work as working
 from reproduction.__main__ import main
 from reproduction.checks import RULES, judge, tabulate_checks
 from reproduction.folder import JOURNAL
-from reproduction.pieces import minus, name_numbers, table
+from reproduction.pieces import list_words, minus, name_numbers, pvalue, table, thin
 from reproduction.work import once
 from scoreprism.exceptions import InputError
 from scoreprism.report import Figure, Notice, Section
@@ -120,6 +120,9 @@ def test_tables_of_checks_leave_out_what_is_empty():
 
 
 def test_pieces():
+    assert [thin(3, 3), thin(100, 3)] == [[0, 1, 2], [0, 50, 99]]
+    assert [list_words(["a"]), list_words(["a", "b", "c"])] == ["a", "a, b and c"]
+    assert [pvalue(0.0004), pvalue(0.031)] == ["p < 0.001", "p = 0.031"]
     assert minus("-0.5 of p-values (-1)") == "−0.5 of p-values (−1)"
     made = table("t", "T", [{"a": "x", "n": 2, "v": np.float64(0.5), "p": 0.5}], kinds={"p": "share"})
     assert made.shown() == [["x", "2", "0.5000", "50.0 %"]]
