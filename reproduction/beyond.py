@@ -48,7 +48,9 @@ def run(work: Work) -> Outcome:
         tabulate_population(work),
         _tabulate_terms(work),
     )
-    lead = "Most of the paper's reliability column is noise, and its one significant result comes from double use."
+    lead = (
+        "How much of the paper's reliability column is noise, and what its one significant result owes to double use."
+    )
     numbers = {f"beyond/{name}/{loss}/{method}": value for (loss, method), row in reliability.items()
                for name, value in row.items()}  # fmt: skip
     for method in OTHERS:

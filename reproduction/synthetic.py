@@ -299,7 +299,7 @@ def _draw_maps(curves: dict[str, MapCurve], work: Work) -> Figure:
     title = "Calibration maps at ρ = 0 (fig:averaging, left)"
     description = (
         f"Monotone splines (logit link, penalty by REML) fitted on {work.plan.rows:,} calibration rows, beside the "
-        "exact C: only that of the average is far from the diagonal."
+        "exact C."
     )
     return figure("averaging-maps", title, description, draw, rows, size=(4.6, 4.4))
 

@@ -72,7 +72,9 @@ def run(work: Work) -> Outcome:
         | name_numbers("uncertainty/width", widths, tuple(_REFITS.values()))
         | name_numbers("uncertainty/platt", errors, ("estimate", "theory", "bootstrap", "fresh"))
     )
-    lead = "Plug-in reliability is biased, intervals that refit everything are wider, and theory gives standard errors."
+    lead = (
+        "The bias of plug-in reliability, the widths of intervals that refit everything, and standard errors by theory."
+    )
     return Outcome(Section("uncertainty", "Statistical uncertainty", lead, blocks), checks, numbers)
 
 
