@@ -491,7 +491,7 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
         made = get_calibrator(calibrator)
         made = made if k == 2 or made.multiclass else OneVsRestCalibrator(made)
         if isinstance(made, SelectedCalibrator):  # one map that chooses inside, not several to be mixed
-            return OwnMap(made.name, made.set_params(kind="probability"))
+            return OwnMap(made.name, made._parsed().set_params(kind="probability"))
         calibrator = made
     return parse_calibrator(calibrator, k)[0]
 

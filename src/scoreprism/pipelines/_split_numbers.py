@@ -12,11 +12,10 @@ from sklearn.base import clone, is_regressor
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.candidates import Problem, calibrate, fit_alone
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import FittedLaw, no_crossfit
 from scoreprism._fitting.learners import MapLearner, parse_calibrator
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Data, fitting_weights
 from scoreprism.decomposition._rows import Sheet, mean_loss, spread
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._split_rows import LABELS

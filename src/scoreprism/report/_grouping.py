@@ -14,12 +14,12 @@ from scoreprism._core.progress import tracked
 from scoreprism._document.tables import marked
 from scoreprism._fitting.candidates import calibrate, fit_levels
 from scoreprism._fitting.chain_fit import Request, decomposed, parse
+from scoreprism._kernels.holm import holm
 from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.curves._grouping import grouping_of
 from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
 from scoreprism.estimation._segments import evidence
-from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from scoreprism._core.checks import refuse
 from scoreprism._fitting.candidates import Problem, fit_alone, judged
 from scoreprism._fitting.learners import OwnMap
-from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 
@@ -75,7 +75,7 @@ def judge_maps(
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator)).fits
+            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator._parsed())).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue

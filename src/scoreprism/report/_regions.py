@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import column_names
 from scoreprism._core.simplex import FloatArray
-from scoreprism._sample.features import Categorical, parse_features
-from scoreprism._kernels.term_intervals import quantile
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.term_intervals import quantile
+from scoreprism._sample.features import Categorical, parse_features
 
 #: Leaves of the tree, rows of a leaf at least, rows in all below which there is no point, and rows or clusters that can
 #: judge a region.

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import take_rows
 from scoreprism._document.tables import marked
+from scoreprism._kernels.holm import holm
 from scoreprism.displays._decomposition import known_of
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import decompose_parts, evidence
-from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.report._case import Case
 from scoreprism.report._evidence import alpha_of

@@ -17,10 +17,10 @@ from scoreprism._fitting.chain_fit import PARTITIONS, Laws, fit_laws, parse_loss
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import Cells
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
-from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between

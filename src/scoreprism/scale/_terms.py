@@ -12,8 +12,8 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.chain_fit import chain_terms
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import Alternative, Moments
+from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassRows
