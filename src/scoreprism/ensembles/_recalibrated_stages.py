@@ -245,7 +245,7 @@ def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = N
 def _alike(values: FloatArray, mass: FloatArray) -> float:
     """Probability that two rows have the same value."""
     code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
-    share = np.bincount(code, mass)
+    share = np.sort(np.bincount(code, mass))  # the same bits in whichever order values come
     return float(share @ share)
 
 
