@@ -58,10 +58,10 @@ def test_maps_at_other_scores_are_the_fitted_ones():
     draw = LAWS["b"].sample(3000, generator())
     partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
     losses = parse_losses(list(LOSSES))
-    _, laws = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
-    fits, fitted = laws.choice.winner.fits, laws.choice.winner.fitted
-    score = laws.problem.data.score
-    np.testing.assert_allclose(simulate.laws_at(laws, score, np.zeros(score.size, int))[1], fitted.folds, rtol=1e-12)
+    _, chain = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
+    law, score = chain.levels[1], chain.sample.prediction
+    fits = law.fits
+    np.testing.assert_allclose(simulate.laws_at(chain, score, np.zeros(score.size, int))[1], law.folds, rtol=1e-12)
     np.testing.assert_allclose(fits.at(score), fits.law.mean(axis=(0, 1))[fits.cells.cell], rtol=1e-12)
     middle = 0.5 * (fits.cells.center[1:] + fits.cells.center[:-1])
     ends = fits.law.mean(axis=(0, 1))
