@@ -244,7 +244,7 @@ def test_rows_without_weight_are_absent() -> None:
     found: Any = scale.decompose(rows, calibrator="temperature", **options)
     held = scale.decompose(rows.filter(pl.col("w") > 0.0), calibrator="temperature", **options)
     assert found.terms == pytest.approx(held.terms, abs=NEAR)
-    assert (found.n, found.n_units) == (2500, 2000)
+    assert (found.rows_in_all, found.n, found.n_units) == (2500, 2000, 2000)
     assert "500 rows of weight 0 are absent" in found.notes
 
 

@@ -92,7 +92,7 @@ def _fitted(
     notes = _notes(request.scaling, fitting.result, facts, sums, passes)
     parameters = _parameters(request.scaling, fitting.result, rows.k)
     plain_results = {
-        name: decomposed(sums, loss, request.form, request.clip, notes, facts.n, by)
+        name: decomposed(sums, loss, request.form, request.clip, notes, by)
         for name, loss in request.losses.items()
     }
     floors = _floors(plain_results, facts, rows.k) if floors is None else floors
@@ -102,7 +102,7 @@ def _fitted(
         if name in floors:  # one more pass: sums of unclipped losses do not tell those of clipped ones
             loss, floor = request.losses[name], floors[name]
             again = sum_terms(ready, maps, {name: loss}, floor)
-            twin = decomposed(again, loss, request.form, floor, notes, facts.n, by)
+            twin = decomposed(again, loss, request.form, floor, notes, by)
             twin = as_floored(_guarded(twin), round(float(again.moved.sum())))
             floored = class_scaled(twin, facts, passes + 1, parameters, twin.risk, _risk_error(twin))
             results[name] = replace(results[name], floored=floored, passes=passes + 1)

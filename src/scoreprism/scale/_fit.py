@@ -218,7 +218,6 @@ def _fit_to(partial: Partial, lines: Lines, shares: FloatArray, options: Options
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
-        n_rows=partial.n,
         losses=_loss_sums(partial, lines, options.losses),
         losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
     )

@@ -132,11 +132,11 @@ def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, Proper
 
 
 def decomposed(
-    sums: ClassSums, loss: ProperLoss, form: str, clip: float | None, notes: tuple[str, ...], rows_in_all: int, by: str
+    sums: ClassSums, loss: ProperLoss, form: str, clip: float | None, notes: tuple[str, ...], by: str
 ) -> Decomposition:
     """Terms of one loss, with the resolution form by the same law C; `by` names the map."""
     levels, lines = len(sums.levels), sums.losses[str(loss)]
-    sample = _sample(sums, rows_in_all)
+    sample = _sample(sums)
     chain = Chain.of(sample, _levels(sample, sums.levels), notes=notes)
     spread = np.zeros((2 * levels, levels + 1))
     spread[:levels, :levels] = np.eye(levels)
@@ -157,11 +157,10 @@ def decomposed(
     return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, found))
 
 
-def _sample(sums: ClassSums, rows_in_all: int) -> Sample:
+def _sample(sums: ClassSums) -> Sample:
     """Lines as a sample: what is asked of it is only how many rows they are."""
     law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
-    cells = Cells(counts=sums.n, squares=sums.w2, n_rows=rows_in_all)
-    return Sample(sums.y, {"model": law}, weight=sums.w, cells=cells)
+    return Sample(sums.y, {"model": law}, weight=sums.w, cells=Cells(sums.n, sums.w2))
 
 
 def _levels(sample: Sample, names: Sequence[str]) -> list[Level]:
@@ -204,7 +203,7 @@ def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
 
 def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
     """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
-    loss, clip, sample = found.loss, found.clip, _sample(sums, found.n)
+    loss, clip, sample = found.loss, found.clip, _sample(sums)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))
     constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
