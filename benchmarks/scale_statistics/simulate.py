@@ -17,9 +17,9 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.chain_fit import decompose_each, parse_losses
 from scoreprism._fitting.fitted_laws import between
 from scoreprism.decomposition import Chain, Decomposition, Level
-from scoreprism.scale._fit import Options, _quantisation, fitted_laws
-from scoreprism.scale._partial import Partial
+from scoreprism.scale import Partial
 from scoreprism.scale._shift import _mix, _stale
+from scoreprism.scale._sums_to_sample import Options, bound_quantisation, fit_sums
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
@@ -85,11 +85,11 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     partial = _partial(law, n, seed, cells)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", 0)
-    lines, chain = fitted_laws(partial, options)
+    lines, chain = fit_sums(partial, options)
     summed, numbers = decompose_each(chain, losses, "debiased", None), {"keys": float(partial.n_keys)}
     exact = _by_row(chain, law, n, seed)
     for loss in LOSSES:
-        bound = _quantisation(partial, lines, chain, losses[loss], None)
+        bound = bound_quantisation(partial, lines, chain, losses[loss], None)
         numbers |= {f"{loss}/bound": bound}
         for name in summed[loss].names:
             key = f"{loss}/{name}"
@@ -150,7 +150,7 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
-    old, new = (fitted_laws(partial, options)[1] for partial in (base, now))
+    old, new = (fit_sums(partial, options)[1] for partial in (base, now))
     numbers = {}
     for name, loss in losses.items():
         periods = [SimpleNamespace(risk=0.0, partial=partial, clip=None) for partial in (now, base)]
