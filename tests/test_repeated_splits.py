@@ -19,8 +19,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
-from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism._kernels.holm import holm
+from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.paper import PLANS, Work
