@@ -121,7 +121,7 @@ def test_copies_of_a_row_share_a_block(splits):
     n = setup.calibration.n
     spreads = []
     for times in (1.0, 2.0):
-        problem = _calibrated_on(setup.problem, np.full(n, times), setup.calibration, 5)
+        problem = _calibrated_on(setup.fit, np.full(n, times), setup.calibration, 5)
         spreads.append(_fit(problem)[0].fitted.folds.std(axis=0).mean())
     assert spreads[1] == pytest.approx(spreads[0], rel=0.02)  # blocks of copies would make it smaller by √2
 
@@ -136,7 +136,7 @@ def test_counts_carry_the_number_of_rows(splits):
     )
     setup, _ = asked.setup(0)
     counts = np.bincount(np.random.default_rng(0).integers(0, 140, 140), minlength=140).astype(float)
-    assert _calibrated_on(setup.problem, counts, setup.calibration, 0).calibration.total == 140
+    assert _calibrated_on(setup.fit, counts, setup.calibration, 0).calibration.total == 140
 
 
 def test_refit_all_sees_the_training_rows_and_the_parts_of_the_variance_say_so(splits):
