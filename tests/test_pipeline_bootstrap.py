@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from scoreprism import decompose
+from scoreprism import Sample, decompose
 from scoreprism._core.frames import take_rows
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
@@ -79,6 +79,16 @@ def test_estimates_are_those_of_decompose_with_the_calibration_split(calibrator)
     law = expected.level_losses.mean(axis=0)
     assert result.terms["recalibrated loss"] == pytest.approx(law[1], abs=1e-12)
     assert result.terms["gain"] == pytest.approx(law[0] - law[1], abs=1e-12)
+
+
+def test_a_calibration_split_may_be_a_sample_whose_groups_stay_together():
+    rng = np.random.default_rng(0)
+    s, t = rng.random(300), rng.random(200)
+    y, z = (rng.random(300) < s).astype(int), (rng.random(200) < t).astype(int)
+    plain = decompose(z, t, calibration=(s, y), calibrator="platt")
+    assert decompose(z, t, calibration=Sample.of(y, s), calibrator="platt").terms == plain.terms
+    grouped = decompose(z, t, calibration=Sample.of(y, s, groups=np.arange(300) // 3), calibrator="platt")
+    assert grouped.terms["reliability"] != plain.terms["reliability"]
 
 
 def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(splits):
