@@ -14,8 +14,8 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
