@@ -18,7 +18,7 @@ from scoreprism.report._evidence import SOME, alpha_of
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import EDGE, FEWER, FEW_DRAWS, AnyCase, RowCase, RowSubject, Subject
+from scoreprism.report._subject import EDGE, FEW_DRAWS, FEWER, AnyCase, RowCase, RowSubject, Subject
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {

@@ -9,8 +9,8 @@ from scoreprism._core.checks import refuse
 from scoreprism._fitting.candidates import judge_candidate
 from scoreprism._fitting.chain_fit import ChainFit, fit_alone
 from scoreprism._fitting.learners import OwnMap
-from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 

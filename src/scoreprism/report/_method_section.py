@@ -8,8 +8,8 @@ from typing import Any
 from scoreprism.report._model import Block, Notice, Origin, Section, Table
 from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._versions import versions
 from scoreprism.report._subject import AnyCase, RowCase, RowSubject
+from scoreprism.report._versions import versions
 
 #: What the words and letters of the decomposition stand for.
 SYMBOLS = {
@@ -59,7 +59,7 @@ def method(case: RowCase, origin: Origin, settings: Mapping[str, Any]) -> Sectio
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in origin.details.items()]
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    laws = [(name, note) for name, one in case.models.items() for note in one.fit.describe()]
+    laws = [(name, note) for name, one in case.models.items() for note in (*one.fit.notes, *one.fit.describe())]
     said = (
         f"Every number here was computed from {model.n:,} rows with seed {case.seed}: the same "
         "data, versions and choices give it again, "

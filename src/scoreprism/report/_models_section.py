@@ -14,8 +14,8 @@ from scoreprism.estimation import Comparison
 from scoreprism.report._model import Block, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._tables import told_cell
 from scoreprism.report._subject import RowCase
+from scoreprism.report._tables import told_cell
 
 #: Pairs of models in the table of differences: all of few models, else each with the best.
 _ALL_PAIRS = 3

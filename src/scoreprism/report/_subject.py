@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -140,14 +140,14 @@ class Subject(ABC):
         return self.refuted or (not doubted and main.lower_bound("reliability", self.level).value > 0.0)
 
 
-AnySubject = TypeVar("AnySubject", bound=Subject, covariant=True)
+Subject_co = TypeVar("Subject_co", bound=Subject, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Case(Generic[AnySubject]):
+class Case(Generic[Subject_co]):
     """Models of the same rows, and how they are judged."""
 
-    models: Mapping[str, AnySubject]  # at least one
+    models: Mapping[str, Subject_co]  # at least one
     losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
     level: float  # confidence level
     seed: int  # seed of everything random
@@ -161,7 +161,7 @@ class Case(Generic[AnySubject]):
     floors: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def first(self) -> AnySubject:
+    def first(self) -> Subject_co:
         """The model that single-model figures show."""
         return next(iter(self.models.values()))
 
@@ -189,6 +189,9 @@ class Case(Generic[AnySubject]):
     def paired(self) -> bool:
         """Whether losses of several models are known row by row, so that their difference has an interval."""
         return self.sample is not None
+
+
+AnyCase = Case[Subject]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +262,7 @@ class RowSubject(Subject):
     @cached_property
     def features(self) -> FeatureBlock | None:
         """The features, parsed; None where there are none."""
-        sample = self.sample
-        blocks = [level for level in sample.levels if isinstance(level, FeatureBlock) and level.name == "Q"]
-        if blocks or sample.X is None:
-            return blocks[0] if blocks else None
-        return FeatureBlock("Q", sample.X, parse_features(sample.X, sample.n))
+        return find_features(self.sample)
 
     @property
     def labels(self) -> list[str]:
@@ -386,6 +385,17 @@ class RowSubject(Subject):
         """The prediction as the map takes it: its columns stand as labels sort, those of the model as in the file."""
         classes = self.sample.classes
         return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
+
+
+RowCase = Case[RowSubject]
+
+
+def find_features(sample: Sample) -> FeatureBlock | None:
+    """The features of a sample, parsed; None where there are none."""
+    blocks = [level for level in sample.levels if isinstance(level, FeatureBlock) and level.name == "Q"]
+    if blocks or sample.X is None:
+        return blocks[0] if blocks else None
+    return FeatureBlock("Q", sample.X, parse_features(sample.X, sample.n))  # beside a law Q that was given
 
 
 def fit_subject(

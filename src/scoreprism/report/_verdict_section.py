@@ -13,8 +13,8 @@ from scoreprism.report._conclusions import advised, behind, next_step, ranked, w
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._tables import beside, told_cell
 from scoreprism.report._subject import AnyCase, Subject
+from scoreprism.report._tables import beside, told_cell
 
 #: What the terms are.
 DEFINITIONS = {
