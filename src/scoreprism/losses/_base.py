@@ -159,7 +159,6 @@ class ProperLoss(ABC):
         array of shape (n,)
             What `loss` returns.
         """
-        self._require_classes(p, "p")
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
@@ -264,13 +263,11 @@ class ProperLoss(ABC):
 
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
-        law = as_law_array(value, name, single=True)
-        self._require_classes(law, name)
-        return law
+        return as_law_array(value, name, single=True)
 
-    def _require_classes(self, law: FloatArray, name: str) -> None:
-        """Refuse more than two classes where the loss is for two."""
-        if self.binary_only and n_classes(law) != 2:
+    def _require_two_classes(self, law: FloatArray, name: str) -> None:
+        """Refuse more than two classes."""
+        if n_classes(law) != 2:
             refuse(
                 f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
                 f"shape {law.shape}",
@@ -295,6 +292,8 @@ class ProperLoss(ABC):
         self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None, n: int, given: Mapping[str, FloatArray] = {}
     ) -> FloatArray:
         """Apply `kernel` to a block of rows at a time; laws as they were `given` are checked while in cache."""
+        if self.binary_only:
+            self._require_two_classes(laws[0], next(iter(given), "p"))
         out = np.empty(n)
         step = max(1, _BLOCK // n_classes(laws[0]))
         with np.errstate(all="ignore"):
