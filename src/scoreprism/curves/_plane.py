@@ -12,9 +12,10 @@ from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import listed, parse_choice, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen, n_classes
+from scoreprism._sample.models import parse_models
 from scoreprism.curves._base import Curve, backend_among, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation._compare import compare, parse_models
+from scoreprism.estimation import compare
 from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss, get_loss
 

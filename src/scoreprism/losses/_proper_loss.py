@@ -159,6 +159,8 @@ class ProperLoss(ABC):
         array of shape (n,)
             What `loss` returns.
         """
+        if self.binary_only:
+            self._require_classes(p, "p")
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
@@ -263,10 +265,13 @@ class ProperLoss(ABC):
 
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
-        return as_law_array(value, name, single=True)
+        law = as_law_array(value, name, single=True)
+        if self.binary_only:
+            self._require_classes(law, name)
+        return law
 
-    def _require_two_classes(self, law: FloatArray, name: str) -> None:
-        """Refuse more than two classes."""
+    def _require_classes(self, law: FloatArray, name: str) -> None:
+        """Refuse more than two classes where the loss is for two."""
         if n_classes(law) != 2:
             refuse(
                 f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
@@ -292,8 +297,6 @@ class ProperLoss(ABC):
         self, kernel: Kernel, laws: list[FloatArray], y: IntArray | None, n: int, given: Mapping[str, FloatArray] = {}
     ) -> FloatArray:
         """Apply `kernel` to a block of rows at a time; laws as they were `given` are checked while in cache."""
-        if self.binary_only:
-            self._require_two_classes(laws[0], next(iter(given), "p"))
         out = np.empty(n)
         step = max(1, _BLOCK // n_classes(laws[0]))
         with np.errstate(all="ignore"):
