@@ -169,8 +169,8 @@ class Sample:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of data; of sums, those without weight included."""
-        return self.n if self.cells is None else self.cells.n_rows
+        """Number of rows of data; rows of weight 0 are absent."""
+        return self.n if self.cells is None else self.cells.n_units
 
     @property
     def n_given(self) -> int:

@@ -20,8 +20,8 @@ from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.decomposition._chain import Term
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._sheet import beyond
+from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sums_to_sample import beyond, fit_sums
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30
@@ -234,7 +234,7 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(partial: Partial, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+    def of(partial: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
         table = partial.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
@@ -250,7 +250,7 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(partial: Partial, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = partial.table, partial.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
@@ -284,10 +284,8 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
     fitted: dict[Any, Chain] = {}
 
     def chain(label: Any) -> Chain:
-        from scoreprism.scale._fit import fitted_laws
-
         if label not in fitted:
-            fitted[label] = fitted_laws(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
+            fitted[label] = fit_sums(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
         return fitted[label]
 
     clip = periods[pairs[0][0]].clip

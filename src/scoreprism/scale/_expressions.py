@@ -1,4 +1,4 @@
-"""Laws of several classes as expressions: softmax of log-probabilities, clipping, losses and spreads of each row."""
+"""What engines compute for each row, as expressions: the cell of a score, losses, and laws of several classes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,110 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray
-from scoreprism.losses import Brier, LogLoss, ProperLoss, Spherical
+from scoreprism._core.checks import parse_count, refuse
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism.losses import Brier, LogLoss, ProperLoss, RankedProbability, Spherical
 
 Frame = nw.LazyFrame[Any]
 Exprs = Sequence[nw.Expr]
+
+# ── cells of the score: a grid that every engine computes to the last bit ───────────────────────────
+
+#: Cells unless said otherwise; what that costs is measured in docs/scale.md.
+CELLS = 1024
+#: More cells than this are no summary any more.
+MOST_CELLS = 1 << 20
+
+
+def parse_cells(cells: object) -> int:
+    """Number of cells between 0 and 1."""
+    count = parse_count(cells, "cells", 8)
+    if count > MOST_CELLS:
+        refuse(f"cells must be at most {MOST_CELLS:,}", f"{count:,}", f"The default, {CELLS}, is enough for most data.")
+    return count
+
+
+def cell_of(score: FloatArray, cells: int) -> IntArray:
+    """
+    The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between.
+
+    Equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, as those of arcsin √s
+    would; but a square root is rounded correctly by every machine, so that all engines agree on cells.
+    """
+    low = score < 0.5
+    steps = np.ceil(np.sqrt(2.0 * np.where(low, score, 1.0 - score)) * (cells / 2)).astype(np.intp)
+    return np.where(low, steps, cells + 1 - steps)
+
+
+def with_root(frame: Frame, score: str) -> Frame:
+    """The frame with the column ``root``; step by step, because some engines evaluate what is repeated again."""
+    s = nw.col(score)
+    near = frame.with_columns(root=nw.when(s < 0.5).then(s).otherwise(1.0 - s) * 2.0)
+    return near.with_columns(root=nw.col("root").sqrt())
+
+
+def parts_expression(score: nw.Expr, parts: float) -> nw.Expr:
+    """Where a score stands, from 0 to 2, in so many parts per unit, whole; of a frame `with_root`."""
+    root = nw.col("root")
+    return (nw.when(score < 0.5).then(root).otherwise(2.0 - root) * parts).floor()
+
+
+def cell_expression(score: nw.Expr, cells: int) -> nw.Expr:
+    """`cell_of` in an engine, of a frame `with_root`; whole, but not an integer yet."""
+    below = (nw.col("root") * (-cells / 2)).floor()  # minus the steps, rounded up
+    return nw.when(score < 0.5).then(0.0 - below).otherwise(below + (cells + 1.0))
+
+
+def edges(cells: int) -> FloatArray:
+    """Where the cells between 0 and 1 begin and end, up to rounding."""
+    root = np.arange(cells + 1) * (2.0 / cells)
+    half = np.where(root <= 1.0, root, 2.0 - root) ** 2 / 2.0
+    return np.where(root <= 1.0, half, 1.0 - half)
+
+
+# ── losses of two classes, from the probability of what happened ────────────────────────────────────
+
+
+def possible(hit: nw.Expr) -> nw.Expr:
+    """p_y, or 1 where it is 0, for engines that cannot take its logarithm; such rows are counted."""
+    return hit + (hit <= 0.0).cast(nw.Float64)
+
+
+def _half_square(hit: nw.Expr, _: nw.Expr) -> nw.Expr:
+    return (1.0 - hit) * (1.0 - hit)
+
+
+def _spherical_of_two(hit: nw.Expr, _: nw.Expr) -> nw.Expr:
+    rest = 1.0 - hit
+    return 1.0 - hit / (hit * hit + rest * rest).sqrt()
+
+
+#: Losses of two classes that engines evaluate, as functions of p_y (and of what `possible` makes of it); the others
+#: are evaluated on cells.
+FORMULAS: dict[type[ProperLoss], Callable[[nw.Expr, nw.Expr], nw.Expr]] = {
+    LogLoss: lambda _, some: 0.0 - some.log(),
+    Brier: _half_square,
+    RankedProbability: _half_square,
+    Spherical: _spherical_of_two,
+}
+
+
+def by_row(loss: ProperLoss) -> bool:
+    """Whether an engine evaluates this loss for each row."""
+    return type(loss) in FORMULAS
+
+
+def unbounded(loss: ProperLoss) -> bool:
+    """Whether probability 0 for what happens costs infinitely much."""
+    return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
+
+
+def loss_expression(loss: ProperLoss, hit: nw.Expr, some: nw.Expr) -> nw.Expr:
+    """The loss at the probability of what happened (`hit`, or where it is 0, `some`); 0 where it is infinite."""
+    return FORMULAS[type(loss)](hit, some)
+
+
+# ── laws of several classes ─────────────────────────────────────────────────────────────────────────
 
 #: What stands for the logarithm of 0: below that of any probability a fit tells apart.
 NOWHERE = -1e4
@@ -35,7 +134,7 @@ def picked(values: Exprs, column: str = "y") -> nw.Expr:
 
 
 @dataclass(frozen=True)
-class Soft:
+class SoftmaxExpression:
     """A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean."""
 
     slope: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
@@ -54,13 +153,13 @@ def with_logs(frame: Frame, k: int) -> Frame:
     return frame.with_columns(**columns)
 
 
-def charts(maps: Sequence[Soft]) -> list[int]:
+def charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
     """Which ``z{c}`` of `with_maps` each map sees: those of the same `low` share one."""
     lows = list(dict.fromkeys(one.low for one in maps))
     return [lows.index(one.low) for one in maps]
 
 
-def with_maps(frame: Frame, maps: Sequence[Soft], k: int) -> Frame:
+def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
     """
     Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`.
 
@@ -126,11 +225,11 @@ def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
     return frame.with_columns(**out)
 
 
-# ── losses ──────────────────────────────────────────────────────────────────────────────────────────
+# ── losses of several classes ───────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Formula:
+class ClassFormula:
     """A loss of several classes in an engine."""
 
     # from p_y and all p to the loss; 0 where it is infinite, which has to be counted
@@ -175,8 +274,8 @@ def _spherical_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
 
 
 #: Losses of several classes that engines evaluate.
-CLASS_FORMULAS: dict[type[ProperLoss], Formula] = {
-    LogLoss: Formula(_log, _log_spread),
-    Brier: Formula(_square, _square_spread),
-    Spherical: Formula(_spherical, _spherical_spread),
+CLASS_FORMULAS: dict[type[ProperLoss], ClassFormula] = {
+    LogLoss: ClassFormula(_log, _log_spread),
+    Brier: ClassFormula(_square, _square_spread),
+    Spherical: ClassFormula(_spherical, _spherical_spread),
 }

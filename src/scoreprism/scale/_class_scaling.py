@@ -15,10 +15,21 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._maps.binary_map import least_distance
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
-from scoreprism.scale._classes import ClassRows, Facts
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._class_rows import ClassRows, Facts
+from scoreprism.scale._columns import Roles
+from scoreprism.scale._engine_pass import grouped
 from scoreprism.scale._engines import fetched
-from scoreprism.scale._laws import Soft, charts, columns_of, log_hit, picked, total, with_logs, with_maps
-from scoreprism.scale._passes import grouped
+from scoreprism.scale._expressions import (
+    SoftmaxExpression,
+    charts,
+    columns_of,
+    log_hit,
+    picked,
+    total,
+    with_logs,
+    with_maps,
+)
 
 #: Rows that are looked at for a start.
 _HEAD = 10_000
@@ -64,11 +75,11 @@ class Scaling:
         """The parameters that change nothing."""
         return np.concatenate([np.ones(k), np.zeros(k)]) if self.vector else np.ones(1)
 
-    def map(self, theta: FloatArray, k: int, low: float | None = None, floor: float = 0.0) -> Soft:
+    def map(self, theta: FloatArray, k: int, low: float | None = None, floor: float = 0.0) -> SoftmaxExpression:
         """The map with these parameters."""
         if self.vector:
-            return Soft(theta[:k], theta[k:], low, floor)
-        return Soft(np.full(k, theta[0]), np.zeros(k), low, floor)
+            return SoftmaxExpression(theta[:k], theta[k:], low, floor)
+        return SoftmaxExpression(np.full(k, theta[0]), np.zeros(k), low, floor)
 
     def moved(self, theta: FloatArray, step: FloatArray) -> FloatArray:
         """A step on, a sharpness staying between its ends."""
@@ -129,10 +140,27 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class ClassRequest:
+    """What was asked for, parsed as far as it can be without the data."""
+
+    roles: Roles
+    losses: dict[str, ProperLoss]
+    calibrator: object
+    scaling: Scaling | None
+    cv: int
+    form: str
+    clip: float | None
+    seed: int
+    random_state: object
+    sample: int
+    single: bool
+
+
+@dataclass(frozen=True)
 class FoldMaps:
     """The map of each fold, fitted without it."""
 
-    maps: list[Soft]  # in the order of the folds
+    maps: list[SoftmaxExpression]  # in the order of the folds
     common: FloatArray  # parameters fitted to all rows
     # how far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit
     one_step: float
@@ -146,7 +174,7 @@ class Fitting:
         self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling
         self.k, self.folds = rows.k, int(home.max()) + 1
         table = facts.table
-        self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.weighted else 1.0  # Kish, as in memory
+        self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.roles.weighted else 1.0  # Kish, as in memory
         self.result: FoldMaps | None = None
         self.lows = [self._low(home != f) for f in range(self.folds)]
         if not scaling.vector:
@@ -284,10 +312,10 @@ class Fitting:
         return g, own if curved else None, low
 
     def _summed(
-        self, maps: Sequence[Soft], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
+        self, maps: Sequence[SoftmaxExpression], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
     ) -> dict[str, Any]:
         """Sums by fold, weighted; and minima."""
-        k, w = self.k, nw.col("w") if self.rows.weighted else None
+        k, w = self.k, nw.col("w") if self.rows.roles.weighted else None
         made = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
         how = dict.fromkeys(made, "sum") | {f"s_{name}": "min" for name in least or {}}
         made |= {f"s_{name}": value for name, value in (least or {}).items()}
@@ -332,5 +360,5 @@ def with_home(rows: ClassRows, labels: Sequence[Any]) -> ClassRows:
     home = nw.lit(len(labels) - 1)
     for i in range(len(labels) - 2, -1, -1):
         home = nw.when(nw.col("fold") == labels[i]).then(nw.lit(i)).otherwise(home)
-    frame = rows.frame.filter(nw.col("w") > 0.0) if rows.weighted else rows.frame
+    frame = rows.frame.filter(nw.col("w") > 0.0) if rows.roles.weighted else rows.frame
     return replace(rows, frame=frame.with_columns(home=home))

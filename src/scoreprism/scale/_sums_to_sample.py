@@ -1,40 +1,30 @@
-"""From sums to laws and terms: folds drawn or given, calibrators fitted to cells, moments put together."""
+"""From sums to a sample and its chain: folds drawn or given, laws fitted to cells, losses as the engine summed them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bound
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_random_state, refuse
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.candidates import Pooling
-from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, decompose_each, parse_losses
+from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, Losses
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
-from scoreprism._fitting.learners import ForeignMap, parse_calibrator
-from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._fitting.learners import parse_calibrator
 from scoreprism._sample.cells import Cells, LossSums
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import warn_of_reversed_scores
-from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.estimation import SegmentDecompositions
+from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._drift import Drift, drift_between
-from scoreprism.scale._groups import key_order
-from scoreprism.scale._losses import by_row, unbounded
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._result import ScaledDecomposition, decomposed_each, scaled
-from scoreprism.scale._roles import MOST_FOLDS, parse_count_of_folds
-from scoreprism.scale._sheet import Lines, beyond, lines_of
-
-Losses = dict[str, ProperLoss]
+from scoreprism.scale._columns import MOST_FOLDS
+from scoreprism.scale._expressions import unbounded
+from scoreprism.scale._sums import SumTable
 
 
 @dataclass(frozen=True)
@@ -49,110 +39,21 @@ class Options:
     floors: Mapping[str, float] | None = None  # by loss; those of infinite losses unless given
 
 
-def decompose_partial(
-    partial: Partial,
-    *,
-    loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
-    calibrator: object = "auto",
-    cv: int = 5,
-    form: str = "debiased",
-    random_state: object = 0,
-    floors: Mapping[str, float] | None = None,
-) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
-    """Decompose the whole, each segment and each period; parts at the floor of the whole, where it is infinite."""
-    single = isinstance(loss, (str, ProperLoss))
-    chosen: Any = list(partial.settings.losses) if loss is None else [loss] if single else loss
-    options = _parse(partial, parse_losses(chosen), calibrator, cv, form, random_state)
-    options = replace(options, floors=floors)
-    whole = _decomposed(partial.pooled(), options)
-    twins = {name: found.floored for name, found in whole.items()}
-    options = replace(options, floors={name: one.clip for name, one in twins.items() if one and one.clip})
-    _warn_of_order(partial)
-    segments = _by_key(partial, options, range(len(partial.settings.by)))
-    last = len(partial.settings.keys) - 1
-    periods = _by_key(partial, options, range(last, last + 1)) if partial.settings.time is not None else {}
-    results = {
-        name: replace(found, segments=segments.get(name), periods=periods.get(name), partial=partial)
-        for name, found in whole.items()
-    }
-    return next(iter(results.values())) if single else results
-
-
-def _warn_of_order(partial: Partial) -> None:
-    """Say so where the score is lower where the event occurs, as for rows."""
-    table, label = partial.table, partial.settings.pos_label
-    score = table["key"] if partial.exact else table["s"] / table["w"]
-    classes = np.array([0, 1] if label is None else [f"not {label}", label], dtype=object)
-    data = Data(score, table["y"].astype(np.intp), table["w"], 2, "probability")
-    warn_of_reversed_scores(data, classes, float(table["w"].sum()) ** 2 / float(table["w2"].sum()))
-
-
-def _parse(
-    partial: Partial, losses: Losses, calibrator: object, cv: object, form: str, random_state: object
-) -> Options:
-    settings = partial.settings
-    parse_choice(form, FORMS, "form")
-    if len(settings.levels) > 1:
-        if form == "plugin":
-            refuse(
-                "form='plugin' must have the laws of all rows, which sums do not hold",
-                f"the levels {', '.join(settings.levels)}",
-                "Use form='debiased' or 'difference'.",
-            )
-        known = {str(loss) for loss in settings.losses if by_row(loss)}
-        if not set(losses) <= known:
-            found = ", ".join(sorted(set(losses) - known))
-            refuse("with q or latent, a loss must be one that was summed", found, f"Summed were {', '.join(known)}.")
-    learners = parse_calibrator(calibrator, 2)
-    if any(isinstance(learner, ForeignMap) for learner in learners):
-        refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
-    count = parse_count_of_folds(cv)
-    seed = int(parse_random_state(random_state).integers(2**62))
-    return Options(losses, calibrator, count, form, seed)
-
-
-# ── one decomposition ───────────────────────────────────────────────────────────────────────────────
-
-
-def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposition]:
-    """Each loss of the rows of one partial, without segments."""
-    lines, chain = fitted_laws(partial, options)
-    results = decompose_each(chain, options.losses, options.form, partial.settings.clip)
-
-    def with_sums(name: str, found: Decomposition) -> ScaledDecomposition:
-        error = _quantisation(partial, lines, chain, options.losses[name], found.clip)
-        return scaled(found, partial, error, options)
-
-    scaled_results = {}
-    for name, found in results.items():
-        twin = found.floored
-        floored = None if twin is None else with_sums(name, _noted(twin, partial))
-        scaled_results[name] = replace(with_sums(name, replace(found, floored=None)), floored=floored)
-    return scaled_results
-
-
-def _noted(twin: Decomposition, partial: Partial) -> Decomposition:
-    """Levels above C are known by sums of their losses, which cannot be clipped after the fact."""
-    above = partial.settings.levels[1:]
-    note = f"{', '.join(above)} as summed: only S and C are kept away from 0 and 1"
-    return replace(twin, notes=(*twin.notes, note)) if above else twin
-
-
-def fitted_laws(partial: Partial, options: Options) -> tuple[Lines, Chain]:
+def fit_sums(partial: SumTable, options: Options) -> tuple[Lines, Chain]:
     """The chain of the rows of one partial, with the lines its laws were fitted to."""
-    lines = lines_of(partial)
+    lines = place_lines(partial)
     fit = _fit_to(partial, lines, _shares(partial, options), options)
     return lines, fit.fit(options.losses.values(), partial.settings.clip, options.floors)
 
 
-def _shares(partial: Partial, options: Options) -> FloatArray:
+def _shares(partial: SumTable, options: Options) -> FloatArray:
     """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
     table = partial.table
     codes = table["y"].astype(np.intp)
     if np.unique(codes).size < 2:
         refuse("the target must hold both outcomes", f"only {codes[0]}", "Pass more rows.")
     if partial.settings.fold is None:
-        return _drawn(partial, options.cv, options.seed)
+        return draw_folds(partial, options.cv, options.seed)
     if not 2 <= len(partial.folds) <= MOST_FOLDS:
         rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
         refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
@@ -179,7 +80,7 @@ def _alone(share: FloatArray, codes: IntArray) -> int | None:
 _DRAWS = 100
 
 
-def _drawn(partial: Partial, cv: int, seed: int) -> FloatArray:
+def draw_folds(partial: SumTable, cv: int, seed: int) -> FloatArray:
     """
     Folds dealt to the rows of each group, as if every row drew its fold, once for each partition.
 
@@ -206,7 +107,7 @@ def _drawn(partial: Partial, cv: int, seed: int) -> FloatArray:
     return np.stack(found)
 
 
-def _fit_to(partial: Partial, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
+def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
     """The lines as `decompose` sees rows."""
     settings, table, group = partial.settings, partial.table, lines.group
     codes = table["y"].astype(np.intp)[group]
@@ -218,7 +119,6 @@ def _fit_to(partial: Partial, lines: Lines, shares: FloatArray, options: Options
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
-        n_rows=partial.n,
         losses=_loss_sums(partial, lines, options.losses),
         losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
     )
@@ -233,11 +133,11 @@ def _fit_to(partial: Partial, lines: Lines, shares: FloatArray, options: Options
         seed=options.seed,
         n_jobs=None,
         notes=_notes(partial, options),
-        pooling=_pooling(partial, lines, shares, worth),
+        pooling=pool_folds(partial, lines, shares, worth),
     )
 
 
-def _pooling(partial: Partial, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
+def pool_folds(partial: SumTable, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
     """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
     table, group = partial.table, lines.group
     codes = table["y"].astype(np.intp)
@@ -267,7 +167,7 @@ def _pooling(partial: Partial, lines: Lines, shares: FloatArray, worth: float) -
     )
 
 
-def _centers(partial: Partial) -> tuple[FloatArray, IntArray]:
+def _centers(partial: SumTable) -> tuple[FloatArray, IntArray]:
     """Mean score of each cell, over outcomes and folds; and the cell of each group."""
     table = partial.table
     keys, cell = np.unique(table["key"], return_inverse=True)
@@ -280,7 +180,7 @@ def _centers(partial: Partial) -> tuple[FloatArray, IntArray]:
     return np.clip(sums[0] / sums[1], low, high), cell
 
 
-def _loss_sums(partial: Partial, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
+def _loss_sums(partial: SumTable, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
     """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
     settings, table = partial.settings, partial.table
     known = {str(loss): i for i, loss in enumerate(settings.losses)}
@@ -292,7 +192,7 @@ def _loss_sums(partial: Partial, lines: Lines, losses: Losses, floor: float | No
     return found
 
 
-def _sums_of(partial: Partial, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+def _sums_of(partial: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
     levels, table, group = partial.settings.levels, partial.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
@@ -324,7 +224,7 @@ def _sums_of(partial: Partial, lines: Lines, loss: ProperLoss, i: int, floor: fl
 
 
 def _move(
-    partial: Partial,
+    partial: SumTable,
     lines: Lines,
     alone: FloatArray,
     floor: float,
@@ -367,7 +267,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def _quantisation(partial: Partial, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
+def bound_quantisation(partial: SumTable, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
     """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
     weight = chain.sample.weight
     assert weight is not None  # noqa: S101 - lines always have one
@@ -387,7 +287,7 @@ def _quantisation(partial: Partial, lines: Lines, chain: Chain, loss: ProperLoss
     return error + half(lines.score, wide & beyond(partial, clip)[lines.group])
 
 
-def _notes(partial: Partial, options: Options) -> tuple[str, ...]:
+def _notes(partial: SumTable, options: Options) -> tuple[str, ...]:
     what = "distinct scores" if partial.exact else f"cells of {partial.settings.cells} from 0 to 1"
     notes = [f"from sums over {partial.n_keys} {what}"]
     if partial.settings.fold is None:
@@ -397,29 +297,52 @@ def _notes(partial: Partial, options: Options) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# ── segments and periods ────────────────────────────────────────────────────────────────────────────
+# ── where groups stand ──────────────────────────────────────────────────────────────────────────────
 
 
-def _by_key(partial: Partial, options: Options, places: range) -> dict[str, SegmentDecompositions]:
-    """Each segment (or period) by laws of its own, for every loss."""
-    if not len(places):
-        return {}
-    names = [partial.settings.keys[j] for j in places]
-    labels = sorted({tuple(key[j] for j in places) for key in partial.segments}, key=key_order)
-    parts = {label: dict(zip(names, label, strict=True)) for label in labels}
-    return decomposed_each(
-        parts,
-        lambda chosen: _decomposed(partial.only(**chosen).pooled(), options),
-        options.losses,
-        f"laws by {', '.join(names)}",
+@dataclass(frozen=True)
+class Lines:
+    """
+    Groups of a partial, each as one line or, where a cell holds several scores, as four.
+
+    A group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores,
+    {lo, m + σ²/(m − lo)} and {m − σ²/(hi − m), hi}, each with weights that keep m and σ². The mean over the group of
+    any function whose third derivative keeps its sign lies between the means of the pairs (Chebyshev and Markov), so
+    half of their difference bounds the error of taking the middle.
+    """
+
+    score: FloatArray
+    group: NDArray[np.intp]
+    share: FloatArray
+    side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
+
+
+def beyond(partial: SumTable, floor: float) -> NDArray[np.bool_]:
+    """Groups of a partial with scores closer to 0 or 1 than a floor."""
+    table = partial.table
+    low, high = (table["key"], table["key"]) if partial.exact else (table["lo"], table["hi"])
+    return np.asarray((low < floor) | (high > 1.0 - floor))
+
+
+def place_lines(partial: SumTable) -> Lines:
+    """Where the groups of a partial stand."""
+    table = partial.table
+    if partial.exact:
+        size = table["n"].size
+        return Lines(table["key"], np.arange(size), np.ones(size), np.zeros(size))
+    low, high, w = table["lo"], table["hi"], table["w"]
+    mean = np.clip(table["s"] / w, low, high)
+    below, above = mean - low, high - mean
+    variance = np.clip(table["s2"] / w - mean**2, 0.0, below * above)
+    wide = (below > 0.0) & (above > 0.0) & (variance > 0.0)
+    single, several = np.flatnonzero(~wide), np.flatnonzero(wide)
+    m, v, lo, hi = mean[several], variance[several], low[several], high[several]
+    at_low, at_high = v / (v + (m - lo) ** 2), v / (v + (hi - m) ** 2)
+    nodes = [(lo, at_low, 1.0), (np.minimum(m + v / (m - lo), hi), 1.0 - at_low, 1.0)]
+    nodes += [(hi, at_high, -1.0), (np.maximum(m - v / (hi - m), lo), 1.0 - at_high, -1.0)]
+    return Lines(
+        np.concatenate([mean[single], *(score for score, _, _ in nodes)]),
+        np.concatenate([single, *([several] * 4)]),
+        np.concatenate([np.ones(single.size), *(0.5 * share for _, share, _ in nodes)]),
+        np.concatenate([np.zeros(single.size), *(np.full(several.size, side) for _, _, side in nodes)]),
     )
-
-
-def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: Any = "previous", **options: Any) -> Drift:
-    """Changes of the terms from period to period."""
-    if partial.settings.time is None:
-        refuse("drift must have periods", "a partial without a time column", "Pass time= to summarize or decompose.")
-    if not isinstance(loss, (str, ProperLoss)):
-        refuse("drift takes one loss", f"{loss!r}"[:80], "Call it once for each.")
-    found: Any = decompose_partial(partial, loss=loss, **options)
-    return drift_between(found.periods, against)

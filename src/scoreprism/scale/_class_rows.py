@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -13,113 +13,67 @@ from numpy.typing import NDArray
 
 from scoreprism._core.arrays import SUM_TOLERANCE
 from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
 from scoreprism.exceptions import LabelError
+from scoreprism.scale._columns import (
+    MOST_WEIGHT,
+    Roles,
+    Schema,
+    hashed,
+    key_columns,
+    number,
+    plain_label,
+    require_columns,
+    segment_labels,
+    there,
+    valid_keys,
+    with_period,
+)
+from scoreprism.scale._engine_pass import count_wrong, grouped, refuse_empty, refuse_weights
 from scoreprism.scale._engines import fetched, plainly_named, wrap
-from scoreprism.scale._groups import key_order
-from scoreprism.scale._laws import clipped, columns_of, picked, total
-from scoreprism.scale._passes import grouped
-from scoreprism.scale._reading import MOST_WEIGHT, plain_label, refuse_empty, segment_labels, there
-from scoreprism.scale._roles import Roles, hashed, number, period, require_columns, with_period
+from scoreprism.scale._expressions import clipped, columns_of, picked, total
 
 #: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
-MOST_FOLDS = 20
+MOST_MODELS = 20
 #: Values of the hash of a key that rows are drawn by.
 DRAWS = 2**31 - 1
-#: More classes than this have too many columns of second derivatives.
-MOST_CLASSES = 100
-
-
-@dataclass(frozen=True)
-class ClassColumns:
-    """Which column is what, where there is one of probabilities per class."""
-
-    roles: Roles  # target, weights, segments, periods and folds; its score is the first column of S
-    laws: dict[str, tuple[str, ...]]  # columns of each given level, in the order of the classes
-    classes: tuple[Any, ...]  # labels in the order of the columns
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-        return len(self.laws["S"])
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """Every column that is read, by what it is."""
-        others = {role: name for role, name in self.roles.columns.items() if role != "score"}
-        return {**others, **self.law_roles}
-
-    @property
-    def law_roles(self) -> dict[str, str]:
-        """Columns of probabilities, by level and place."""
-        called = {"S": "score", "Q": "q", "Π": "latent"}
-        return {f"{called[level]}[{i}]": name for level, names in self.laws.items() for i, name in enumerate(names)}
-
-    def renamed(self, names: Mapping[str, str]) -> ClassColumns:
-        """The same where columns have other names."""
-        laws = {level: tuple(names[name] for name in columns) for level, columns in self.laws.items()}
-        return replace(self, roles=self.roles.renamed(names), laws=laws)
 
 
 @dataclass(frozen=True)
 class ClassRows:
-    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, ``w``, ``fold``, ``by{i}``, ``time``."""
+    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `key_columns`."""
 
     frame: nw.LazyFrame[Any]  # the rows
-    columns: ClassColumns  # what they were called, and their labels
-    source: nw.LazyFrame[Any]  # the rows under their own names, for messages
-    kinds: dict[str, nw.dtypes.DType]  # types of the columns, under their own names
+    roles: Roles  # what they were called, and their labels
+    source: nw.LazyFrame[Any]  # the target under its own name, for messages
+    schema: Schema  # types of the columns, under their own names
 
     @property
     def k(self) -> int:
         """Number of classes."""
-        return self.columns.k
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Levels whose law is given."""
-        return tuple(self.columns.laws)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.columns.roles.weight is not None
-
-    @property
-    def keys(self) -> list[str]:
-        """Columns of segments and periods."""
-        roles = self.columns.roles
-        return [*(f"by{i}" for i in range(len(roles.by))), *(["time"] if roles.time is not None else [])]
+        return len(self.roles.laws["S"])
 
     @property
     def law_columns(self) -> list[str]:
         """Columns of probabilities."""
-        return [f"p{t}_{k}" for t in range(len(self.levels)) for k in range(self.k)]
+        return [f"p{t}_{k}" for t in range(len(self.roles.levels)) for k in range(self.k)]
 
 
-def read_rows(frame: Any, columns: ClassColumns) -> ClassRows:
+def read_rows(frame: Any, roles: Roles) -> ClassRows:
     """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
-    kinds = dict(wrap(frame).collect_schema())
-    checked = _check_columns(kinds, columns)
+    schema = dict(wrap(frame).collect_schema())
+    checked = _check_columns(schema, roles)
     lazy, names = plainly_named(frame)
     if not checked.classes:
-        checked = replace(checked, classes=_labels(lazy, names[checked.roles.target], checked.laws["S"]))
-    inner, schema = checked.renamed(names), dict(lazy.collect_schema())
-    roles = inner.roles
-    _check_labels(schema[roles.target], checked)
+        checked = replace(checked, classes=_labels(lazy, names[checked.target], checked.laws["S"]))
+    inner, kinds = checked.renamed(names), lazy.collect_schema()
+    _check_labels(kinds[inner.target], checked)
     chosen = {f"p{t}_{k}": number(name) for t, law in enumerate(inner.laws.values()) for k, name in enumerate(law)}
-    chosen["y"] = _code(roles.target, checked.classes)
-    if roles.weight is not None:
-        chosen["w"] = number(roles.weight)
-    chosen |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
-    if roles.time is not None:
-        chosen["time"] = period(roles, lazy)
-    if roles.fold is not None:
-        fold = roles.fold
-        chosen["fold"] = hashed(fold, schema[fold], roles.fold_hash) if roles.fold_hash else nw.col(fold)
-        if roles.fold_hash:
-            chosen["draw"] = hashed(fold, schema[fold], DRAWS)
-    return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(roles.target)), kinds)
+    chosen |= {"y": _code(inner.target, checked.classes), **key_columns(inner, lazy)}
+    if inner.fold is not None and inner.fold_hash:
+        chosen["draw"] = hashed(inner.fold, kinds[inner.fold], DRAWS)
+    return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(inner.target)), schema)
 
 
 def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
@@ -133,14 +87,14 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 # ── names, types and labels ─────────────────────────────────────────────────────────────────────────
 
 
-def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) -> ClassColumns:
-    require_columns(schema, columns.columns, ("sample_weight", *columns.law_roles))
-    grouping = {role: name for role, name in columns.columns.items() if role == "cv_column or key" or role[:2] == "by"}
+def _check_columns(schema: Schema, roles: Roles) -> Roles:
+    require_columns(schema, roles)
+    grouping = {role: name for role, name in roles.columns.items() if role == "cv_column or key" or role[:2] == "by"}
     for role, name in grouping.items():
         if schema[name].is_temporal() or schema[name].is_nested():
             remedy = "Make a column of words or whole numbers; periods are passed as time=."
             refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
-    return replace(columns, roles=with_period(schema, columns.roles))
+    return with_period(schema, roles)
 
 
 def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
@@ -169,12 +123,12 @@ def _like(name: str, sample: Any) -> Any:
         return name
 
 
-def _check_labels(kind: nw.dtypes.DType, columns: ClassColumns) -> None:
-    words = [isinstance(label, str) for label in columns.classes]
+def _check_labels(kind: nw.dtypes.DType, roles: Roles) -> None:
+    words = [isinstance(label, str) for label in roles.classes]
     if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
         refuse(
-            f"classes must be labels of column {columns.roles.target!r}",
-            f"{listed(map(plain, columns.classes), 10)} for a column of type {kind}",
+            f"classes must be labels of column {roles.target!r}",
+            f"{listed(map(plain, roles.classes), 10)} for a column of type {kind}",
             "Write them as in the data.",
             LabelError,
         )
@@ -200,6 +154,11 @@ class Facts:
         return int(self.table["n"].sum()) + self.absent
 
     @property
+    def counts(self) -> dict[str, Any]:
+        """What a `ClassDecomposition` knows of all rows."""
+        return {"_total": float(self.table["w"].sum()), "_held": int(self.table["n"].sum()), "rows_in_all": self.n}
+
+    @property
     def fold_labels(self) -> list[Any]:
         """Distinct folds, in order."""
         return sorted(set(self.folds), key=key_order)
@@ -214,21 +173,12 @@ class Facts:
 def valid(rows: ClassRows) -> nw.Expr:
     """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
     fine = nw.col("y") >= 0
-    for t in range(len(rows.levels)):
+    for t in range(len(rows.roles.levels)):
         law = columns_of(f"p{t}", rows.k)
         for p in law:
             fine = fine & (p >= 0.0) & (p <= 1.0)
         fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
-    if rows.weighted:
-        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
-    if rows.columns.roles.fold is not None:
-        fine = fine & _has_fold(rows)
-    return fine
-
-
-def _has_fold(rows: ClassRows) -> nw.Expr:
-    roles = rows.columns.roles
-    return there("fold", rows.kinds[roles.fold or ""] if roles.fold_hash is None else nw.Int64())
+    return valid_keys(fine, rows.roles, rows.schema)
 
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
@@ -242,33 +192,33 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     kept = {name: column[~absent] for name, column in table.items()}
     if not kept["n"].size:
         refuse_empty(gone)
-    segments = segment_labels(kept, rows.keys, rows.columns.roles.every)
-    has_fold = rows.columns.roles.fold is not None
+    segments = segment_labels(kept, rows.roles.own_keys, rows.roles.every)
+    has_fold = rows.roles.fold is not None
     folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
-    keys = {*rows.keys, "fold", "state"}
+    keys = {*rows.roles.own_keys, "fold", "state"}
     numbers = {name: column.astype(np.float64) for name, column in kept.items() if name not in keys}
-    if not rows.weighted:
+    if not rows.roles.weighted:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
     return Facts(numbers, segments, folds, gone)
 
 
 def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
     """Rows in their groups; those that cannot be counted hold harmless numbers."""
-    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.weighted else nw.lit(1)
+    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.weighted else nw.lit(1)
     held = nw.col("state") == 1
     calm = {name: nw.when(held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
-    if rows.weighted:
+    if rows.roles.weighted:
         calm["w"] = nw.when(held).then(nw.col("w")).otherwise(nw.lit(0.0))
-    more = {**sums, **_described(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.weighted else {})
+    more = {**sums, **_described(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.weighted else {})
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         frame = frame.with_columns(state=nw.when(valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(**calm)
         return (frame if clip is None else clipped(frame, {"p0": clip}, rows.k)).with_columns(**more)
 
     how = {"least": "min", "zeros": "sum", "worst": "min", "best": "max", **dict.fromkeys(sums, "sum")}
-    how |= {"w": "sum", "w2": "sum"} if rows.weighted else {}
-    fold = ["fold"] if rows.columns.roles.fold is not None else []
-    return grouped(rows.frame, build, ["state", "y", *rows.keys, *fold], how)
+    how |= {"w": "sum", "w2": "sum"} if rows.roles.weighted else {}
+    fold = ["fold"] if rows.roles.fold is not None else []
+    return grouped(rows.frame, build, ["state", "y", *rows.roles.own_keys, *fold], how)
 
 
 def _described(rows: ClassRows) -> dict[str, nw.Expr]:
@@ -286,59 +236,54 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
 
 def _explain(rows: ClassRows, count: int) -> NoReturn:
     """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
-    columns = rows.columns
-    for t, (level, names) in enumerate(columns.laws.items()):
+    roles, value = rows.roles, nw.col("v")
+    for t, (level, names) in enumerate(roles.laws.items()):
         for k, name in enumerate(names):
-            p = nw.col("v")
-            _refuse_some(rows, count, f"p{t}_{k}", (p >= 0.0) & (p <= 1.0), f"column {name!r} of {level}")
+            found = _told(rows, f"p{t}_{k}", (value >= 0.0) & (value <= 1.0), count)
+            if found is not None:
+                percent = "If these are percentages, divide by 100; logits go through a softmax first."
+                remedy = percent if found.shown else "Drop these rows, or fill them."
+                refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found.text, remedy)
         _refuse_sums(rows, count, t, level)
-    if rows.weighted:
-        w = nw.col("v")
-        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= MOST_WEIGHT), f"sample_weight {columns.roles.weight!r}")
-    gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(~_has_fold(rows)))
-    if gaps:
-        found = f"{gaps:,} of {count:,} rows without one"
-        refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")
-    wrong = rows.source.with_columns(y=_code("target", columns.classes)).filter(nw.col("y") < 0)
-    shown = [plain_label(value) for value in fetched(wrong.select("target").head(1000))["target"].tolist()]
+    found = _told(rows, "w", (value >= 0.0) & (value <= MOST_WEIGHT), count) if roles.weighted else None
+    if found is not None:
+        refuse_weights(roles.sample_weight, found.text)
+    if roles.fold is not None:
+        folds = rows.frame.select(v=nw.col("fold"))
+        gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
+        if gaps:
+            what = f"{gaps:,} of {count:,} rows without one"
+            refuse(f"cv_column or key {roles.fold!r} must not be missing", what, "Fill it.")
+    labels = rows.source.select(v=nw.col("target"), y=_code("target", roles.classes))
+    wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(
-        f"target {columns.roles.target!r} must hold one of the classes {listed(map(plain, columns.classes), 10)}",
-        f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {count:,} rows",
+        f"target {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
+        f"{listed(shown)} in {wrong:,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,
     )
 
 
-def _refuse_some(rows: ClassRows, count: int, column: str, holds: nw.Expr, what: str) -> None:
-    fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
-    wrong = rows.frame.select(v=nw.col(column)).with_columns(fine=fine).filter(nw.col("fine") == 0)
-    sample = fetched(wrong.select("v").head(1000))["v"]
-    if not sample.size:
-        return
-    numbers = np.array([np.nan if value is None else float(value) for value in sample.tolist()])
-    shown = [f"{value:.6g}" for value in numbers[~np.isnan(numbers)]]
-    found = f"{listed(dict.fromkeys(shown))} and the like" if shown else "missing or NaN"
-    if column == "w":
-        rule = f"{what} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
-        remedy = "Drop these rows, or multiply all weights by the same number."
-    else:
-        rule = f"{what} must hold probabilities from 0 to 1"
-        percent = "If these are percentages, divide by 100; logits go through a softmax first."
-        remedy = percent if shown else "Drop these rows, or fill them."
-    refuse(rule, f"{found} in {_count(wrong):,} of {count:,} rows", remedy)
+class _Wrong(NamedTuple):
+    text: str
+    shown: list[str]  # values that are there
+
+
+def _told(rows: ClassRows, column: str, holds: nw.Expr, of: int) -> _Wrong | None:
+    """The values of a column that break a rule, in words; None where there are none."""
+    count, found = count_wrong(rows.frame.select(v=nw.col(column)), holds)
+    shown = [value for value in found if value != "missing"]
+    what = f"{listed(shown)} and the like" if shown else "missing or NaN"
+    return _Wrong(f"{what} in {count:,} of {of:,} rows", shown) if count else None
 
 
 def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
+    value = nw.col("v")
     sums = rows.frame.select(v=total(columns_of(f"p{t}", rows.k)))
-    off = sums.filter((nw.col("v") < 1.0 - SUM_TOLERANCE) | (nw.col("v") > 1.0 + SUM_TOLERANCE))
-    sample = fetched(off.head(1))["v"]
-    if sample.size:
+    off, shown = count_wrong(sums, (value >= 1.0 - SUM_TOLERANCE) & (value <= 1.0 + SUM_TOLERANCE))
+    if off:
         refuse(
             f"the columns of {level} must sum to 1 within {SUM_TOLERANCE:g} in every row",
-            f"{plain(float(sample[0]))} and the like in {_count(off):,} of {count:,} rows",
+            f"{shown[0]} and the like in {off:,} of {count:,} rows",
             "Divide by the sum if that is what you mean; logits go through a softmax first.",
         )
-
-
-def _count(frame: nw.LazyFrame[Any]) -> int:
-    return int(fetched(frame.select(n=nw.len()))["n"][0])

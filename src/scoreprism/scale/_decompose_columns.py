@@ -1,27 +1,32 @@
-"""summarize() and decompose(): the public doors of scale."""
+"""summarize() and decompose(): the public doors of scale, for one column of scores or one for each class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_clip, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
 from scoreprism._core.progress import tracked
 from scoreprism._core.source_files import verify_files
 from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, typed, wrap
-from scoreprism.scale._grid import CELLS, parse_cells
-from scoreprism.scale._losses import FORMULAS, by_row
+from scoreprism.scale._class_rows import find_facts, read_rows
+from scoreprism.scale._class_sample import SAMPLE, by_sample
+from scoreprism.scale._class_scaling import ClassRequest, Scaling
+from scoreprism.scale._class_terms import by_gradients
+from scoreprism.scale._columns import Roles, Seen, Settings, check_columns, known_loss, parse_roles
+from scoreprism.scale._engine_pass import Reading, require_few_groups, require_rows, sum_rows
+from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, scan, typed, wrap
+from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, by_row, parse_cells
 from scoreprism.scale._partial import Partial
-from scoreprism.scale._pass import summed
-from scoreprism.scale._reading import Reading, require_few_groups, require_rows
-from scoreprism.scale._result import ScaledDecomposition
-from scoreprism.scale._roles import Roles, Seen, check_columns, parse_by, parse_folds, require_law_below
-from scoreprism.scale._settings import Settings, known_loss
+from scoreprism.scale._scaled_result import ScaledDecomposition
+
+#: More classes than this have too many columns of second derivatives; vector scaling reaches that sooner.
+MOST_CLASSES, _MOST_VECTOR = 100, 20
 
 Loss = str | ProperLoss | Sequence[str | ProperLoss]
 
@@ -107,7 +112,11 @@ def summarize(
         if q is not None and not by_row(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
             refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
-    roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
+    laws = {level: (name,) for level, name in (("S", score), ("Q", q), ("Π", latent)) if name is not None}
+    roles = parse_roles(
+        laws, target=target, sample_weight=sample_weight, by=by, time=time, every=every, cv=cv, cv_column=cv_column,
+        key=key, pos_label=pos_label,
+    )  # fmt: skip
     count, distance = parse_cells(cells), parse_clip(clip, 2)
     if verify_checksums:
         verify_files(data, roles.columns.values())
@@ -217,38 +226,20 @@ def decompose(
     (True, True)
     """
     if not isinstance(score, str):
-        from scoreprism.scale._multiclass import decompose_classes
-
         if verify_checksums:
             verify_files(data, _names(target, score, q, latent, by, time, sample_weight, cv_column, key))
-        return decompose_classes(
-            data, target=target, score=score, q=q, latent=latent, loss=loss, by=by, time=time, every=every,
-            sample_weight=sample_weight, cells=cells, calibrator=calibrator, cv=cv, cv_column=cv_column, key=key,
-            form=form, clip=clip, pos_label=pos_label, classes=classes, sample=sample, random_state=random_state,
-            engine=engine, binary=decompose,
+        return _decompose_classes(
+            scan(data, engine=engine), score, classes, sample, target=target, q=q, latent=latent, loss=loss, by=by,
+            time=time, every=every, sample_weight=sample_weight, cells=cells, calibrator=calibrator, cv=cv,
+            cv_column=cv_column, key=key, form=form, clip=clip, pos_label=pos_label, random_state=random_state,
         )  # fmt: skip
     if classes is not None or sample is not None:
         refuse("classes and sample must come with one score per class", f"score={score!r}", "Pass a list of columns.")
     partial = summarize(
-        data,
-        target=target,
-        score=score,
-        q=q,  # type: ignore[arg-type]
-        latent=latent,  # type: ignore[arg-type]
-        loss=_summable(loss),
-        by=by,
-        time=time,
-        every=every,
-        sample_weight=sample_weight,
-        cells=cells,
-        cv=cv,
-        cv_column=cv_column,
-        key=key,
-        clip=clip,
-        pos_label=pos_label,
-        engine=engine,
-        verify_checksums=verify_checksums,
-    )
+        data, target=target, score=score, q=q, latent=latent, loss=_summable(loss), by=by, time=time, every=every,  # type: ignore[arg-type]
+        sample_weight=sample_weight, cells=cells, cv=cv, cv_column=cv_column, key=key, clip=clip, pos_label=pos_label,
+        engine=engine, verify_checksums=verify_checksums,
+    )  # fmt: skip
     return partial.decompose(loss=loss, calibrator=calibrator, cv=cv, form=form, random_state=random_state)
 
 
@@ -267,35 +258,7 @@ def _summable(loss: Loss) -> list[str | ProperLoss]:
     return [one for one in several if not isinstance(one, ProperLoss) or known_loss(one)] or ["log"]
 
 
-def _roles(
-    target: str,
-    score: str,
-    q: str | None,
-    latent: str | None,
-    sample_weight: str | None,
-    by: object,
-    time: str | None,
-    every: str | None,
-    cv: object,
-    cv_column: str | None,
-    key: str | None,
-    pos_label: Any,
-) -> Roles:
-    fold, fold_hash = parse_folds(cv, cv_column, key)
-    require_law_below(q, latent)
-    return Roles(
-        target=target,
-        score=score,
-        q=q,
-        latent=latent,
-        weight=sample_weight,
-        by=parse_by(by),
-        time=time,
-        every=every,
-        fold=fold,
-        fold_hash=fold_hash,
-        pos_label=pos_label.item() if isinstance(pos_label, np.generic) else pos_label,
-    )
+# ── one column of scores: sums, file by file ────────────────────────────────────────────────────────
 
 
 def _summed_part(
@@ -323,21 +286,132 @@ def _summed(
     held = in_arrow(frame, roles.columns.values())
     schema = typed(wrap(held))
     checked = seen.alike(schema, check_columns(schema, roles))
-    settings = Settings(
-        target=checked.target,
-        score=checked.score,
-        levels=tuple(checked.laws),
-        laws=tuple(checked.laws.values()),
-        losses=losses,
-        cells=cells,
-        clip=clip,
-        sample_weight=checked.weight,
-        by=checked.by,
-        time=checked.time,
-        every=checked.every,
-        fold=checked.fold,
-        fold_hash=checked.fold_hash,
-        pos_label=checked.pos_label,
-    )
     lazy, names = plainly_named(held)
-    return summed(Reading(lazy, dict(lazy.collect_schema()), checked.renamed(names), checked, settings), seen)
+    settings = Settings(**vars(checked), losses=losses, cells=cells, clip=clip)
+    return sum_rows(Reading(lazy, lazy.collect_schema(), checked.renamed(names), settings), seen)
+
+
+# ── one column of scores for each class ─────────────────────────────────────────────────────────────
+
+
+def _decompose_classes(
+    frame: Any, score: object, classes: object, sample: int | None, **options: Any
+) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+    """By scaling that is fitted to all rows, or by a sample of stated size; two classes by the second column."""
+    names = _parse_names(score, "score")
+    if len(names) == 2:
+        return _decompose_two(frame, names, classes, sample, options)
+    request = _parse_request(names, classes, sample, options)
+    rows = read_rows(frame, request.roles)
+    found: Mapping[str, ScaledDecomposition]
+    found = by_gradients(rows, request) if request.scaling is not None else by_sample(frame, rows, request)
+    return next(iter(found.values())) if request.single else dict(found)
+
+
+def _decompose_two(
+    frame: Any, names: tuple[str, ...], classes: object, sample: object, options: dict[str, Any]
+) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+    """Two columns that sum to 1: the second says it all."""
+    if sample is not None:
+        refuse("sample must come with three or more classes", "two columns", "Two classes need none: leave it out.")
+    given = _parse_classes(classes, 2)
+    positive = options.pop("pos_label")
+    if given and positive is not None and positive != given[1]:
+        refuse(
+            "pos_label must be the last of classes", f"{plain(positive)} and {listed(map(plain, given))}", "Mend it."
+        )
+    rows = read_rows(frame, Roles(target=options["target"], laws={"S": names}, classes=given))
+    find_facts(rows)
+    labels = rows.roles.classes
+    usual = labels in ((0, 1), (-1, 1), (False, True))
+    for role in ("q", "latent"):
+        if options[role] is not None and not isinstance(options[role], str):
+            options[role] = _parse_names(options[role], role)[-1]
+    return decompose(frame, score=names[1], pos_label=None if usual else labels[1], **options)
+
+
+def _parse_names(value: object, role: str) -> tuple[str, ...]:
+    rule = f"{role} must name one column, or one for each class"
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
+        refuse(rule, plain(value)[:80], "For example ['p_a', 'p_b', 'p_c'].")
+    if len(value) < 2:
+        refuse(rule, f"{len(value)} in a list", "Pass the name itself, or a column for each class.")
+    if len(set(value)) < len(value):
+        refuse(f"{role} must name each column once", listed(value), "Leave the repeated one out.")
+    return tuple(value)
+
+
+def _parse_classes(classes: object, k: int) -> tuple[Any, ...]:
+    if classes is None:
+        return ()
+    labels = list(np.asarray(classes, dtype=object).ravel()) if isinstance(classes, np.ndarray) else classes
+    rule = f"classes must be the {k} labels in the order of the columns"
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        refuse(rule, plain(classes)[:80], "For example ['a', 'b', 'c'].")
+    if len(labels) != k or len(set(labels)) < k:
+        refuse(rule, listed(map(plain, labels), 10), "Write each label once.")
+    return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+
+
+def _parse_request(names: tuple[str, ...], classes: object, sample: object, options: dict[str, Any]) -> ClassRequest:
+    k, loss = len(names), options["loss"]
+    if k > MOST_CLASSES:
+        refuse(f"score must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
+    if options["pos_label"] is not None:
+        refuse("pos_label must be left out with several classes", plain(options["pos_label"]), "Pass classes=.")
+    single = isinstance(loss, (str, ProperLoss))
+    losses = parse_losses([loss] if single else list(loss))
+    scaling = Scaling.of(options["calibrator"]) if sample is None else None
+    for role in ("target", "sample_weight", "time", "cv_column", "key"):
+        if not isinstance(options[role], str) and (options[role] is not None or role == "target"):
+            refuse(f"{role} must be the name of a column", plain(options[role])[:80], "For example 'label'.")
+    roles = parse_roles(_parse_laws(names, options), **{**options, "classes": _parse_classes(classes, k)})
+    size = SAMPLE if sample is None else parse_count(sample, "sample", 100)
+    form = parse_choice(options["form"], FORMS, "form")
+    if scaling is not None:
+        _require_fit(scaling, roles, losses, form)
+    return ClassRequest(
+        roles=roles,
+        losses=losses,
+        calibrator=options["calibrator"],
+        scaling=scaling,
+        cv=options["cv"],
+        form=form,
+        clip=parse_clip(options["clip"], k),
+        seed=int(parse_random_state(options["random_state"]).integers(2**31)),
+        random_state=options["random_state"],
+        sample=size,
+        single=single,
+    )
+
+
+def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    laws = {"S": names}
+    for level, role in (("Q", "q"), ("Π", "latent")):
+        if options[role] is not None:
+            laws[level] = _parse_names(options[role], role)
+            if len(laws[level]) != len(names):
+                found = f"{len(laws[level])} and {len(names)}"
+                refuse(f"{role} must have as many columns as score", found, "Add them.")
+    return laws
+
+
+def _require_fit(scaling: Scaling, roles: Roles, losses: dict[str, ProperLoss], form: str) -> None:
+    """What a fit to all rows cannot do, and what can."""
+    remedy = "Pass calibrator='auto', which fits to a sample."
+    if roles.fold is None:
+        refuse(
+            f"calibrator={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
+            "neither cv_column nor key",
+            "Pass key=, a column of whole numbers that is hashed to folds, or cv_column=; or calibrator='auto', "
+            "which fits to a sample.",
+        )
+    other = [name for name, loss in losses.items() if type(loss) not in CLASS_FORMULAS]
+    if other:
+        known = ", ".join(cls.name for cls in CLASS_FORMULAS)
+        refuse(f"loss must be one that engines evaluate ({known})", listed(other), remedy)
+    if form == "plugin":
+        refuse("form must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
+    if scaling.vector and len(roles.laws["S"]) > _MOST_VECTOR:
+        what = f"calibrator='vector' must have at most {_MOST_VECTOR} classes"
+        refuse(what, f"{len(roles.laws['S'])}", "Use calibrator='temperature', or 'auto', which fits to a sample.")

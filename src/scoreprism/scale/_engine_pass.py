@@ -1,33 +1,50 @@
-"""The pass over the data: one group-by that turns rows into sums, in whatever engine holds them."""
+"""Passes over the data in the engine that holds it: rows become sums, small results come back, bad values are told."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism.scale._engines import fetched, takes_log_of_zero, told
-from scoreprism.scale._grid import cell_expression, parts_expression, with_root
-from scoreprism.scale._groups import WEIGHTS
-from scoreprism.scale._losses import by_row, loss_expression, possible, unbounded
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._reading import (
-    MOST_GROUPS,
+from scoreprism.exceptions import LabelError
+from scoreprism.scale._columns import (
     MOST_WEIGHT,
-    Reading,
-    refuse_bad,
-    require_few,
+    Roles,
+    Schema,
+    Seen,
+    Settings,
+    is_outcome,
+    key_columns,
+    number,
+    outcome,
+    plain_label,
     segment_labels,
     there,
+    valid_keys,
     written,
 )
-from scoreprism.scale._roles import Seen, hashed, is_outcome, number, outcome, period
-from scoreprism.scale._settings import Settings
+from scoreprism.scale._engines import fetched, takes_log_of_zero, told
+from scoreprism.scale._expressions import (
+    by_row,
+    cell_expression,
+    loss_expression,
+    parts_expression,
+    possible,
+    unbounded,
+    with_root,
+)
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._sums import WEIGHTS
 
+#: Segments times periods times folds; more than this is a column of identifiers, not of segments.
+MOST_GROUPS = 20_000
 #: Rows that are looked at first: many distinct scores among them save the search for few.
 _HEAD = 20_000
 #: Rows in which groups are counted first.
@@ -38,7 +55,27 @@ _BAD, _ABSENT = -1.0, -2.0
 _BITS = (16, 24, 32, 40, 48)
 
 
-def summed(reading: Reading, seen: Seen) -> Partial:
+@dataclass(frozen=True)
+class Reading:
+    """A frame, its columns by role under names the engine takes, their types, and what is summed, as asked for."""
+
+    frame: nw.LazyFrame[Any]
+    schema: Schema
+    roles: Roles
+    settings: Settings
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels whose law is given."""
+        return self.settings.levels
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of segments, periods and folds."""
+        return [*self.roles.own_keys, *(["fold"] if self.roles.fold is not None else [])]
+
+
+def sum_rows(reading: Reading, seen: Seen) -> Partial:
     """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
     with told("the engine must be able to read the data", "Check the columns."):
         rows = _rows(reading)
@@ -48,39 +85,31 @@ def summed(reading: Reading, seen: Seen) -> Partial:
         if not exact:
             cell, outcome = np.divmod(table["key"], 3)
             table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
-        refuse_bad(table, table["key"] == _BAD, reading, seen)
+        _refuse_bad(table, table["key"] == _BAD, reading, seen)
     return _partial(table, reading, exact=exact)
 
 
 def _refuse_identifiers(rows: nw.LazyFrame[Any], reading: Reading) -> None:
     """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
     few = {"fold" if reading.roles.fold_hash is not None else "", "time" if reading.roles.every is not None else ""}
-    names = [name for name in _keys(reading) if name not in few]
+    names = [name for name in reading.keys if name not in few]
     if not names:
         return
     for most in (_LOOKED, None):
         part = rows.select(*names) if most is None else rows.select(*names).head(most)
         groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
-        require_few(groups, reading.settings)
+        _require_few(groups, reading.settings)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _rows(reading: Reading) -> nw.LazyFrame[Any]:
-    """The columns that count, under names of ours: user's names are data and may be anything."""
-    roles, schema = reading.roles, reading.schema
-    columns = {f"law{t}": number(name) for t, name in enumerate(roles.laws.values())}
-    columns["y"] = outcome(roles, schema[roles.target])
-    if roles.weight is not None:
-        columns["w"] = number(roles.weight)
-    columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
-    if roles.time is not None:
-        columns["time"] = period(roles, reading.frame)
-    if roles.fold is not None:
-        folded = roles.fold_hash is not None
-        columns["fold"] = hashed(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
-    return reading.frame.select(**columns)
+    """The columns that count, under names of ours."""
+    roles = reading.roles
+    laws = {f"law{t}": number(name) for t, (name,) in enumerate(roles.laws.values())}
+    y = outcome(roles, reading.schema[roles.target])
+    return reading.frame.select(**laws, y=y, **key_columns(roles, reading.frame))
 
 
 def _valid(reading: Reading) -> nw.Expr:
@@ -88,12 +117,7 @@ def _valid(reading: Reading) -> nw.Expr:
     valid = is_outcome()
     for t in range(len(reading.levels)):
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
-    if reading.settings.weighted:
-        valid = valid & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
-    if reading.roles.fold is not None:
-        given = reading.roles.fold_hash is None
-        valid = valid & there("fold", reading.schema[reading.roles.fold] if given else nw.Int64())
-    return valid
+    return valid_keys(valid, reading.roles, reading.schema)
 
 
 def _stated(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
@@ -142,7 +166,7 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
     found += [nw.col(name).sum() for name in summands]
     if not exact:
         found += [score.min().alias("lo"), score.max().alias("hi")]
-    return rows.group_by("key", *(["y"] if exact else []), *_keys(reading)).agg(*found)
+    return rows.group_by("key", *(["y"] if exact else []), *reading.keys).agg(*found)
 
 
 def _key(reading: Reading, *, exact: bool) -> nw.Expr:
@@ -153,12 +177,6 @@ def _key(reading: Reading, *, exact: bool) -> nw.Expr:
         key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT))
     key = nw.when(nw.col("valid")).then(key).otherwise(nw.lit(_BAD))
     return key if exact else key.cast(nw.Int64)
-
-
-def _keys(reading: Reading) -> list[str]:
-    roles = reading.roles
-    keys = [f"by{i}" for i in range(len(roles.by))]
-    return keys + (["time"] if roles.time is not None else []) + (["fold"] if roles.fold is not None else [])
 
 
 def _loss_columns(reading: Reading, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
@@ -240,12 +258,11 @@ def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
-    keys = [name for name in _keys(reading) if name != "fold"]
     folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
     return Partial.from_groups(
         settings,
         exact=exact,
-        segments=segment_labels(kept, keys, roles.every),
+        segments=segment_labels(kept, roles.own_keys, roles.every),
         folds=[written(fold) for fold in folds],
         columns=_filled(kept, settings),
         absent=gone,
@@ -286,3 +303,158 @@ def _finite(name: str, columns: dict[str, FloatArray], settings: Settings) -> Fl
     for level in levels:
         never |= columns.get(f"zero{level}", np.zeros(1)) > 0.0
     return np.where(never, 0.0, columns[name])
+
+
+# ── one pass of any kind ────────────────────────────────────────────────────────────────────────────
+
+
+def grouped(
+    frame: nw.LazyFrame[Any],
+    build: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
+    keys: Sequence[str],
+    how: Mapping[str, str],
+) -> dict[str, NDArray[Any]]:
+    """
+    One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max".
+
+    Dask's planner takes minutes for expressions that its partitions evaluate in milliseconds, so there the pass runs
+    on each partition and the small results are put together here.
+    """
+
+    def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        found = [getattr(nw.col(name), what)() for name, what in how.items()]
+        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
+
+    if frame.implementation.is_dask():
+        with told("the engine must be able to read the data", "Check the columns."):
+            return _by_partition(frame.to_native(), query, keys, {"n": "sum", **how})
+    return fetched(query(frame))
+
+
+def _by_partition(
+    frame: Any, query: Callable[[Any], Any], keys: Sequence[str], how: Mapping[str, str]
+) -> dict[str, NDArray[Any]]:
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    def one(part: Any) -> Any:
+        return query(nw.from_native(part).lazy()).collect().to_native()
+
+    parts = compute(*(delayed(one)(part) for part in frame.to_delayed()))  # type: ignore[no-untyped-call]
+    some = [part for part in parts if len(part)] or list(parts[:1])
+    table = nw.concat([nw.from_native(part, eager_only=True) for part in some])
+    merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
+    return fetched(merged.lazy())
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def require_rows(partial: Partial) -> Partial:
+    """A partial that holds something."""
+    if not partial.table["n"].size:
+        refuse_empty(partial.absent)
+    return partial
+
+
+def refuse_empty(absent: int) -> NoReturn:
+    """Data without rows, or with `absent` rows of weight 0 only."""
+    what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
+    refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+
+
+def require_few_groups(partial: Partial) -> None:
+    """No more segments, periods and folds than can be looked at."""
+    given = len(partial.folds) if partial.settings.fold_hash is None else 1
+    _require_few(len(partial.segments) * given, partial.settings)
+
+
+def _require_few(groups: int, settings: Settings) -> None:
+    """Refuse more groups than that, naming the columns that make them."""
+    if groups > MOST_GROUPS:
+        names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
+        refuse(
+            f"by, time and cv_column must make at most {MOST_GROUPS:,} groups",
+            f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
+            "Use coarser columns; identifiers are no segments (key= deals them to folds).",
+        )
+
+
+def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], reading: Reading, seen: Seen) -> None:
+    """Rows that cannot be summed, in words; and outcomes of three labels."""
+    if bad.any():
+        _explain(int(table["n"].sum()), reading)
+    if reading.roles.pos_label is not None:
+        seen.label(_other_labels(reading), reading.settings)
+        return
+    held = table["key"] >= 0  # rows without weight are not told apart by outcome
+    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], reading.settings)
+
+
+def _other_labels(reading: Reading) -> set[Any]:
+    """With pos_label, the first and the last of the other labels."""
+    roles, kind = reading.roles, reading.schema[reading.roles.target]
+    if kind == nw.Boolean:
+        return set()
+    label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
+    others = reading.frame.select(label=nw.col(roles.target)).select(label=label)
+    others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
+    found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
+    return {plain_label(found[end][0]) for end in ("low", "high")} - {None}
+
+
+def _explain(total: int, reading: Reading) -> NoReturn:
+    """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
+    roles, asked = reading.roles, reading.settings
+    for role, name in roles.columns.items():
+        if role not in ("sample_weight", *roles.law_columns):
+            continue
+        most = MOST_WEIGHT if role == "sample_weight" else 1.0
+        count, shown = count_wrong(reading.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+        if count:
+            _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
+    if roles.fold is not None:
+        folds = reading.frame.select(v=nw.col(roles.fold))
+        count, _ = count_wrong(folds, there("v", reading.schema[roles.fold]))
+        if count:
+            refuse(
+                f"cv_column or key {asked.fold!r} must not be missing",
+                f"{count:,} of {total:,} rows without",
+                "Drop these rows, or give them a fold.",
+            )
+    labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
+    count, shown = count_wrong(labels, is_outcome())
+    rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    if roles.pos_label is not None:
+        rule = f"target {asked.target!r} must not be missing"
+    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass pos_label= for other labels."
+    refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
+
+
+def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
+    """How many values break a rule, and some of them as people write them."""
+    fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
+    wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
+    count = int(fetched(wrong.select(n=nw.len()))["n"][0])
+    sample = [plain_label(value) for value in fetched(wrong.head(1000))["v"].tolist()] if count else []
+    return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
+
+
+def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
+    what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
+    if role == "sample_weight":
+        refuse_weights(name, what)
+    remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
+    if shown == ["missing"]:
+        remedy = "Drop these rows, or fill them."
+    refuse(f"{role} {name!r} must hold probabilities from 0 to 1", what, remedy)
+
+
+def refuse_weights(name: str | None, what: str) -> NoReturn:
+    """Weights that are negative, missing or too large."""
+    rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
+    refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
+
+
+def _as_number(shown: object) -> float:
+    return math.inf if shown == "missing" else float(str(shown))
