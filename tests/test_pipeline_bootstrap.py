@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from scoreprism import decompose
+from scoreprism import Sample, decompose
 from scoreprism._core.frames import take_rows
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
@@ -81,6 +81,16 @@ def test_estimates_are_those_of_decompose_with_the_calibration_split(calibrator)
     assert result.terms["gain"] == pytest.approx(law[0] - law[1], abs=1e-12)
 
 
+def test_a_calibration_split_may_be_a_sample_whose_groups_stay_together():
+    rng = np.random.default_rng(0)
+    s, t = rng.random(300), rng.random(200)
+    y, z = (rng.random(300) < s).astype(int), (rng.random(200) < t).astype(int)
+    plain = decompose(z, t, calibration=(s, y), calibrator="platt")
+    assert decompose(z, t, calibration=Sample.of(y, s), calibrator="platt").terms == plain.terms
+    grouped = decompose(z, t, calibration=Sample.of(y, s, groups=np.arange(300) // 3), calibrator="platt")
+    assert grouped.terms["reliability"] != plain.terms["reliability"]
+
+
 def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(splits):
     """Platt depends on its rows only by their weighted likelihood: repeated rows give the same law as counts."""
     train, (X, y), test = splits
@@ -121,7 +131,7 @@ def test_copies_of_a_row_share_a_block(splits):
     n = setup.calibration.n
     spreads = []
     for times in (1.0, 2.0):
-        problem = _calibrated_on(setup.problem, np.full(n, times), setup.calibration, 5)
+        problem = _calibrated_on(setup.fit, np.full(n, times), setup.calibration, 5)
         spreads.append(_fit(problem)[0].fitted.folds.std(axis=0).mean())
     assert spreads[1] == pytest.approx(spreads[0], rel=0.02)  # blocks of copies would make it smaller by √2
 
@@ -136,7 +146,7 @@ def test_counts_carry_the_number_of_rows(splits):
     )
     setup, _ = asked.setup(0)
     counts = np.bincount(np.random.default_rng(0).integers(0, 140, 140), minlength=140).astype(float)
-    assert _calibrated_on(setup.problem, counts, setup.calibration, 0).calibration.total == 140
+    assert _calibrated_on(setup.fit, counts, setup.calibration, 0).calibration.total == 140
 
 
 def test_refit_all_sees_the_training_rows_and_the_parts_of_the_variance_say_so(splits):

@@ -17,7 +17,7 @@ from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import outside, parse_choice, parse_clip, plain, refuse, require_rows
 from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.simplex import FloatArray
-from scoreprism._fitting.chain_fit import fit_laws, parse_losses
+from scoreprism._fitting.chain_fit import decompose_each, parse_losses
 from scoreprism._sample.models import predicted
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import DoubleUseWarning
@@ -135,12 +135,13 @@ class Asked:
         """The pipeline as it is, fitted, with its decompositions."""
         scores = self.scores(seed)
         chosen = Chosen(self.calibrator, self.reference, self.q, scores[2])
-        problem = chosen.problem(self.calibration, self.test, scores[:2], seed)
-        parse_clip(self.clip, problem.data.k)
+        fit = chosen.fit(self.calibration, self.test, scores[:2], seed)
+        parse_clip(self.clip, fit.rows.k)
         if not two_of_each(self.calibration)(np.ones(self.calibration.n)):
             rule = "calibration must hold at least two rows of each class, and five rows or clusters"
             refuse(rule, f"{self.calibration.n} rows", "Use a larger split.")
-        decompositions = fit_laws(problem, self.losses, self.clip).decomposed(self.losses, "debiased", self.clip)
+        chain = fit.fit(self.losses.values(), self.clip)
+        decompositions = decompose_each(chain, self.losses, "debiased", self.clip)
         again = self.refit == "all"
         setup = Setup(
             estimator=self.estimator if again else None,
@@ -148,7 +149,7 @@ class Asked:
             calibration=self.calibration if again else self.calibration.without_features(),
             test=self.test if again else self.test.without_features(),
             chosen=chosen,
-            problem=problem,
+            fit=fit,
             losses=self.losses,
             clip=self.clip,
             counts=self.counts,

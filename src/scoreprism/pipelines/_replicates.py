@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import one_thread
-from scoreprism._fitting.candidates import Block, Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism._fitting.chain_fit import Request, decomposed, parse
-from scoreprism._fitting.resample import resampled
+from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.information import LevelTask
 from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._estimators import fit_estimator, reseeded, scored
 from scoreprism.pipelines._material import Accepts, Part, draw, every_class, two_of_each
@@ -39,23 +41,26 @@ class Chosen:
     q: Any
     classes: NDArray[Any]
 
-    def problem(self, calibration: Part, test: Part, scores: tuple[FloatArray, FloatArray], seed: int) -> Problem:
+    def fit(self, calibration: Part, test: Part, scores: tuple[FloatArray, FloatArray], seed: int) -> ChainFit:
         """What `decompose` would fit for these scores of the calibration and the test rows."""
-        features = {} if self.reference is None else {"X": test.X, "reference": self.reference}
-        request = Request(
+        sample = Sample.of(
             test.y,
             scores[1],
-            calibrator=self.calibrator,
-            calibration=(scores[0], calibration.y, calibration.weight),
+            None if self.reference is None else test.X,
             q=self.q,
             sample_weight=test.weight,
             groups=test.units if test.clustered else None,
             classes=self.classes,
-            random_state=seed,
-            **features,
         )
-        parsed = parse(request)
-        return replace(parsed, calibration_groups=calibration.units if calibration.clustered else None)
+        fit = ChainFit.of(
+            sample,
+            calibrator=self.calibrator,
+            reference="auto" if self.reference is None else self.reference,
+            calibration=(scores[0], calibration.y, calibration.weight),
+            classes=self.classes,
+            random_state=seed,
+        )
+        return replace(fit, calibration_groups=calibration.units if calibration.clustered else None)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Setup:
     calibration: Part  # rows; without features where these are not needed again
     test: Part  # rows; without features where these are not needed again
     chosen: Chosen  # how laws are fitted
-    problem: Problem  # the pipeline as it is
+    fit: ChainFit  # the pipeline as it is
     losses: Mapping[str, ProperLoss]  # losses
     clip: float | None  # clipping distance
     counts: str  # "rows" repeats training rows, "weights" passes counts as weights
@@ -83,7 +88,7 @@ class Setup:
     @property
     def fits_levels(self) -> bool:
         """Whether laws are fitted on the test rows themselves."""
-        return any(isinstance(level, Block) for level in self.problem.levels)
+        return any(isinstance(level, LevelTask) for level in self.fit.levels)
 
 
 @dataclass(frozen=True)
@@ -124,22 +129,22 @@ def replicate(setup: Setup, number: int) -> Replicate:
     rng = stream(setup.seed, number, _CALIBRATION)
     counts, redrawn = draw(setup.calibration, rng, two_of_each(setup.calibration), "two rows of each class")
     blocks = int(stream(setup.seed, number, _BLOCKS).integers(2**62))
-    problem = _calibrated_on(setup.problem, counts, setup.calibration, blocks)
-    laws = _fit(problem)
-    values = [_means(problem, setup, laws)]
+    fit = _calibrated_on(setup.fit, counts, setup.calibration, blocks)
+    laws = _fit(fit)
+    values = [_means(fit, setup, laws)]
     if setup.train is not None:
         fresh, thrown = _retrained(setup, setup.train, number)
         redrawn += thrown
-        problem = _calibrated_on(replace(fresh, plan=setup.problem.plan), counts, setup.calibration, blocks)
-        laws = _fit(problem)
-        values.append(_means(problem, setup, laws))
+        fit = _calibrated_on(fresh, counts, setup.calibration, blocks)
+        laws = _fit(fit)
+        values.append(_means(fit, setup, laws))
     if setup.judged:
         tested, thrown = draw(setup.test, stream(setup.seed, number, _TEST), _judges(setup), "all classes")
         redrawn += thrown
-        problem = resampled(problem, tested)
+        fit = fit.reweight(tested)
         if setup.fits_levels:
-            laws = laws[0], fit_levels(problem, laws[0])
-        values.append(_means(problem, setup, laws))
+            laws = laws[0], fit.fit_levels(laws[0])
+        values.append(_means(fit, setup, laws))
     return Replicate(number, np.stack(values), redrawn)
 
 
@@ -147,33 +152,33 @@ def _judges(setup: Setup) -> Accepts:
     """Laws fitted on test rows need all classes in all training parts of their folds."""
     if not setup.fits_levels:
         return lambda _: True
-    codes, k = setup.problem.data.codes, setup.problem.data.k
+    codes, k = setup.fit.rows.codes, setup.fit.rows.k
     present = np.unique(codes)
 
     def accepts(counts: FloatArray) -> bool:
-        parts = (np.bincount(codes[train], counts[train], k) for train in setup.problem.plan.trains)
+        parts = (np.bincount(codes[train], counts[train], k) for train in setup.fit.plan.trains)
         return all(bool((part[present] > 0).all()) for part in parts)
 
     return accepts
 
 
-def _calibrated_on(problem: Problem, counts: FloatArray, part: Part, seed: int) -> Problem:
+def _calibrated_on(fit: ChainFit, counts: FloatArray, part: Part, seed: int) -> ChainFit:
     """
-    The problem with resampled calibration rows: distinct ones with counts, so that copies share a block.
+    The fit with resampled calibration rows: distinct ones with counts, so that copies share a block.
 
     Counts are weights as they are: Kish's effective number, which weights of a user are scaled to, would halve n.
     """
-    data = problem.calibration
+    data = fit.calibration
     assert data is not None  # noqa: S101 - a pipeline has one
     held: IntArray = np.flatnonzero(counts)
     weight = counts[held] if data.weight is None else counts[held] * data.weight[held]
     drawn = Data(data.score[held], data.codes[held], weight, data.k, data.kind)
     groups = np.unique(part.units[held], return_inverse=True)[1] if part.clustered else None
-    return replace(problem, calibration=drawn, calibration_groups=groups, seed=seed)
+    return replace(fit, calibration=drawn, calibration_groups=groups, seed=seed)
 
 
-def _retrained(setup: Setup, train: Part, number: int) -> tuple[Problem, int]:
-    """The problem for the scores of a classifier trained on resampled rows, and draws thrown away."""
+def _retrained(setup: Setup, train: Part, number: int) -> tuple[ChainFit, int]:
+    """The fit for the scores of a classifier trained on resampled rows, and draws thrown away."""
     counts, thrown = draw(train, stream(setup.seed, number, _TRAINING), every_class(train), "all classes")
     where = f" in replicate {number}"
     estimator = reseeded(setup.estimator, stream(setup.seed, number, _SEEDS))
@@ -186,34 +191,32 @@ def _retrained(setup: Setup, train: Part, number: int) -> tuple[Problem, int]:
     model = fit_estimator(estimator, drawn.X, drawn.y, weight, where)
     classes = setup.chosen.classes
     scores = scored(model, setup.calibration.X, classes, where), scored(model, setup.test.X, classes, where)
-    return setup.chosen.problem(setup.calibration, setup.test, scores, setup.problem.seed), thrown
+    return setup.chosen.fit(setup.calibration, setup.test, scores, setup.fit.seed), thrown
 
 
-Laws = tuple[Calibrated, list[Line]]
+Laws = tuple[ScoreLaw, list[Level]]
 
 
-def _fit(problem: Problem) -> Laws:
-    winner = calibrate(problem, {}).winner
-    return winner, fit_levels(problem, winner)
+def _fit(fit: ChainFit) -> Laws:
+    score_law, _ = fit.fit_score()
+    return score_law, fit.fit_levels(score_law)
 
 
-def _means(problem: Problem, setup: Setup, laws: Laws) -> FloatArray:
+def _means(fit: ChainFit, setup: Setup, laws: Laws) -> FloatArray:
     """
     For each loss the mean loss of every level, then the mean spread of every level above the prediction.
 
     Terms, gains and every form of rows are linear in these.
     """
-    lines = []
+    chain, lines = fit.link(*laws), []
     for loss in setup.losses.values():
-        result = decomposed(problem, *laws, loss, "debiased", setup.clip)
-        columns = np.concatenate([result.level_losses, result.level_spreads[:, 1:]], axis=1)
-        weight = problem.sheet.weight
-        held = slice(None) if weight is None else weight > 0
-        lines.append(np.average(columns[held], axis=0, weights=None if weight is None else weight[held]))
-    return np.stack(lines)
+        result = chain.decompose(loss, clip=setup.clip)
+        columns = (*result.level_losses.T, *result.level_spreads.T[1:])
+        lines.append([chain.sample.mean(column) for column in columns])
+    return np.array(lines)
 
 
 def original(setup: Setup) -> FloatArray:
     """The values of the pipeline as it is."""
     with quiet():
-        return _means(setup.problem, setup, _fit(setup.problem))
+        return _means(setup.fit, setup, _fit(setup.fit))

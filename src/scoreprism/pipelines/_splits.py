@@ -28,6 +28,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import parse_losses, require_jobs
 from scoreprism._fitting.crossfit import REFITS
+from scoreprism._sample.sample import Sample, drop_absent_rows
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._material import settled
@@ -39,7 +40,7 @@ from scoreprism.pipelines._split_methods import (
     parse_estimators,
     read_law,
 )
-from scoreprism.pipelines._split_numbers import Judge, Scored, parse_maps
+from scoreprism.pipelines._split_numbers import Judge, parse_maps
 from scoreprism.pipelines._split_rows import Rows, Split, draw_split, given_split, parse_sizes, parse_splits
 
 #: Columns of the frame, in order.
@@ -183,7 +184,7 @@ def repeated_splits(
         weight=parse_weights(sample_weight, rows.n, "y"),
         models=estimators,
         ensembles=parse_ensembles(ensembles, list(estimators)),
-        judge=Judge(parse_maps(calibrator, k), chosen, parse_clip(clip, k), redraws, k),
+        judge=Judge(parse_maps(calibrator, k), chosen, parse_clip(clip, k), redraws),
         halves=_flag(independent_halves, "independent_halves"),
         seed=int(parse_random_state(random_state).integers(2**62)),
     )
@@ -262,13 +263,15 @@ class Study:
         for name, ensemble in self.ensembles.items():
             codes, weight = self.rows.codes[split.combining], self._weights(split.combining)
             seeded = int(np.random.default_rng(self.seed_of(r)).integers(2**31))
-            pool = ensemble.fitted(members[0], codes, weight, self.judge.k, seeded)
+            pool = ensemble.fitted(members[0], codes, weight, len(self.rows.classes), seeded)
             laws[name] = (pool(members[-2]), pool(members[-1]))
         return laws
 
-    def _scored(self, law: FloatArray, part: IntArray) -> Scored:
+    def _scored(self, law: FloatArray, part: IntArray) -> Sample:
         groups = None if self.rows.groups is None else self.rows.groups[part]
-        return Scored(law, self.rows.codes[part], self._weights(part), groups)
+        codes, weight = self.rows.codes[part], self._weights(part)
+        sample = Sample(codes, {"model": law}, classes=self.rows.classes, weight=weight, groups=groups)
+        return drop_absent_rows(sample)
 
     def _features(self, part: IntArray) -> Any:
         return take_rows(self.X, part)
