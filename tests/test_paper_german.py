@@ -54,7 +54,7 @@ from scoreprism.paper._members import (
 from scoreprism.paper._printed import METHODS
 from scoreprism.paper._recorded import Record, Recorded
 from scoreprism.pipelines import repeated_splits
-from scoreprism.pipelines._paired_tests import corrected_t
+from scoreprism._kernels.paired_tests import corrected_t
 from scoreprism.report import Figure, Notice, Origin, Report, Table
 from scoreprism.report._pieces import table
 from tests.test_displays import collisions

@@ -19,8 +19,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
-from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.paired_tests import wilcoxon_p
+from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.paper import PLANS, Work
@@ -28,8 +29,7 @@ from scoreprism.paper._german_robustness import robustness
 from scoreprism.paper._glm import GLM
 from scoreprism.paper._members import german_frame, german_main, over_splits
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired_tests import wilcoxon_p
-from scoreprism.pipelines._split_rows import parse_sizes
+from scoreprism.pipelines._split_plan import parse_sizes
 from tests.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}

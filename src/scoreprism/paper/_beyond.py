@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scoreprism._kernels.paired_tests import corrected_t
 from scoreprism.paper._beyond_figures import debiased_figure, double_use_figure, floor_figure, terms_figure
 from scoreprism.paper._beyond_reference import (
     decompositions,
@@ -17,7 +18,6 @@ from scoreprism.paper._members import APART, HALF, PROTOCOLS, SAME, german_frame
 from scoreprism.paper._printed import LOSSES, METHODS
 from scoreprism.paper._work import Outcome, Work
 from scoreprism.pipelines import PairedComparison, PairedLine
-from scoreprism.pipelines._paired_tests import corrected_t
 from scoreprism.report import Notice, Section, Table
 from scoreprism.report._model import Block, Cell
 from scoreprism.report._pieces import ends, enumerated, pvalue, table
