@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreprism import Chain, Decomposition, FiniteModel, Level, from_loss, get_loss, resolution_decomposition
-from scoreprism.decomposition._chain import term_names
+from scoreprism import Chain, Decomposition, FiniteModel, Level, Sample, from_loss, get_loss, resolution_decomposition
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import LogLoss
 from tests.conftest import EVERY_LOSS, classes_of, laws
@@ -139,11 +138,17 @@ def test_three_classes_and_two_columns():
 
 
 def test_default_names():
-    assert term_names(["S", "C"]) == ("reliability", "refinement")
-    assert term_names(["S", "C", "Q"]) == ("reliability", "grouping", "irreducible")
-    assert term_names(["S", "C", "Q", "Π"]) == ("reliability", "grouping", "heterogeneity", "noise")
-    assert term_names(["S", "C", "Q", "more"]) == ("S → C", "C → Q", "Q → more", "more → Y")
     y, levels, _ = sample()
+
+    def names(*chain):
+        return Chain(y, [Level(name, levels[0].law) for name in chain]).names
+
+    assert names("S", "C") == ("reliability", "refinement")
+    assert names("S", "C", "Q") == ("reliability", "grouping", "irreducible")
+    assert names("S", "C", "Q", "Π") == ("reliability", "grouping", "heterogeneity", "noise")
+    assert names("S", "C", "Q", "more") == ("reliability", "C → Q", "Q → more", "irreducible")
+    assert names("S", "C", "bureau", "all") == ("reliability", "C → bureau", "bureau → all", "irreducible")
+    assert names("S", "C", "bureau", "Z") == ("reliability", "C → bureau", "bureau → Z", "noise")
     named = Chain(y, levels, names=("a", "b", "c")).decompose("brier")
     assert named.names == ("a", "b", "c")
     assert named.interval("b").method == "bracket, conditional on the reference class"
@@ -464,11 +469,9 @@ def test_results_are_frozen():
 
 def test_a_total_is_over_the_rows_that_have_weight():
     """Each counts once, whatever its weight; a row of weight zero is absent (docs/design.md, Conventions)."""
-    from scoreprism.decomposition._rows import Sheet
-
     law, values = np.array([0.2, 0.5, 0.8]), np.array([1.0, 10.0, 100.0])
-    assert Sheet(np.array([0, 1, 1]), [law], [None]).total(values) == 111.0
-    assert Sheet(np.array([0, 1, 1]), [law], [None], np.array([2.0, 0.0, 0.5])).total(values) == 101.0
+    assert Sample.of([0, 1, 1], law).total(values) == 111.0
+    assert Sample.of([0, 1, 1], law, sample_weight=[2.0, 0.0, 0.5]).total(values[[0, 2]]) == 101.0
 
 
 @pytest.mark.parametrize(

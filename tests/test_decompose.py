@@ -18,16 +18,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import scoreprism
-from scoreprism import Chain, Decomposition, Level, decompose
+from scoreprism import Chain, Decomposition, Level, Sample, decompose
 from scoreprism._core.simplex import sigmoid
-from scoreprism._fitting.chain_fit import chain_terms
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import REFITS, make_crossfit, split_blocks
+from scoreprism._kernels.term_intervals import bca
+from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.datasets import CopulaLaw
-from scoreprism._kernels.term_intervals import bca
 from scoreprism.exceptions import (
     DoubleUseWarning,
+    HardLabelsWarning,
     InputError,
     LabelError,
     OverfitWarning,
@@ -221,7 +221,7 @@ def test_twins_among_candidates_are_told_apart():
     )
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
-    assert d._resampler.term(0, np.ones(300)) == pytest.approx(d.terms["reliability"], abs=1e-9)
+    assert d.chain.fit.refit_term(0, np.ones(300), d) == pytest.approx(d.terms["reliability"], abs=1e-9)
 
 
 def test_calibration_split_by_hand():
@@ -325,7 +325,7 @@ def test_many_rows_are_fitted_on_cells(monkeypatch):
     many = decompose(y, s, loss=("log", "brier"))
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
     exact = decompose(y, s, loss=("log", "brier"))
-    assert many["log"]._resampler.problem.cells.center.size < 4000 < exact["log"]._resampler.problem.cells.center.size
+    assert many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
     for loss in many:
         moved = abs(many[loss].terms["reliability"] - exact[loss].terms["reliability"])
         assert moved <= 0.04 * exact[loss].std_error["reliability"]
@@ -563,11 +563,6 @@ def test_a_group_as_a_level_is_calibration_within_groups():
     assert d.interval("reliability").low == 0.0
 
 
-def test_chain_terms():
-    assert chain_terms(["S", "C"]) == ("reliability", "refinement")
-    assert chain_terms(["S", "C", "a", "Π"])[-1] == "noise"
-
-
 # ── features and classifiers of other makers ────────────────────────────────────────────────────────────
 
 
@@ -753,7 +748,7 @@ def test_bca_refits_with_the_folds_of_the_rows():
     assert interval == d.interval("reliability", method="bca", n_resamples=99)
     assert interval.low < d.terms["reliability"] < interval.high
     for counts in (np.ones(200), np.full(200, 2.0)):  # every row twice, in its fold: the same map, as Platt's has no n
-        again = [d._resampler.term(i, counts) for i in (0, 1)]
+        again = [d.chain.fit.refit_term(i, counts, d) for i in (0, 1)]
         assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
     split = decompose(y[:100], s[:100], calibration=(s[100:], y[100:]), loss="brier")
     with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
@@ -816,6 +811,7 @@ def test_scores_with_few_values(score):
     y = (rng.random(200) < 0.2 + 0.5 * score).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverfitWarning)  # so few rows may say so
+        warnings.simplefilter("ignore", HardLabelsWarning)  # scores of 0 and 1 alone look like labels
         d = decompose(y, score, rng.random((200, 2)), loss="brier", random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
 
@@ -870,10 +866,9 @@ def test_a_candidate_is_judged_by_its_rows(weighted):
     The Brier spread of F fold laws is Σ(p_f − p̄)², times the factor of the fit (docs/statistics.md); of two
     partitions, losses and spreads are the means of both.
     """
-    from scoreprism._fitting.candidates import judged
+    from scoreprism._fitting.candidates import judge_candidate
     from scoreprism._fitting.crossfit import FittedLaw
     from scoreprism._fitting.fitted_laws import RowFits
-    from scoreprism.decomposition._rows import Sheet
 
     rng = np.random.default_rng(0)
     _, y, s, _ = example(200)
@@ -882,7 +877,7 @@ def test_a_candidate_is_judged_by_its_rows(weighted):
     folds = [np.clip(law + rng.normal(0.0, 0.02, (4, 200)), 0.01, 0.99) for law in laws]
     parts = [FittedLaw(law, fold, 0.75) for law, fold in zip(laws, folds, strict=True)]
     fits = RowFits(s, parts, rng.integers(0, 5, (2, 200)))
-    found = judged(Sheet(y, [s], [None], weight), "c", fits, get_loss("brier"), None)
+    found = judge_candidate(Sample(y, {"s": s}, weight=weight), "c", fits, get_loss("brier"), None)
     w = np.ones(200) if weight is None else weight
     after = np.mean([(law - y) ** 2 for law in laws], axis=0)
     rows = (s - y) ** 2 - after
@@ -924,13 +919,13 @@ def test_a_resample_of_every_row_once_gives_the_terms_of_a_mixture():
     """Maps with less than half a percent in every fold are left out and the others' shares scaled up."""
     _, y, s, _ = example(200)
     d = decompose(y, s, loss="brier", random_state=0)
-    again = [d._resampler.term(i, np.ones(200)) for i in (0, 1)]
+    again = [d.chain.fit.refit_term(i, np.ones(d.n), d) for i in (0, 1)]
     assert again == pytest.approx(list(d.terms.values()), abs=2e-4)
 
 
 def test_a_column_that_a_coarser_level_has_is_taken_once():
     """A level's features contain those of the levels before, so repeating a column, missing values too, adds nothing."""
-    from scoreprism._fitting.chain_fit import _same
+    from scoreprism._fitting.information import _same
 
     a, b = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
     assert _same(a, b)
@@ -961,20 +956,18 @@ def test_nearly_certain_outcomes_of_several_classes_are_pointed_out():
 
 def test_a_resample_of_every_row_once_keeps_the_weights():
     """Counts of one multiply the weights of fit and terms by one; counts of zero and weights of zero both drop a row."""
-    from scoreprism._fitting.resample import resampled
-
     _, y, s, _ = example(200)
     weight = np.random.default_rng(3).integers(0, 4, 200).astype(float)
     d = decompose(y, s, loss="brier", calibrator="platt", sample_weight=weight, random_state=0)
-    again = [d._resampler.term(i, np.ones(200)) for i in (0, 1)]
+    again = [d.chain.fit.refit_term(i, np.ones(d.n), d) for i in (0, 1)]
     assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
-    counts = np.arange(200) % 3
-    problem = resampled(d._resampler.problem, counts.astype(float))
-    held = np.flatnonzero((counts > 0) & (weight > 0))
-    assert problem.sheet.weight == pytest.approx(counts * weight, abs=1e-15)
-    assert np.flatnonzero(problem.data.weight).tolist() == held.tolist()
-    assert all(np.isin(train, held).all() for train in problem.plan.trains)
-    assert all(np.isin(rows, held).all() and rows.size == models.size for rows, models in problem.plan.mixing)
+    counts = np.arange(d.n) % 3
+    fit = d.chain.fit.reweight(counts.astype(float))
+    held = np.flatnonzero(counts > 0)
+    assert fit.sample.weight == pytest.approx(counts * weight[weight > 0], abs=1e-15)
+    assert np.flatnonzero(fit.rows.weight).tolist() == held.tolist()
+    assert all(np.isin(train, held).all() for train in fit.plan.trains)
+    assert all(np.isin(rows, held).all() and rows.size == models.size for rows, models in fit.plan.mixing)
 
 
 @pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")

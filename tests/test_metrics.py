@@ -14,8 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 import scoreprism
 from scoreprism import decompose
 from scoreprism._kernels.local_regression import bandwidths
-from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
 from scoreprism._kernels.term_intervals import Interval
+from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.metrics import (
     METRICS,

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from scoreprism import compare, decompose, decompose_by
 from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._fitting.fitted_laws import Cells
+from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.ensembles import aggregation_decomposition, stagewise_decomposition
@@ -300,7 +300,7 @@ def test_the_seed_hardly_matters():
 
 def test_few_scores_are_their_own_cells():
     s = np.round(np.random.default_rng(0).random(5000), 2)
-    cells = Cells.of(s)
+    cells = ScoreCells.of(s)
     assert np.array_equal(cells.center, np.unique(s))
     assert np.array_equal(cells.center[cells.cell], s)
     assert cells.single
@@ -312,7 +312,7 @@ def test_many_scores_are_pooled_and_ties_stay_together(n, most):
     """1024 cells of equal mass, 2048 from 8000 rows on (and cuts in the tails); a heavy score is a cell of its own."""
     rng = np.random.default_rng(0)
     s = np.where(rng.random(n) < 0.2, 0.25, rng.random(n))
-    cells = Cells.of(s)
+    cells = ScoreCells.of(s)
     assert cells.center.size <= most + 4
     assert not cells.single
     heavy = np.unique(cells.cell[s == 0.25])
@@ -333,7 +333,7 @@ def test_pooling_moves_the_estimate_by_little(monkeypatch):
     pooled = decompose(y, s, loss="log")
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
     exact = decompose(y, s, loss="log")
-    assert pooled._resampler.problem.cells.center.size <= 1024 < exact._resampler.problem.cells.center.size == 3000
+    assert pooled.chain.levels[1].fits.cells.center.size <= 1024 < exact.chain.levels[1].fits.cells.center.size == 3000
     assert pooled.terms["reliability"] == pytest.approx(
         exact.terms["reliability"], abs=0.04 * exact.std_error["reliability"]
     )

@@ -13,9 +13,8 @@ import pytest
 import scoreprism
 from scoreprism import scale
 from scoreprism._fitting.chain_fit import PARTITIONS
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Data, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
 from scoreprism.scale._fit import _drawn, _pooling

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
 from scoreprism._core.simplex import sigmoid
+from scoreprism._kernels.holm import holm
 from scoreprism.datasets import CopulaLaw
 from scoreprism.decomposition._advice import meaning
-from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import InputError, OverfitWarning
 
 

@@ -14,10 +14,9 @@ from benchmarks.scale_statistics.laws import LAWS
 from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._fitting.chain_fit import chain_of, parse_losses
+from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.fitted_laws import between
-from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import Sheet, assemble
+from scoreprism.decomposition import Chain, Decomposition, Level
 from scoreprism.scale._fit import Options, _quantisation, fitted_laws
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._shift import _mix, _stale
@@ -107,9 +106,9 @@ def _partial(law: str, n: int, seed: int, cells: int) -> Partial:
     return sum(parts)  # type: ignore[return-value]
 
 
-def laws_at(laws: Any, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
+def laws_at(chain: Any, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
     """The law C of sums with a column of folds at other scores: out of fold, and of all models for the spread."""
-    fits = laws.choice.winner.fits
+    fits = chain.levels[1].fits
     models, damped = (between(fits.cells.center, table[0], s) for table in (fits.law, fits.damped))
     return models[fold, np.arange(s.size)], damped
 
@@ -119,10 +118,10 @@ def _by_row(laws: Any, law: str, n: int, seed: int) -> Numbers:
     totals: Numbers = {}
     for draw, fold in chunks(law, n, seed):
         law_of_row, folds = laws_at(laws, draw.s, fold)
-        sheet = Sheet(draw.y, [draw.s, law_of_row], [None, folds])
-        plan = chain_of(laws.problem, laws.choice.winner, (), ())[1]
+        sample = scoreprism.Sample(draw.y, {"model": draw.s})
+        pair = Chain.of(sample, (Level.of("S", draw.s), Level.of("C", law_of_row, folds=folds)))
         for loss in LOSSES:
-            part = assemble(sheet, plan, scoreprism.get_loss(loss), "debiased", None)
+            part = pair.decompose(loss)
             for name, value in part.terms.items():
                 totals[f"{loss}/{name}"] = totals.get(f"{loss}/{name}", 0.0) + value * draw.y.size / n
     return totals

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._sample.fit_rows import Data
-from scoreprism._sample.folds import disjoint
+from scoreprism._sample.fit_rows import Data, Origin
+from scoreprism._sample.folds import among, disjoint
 from scoreprism.exceptions import InputError
 
 __all__ = ["CrossFit", "FittedLaw", "Partitions", "make_crossfit", "make_partitions", "no_crossfit", "split_blocks"]
@@ -207,17 +207,21 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     held, rng = _held(data), parse_random_state(random_state)
     from sklearn.model_selection import check_cv
 
+    origin = Origin(held, data.codes, groups) if data.origin is None else data.origin  # splits speak of rows that came
+    count = len(origin.labels)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
-            found = list(check_cv(cv).split(np.zeros((data.codes.shape[0], 1)), data.codes, groups))
-        splits = disjoint(found, data.codes.shape[0], "cv must not test on rows it trains on")
+            found = list(check_cv(cv).split(np.zeros((count, 1)), origin.labels, origin.groups))
+        splits = disjoint(found, count, "cv must not test on rows it trains on")
     except InputError:
         raise
     except (TypeError, IndexError, ValueError) as error:
         refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
     if not splits:
         refuse("cv must give at least one split", "none", "For example cv=5.")
+    if data.origin is not None:
+        splits = among(splits, data.origin)
     home = _homes(splits, data.codes.shape[0])
     if groups is not None:
         _keep_together(splits, groups)

@@ -21,6 +21,7 @@ class Origin(NamedTuple):
 
     rows: IntArray
     labels: NDArray[Any]
+    groups: IntArray | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Data, Origin
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100
@@ -34,9 +34,7 @@ def make_folds(cv: object, data: Data, random_state: object) -> list[Split]:
     found = check_cv(cv).split(np.zeros((len(labels), 1)), labels)
     splits = disjoint(found, len(labels), "folds must not test on rows they train on")
     if data.origin is not None:
-        position = np.full(len(labels), -1)
-        position[data.origin.rows] = np.arange(data.origin.rows.size)
-        splits = [(_kept(position[train]), _kept(position[test])) for train, test in splits]
+        splits = among(splits, data.origin)
     for number, (train, _) in enumerate(splits):
         missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
         if missing.size:
@@ -63,9 +61,12 @@ def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
     return found
 
 
-def _kept(position: NDArray[Any]) -> NDArray[Any]:
-    """Positions of rows that are still there."""
-    return position[position >= 0]
+def among(splits: Iterable[Split], origin: Origin) -> list[Split]:
+    """Splits of the rows that came, as splits of those that have weight."""
+    position = np.full(len(origin.labels), -1)
+    position[origin.rows] = np.arange(origin.rows.size)
+    parts = ((position[train], position[test]) for train, test in splits)
+    return [(train[train >= 0], test[test >= 0]) for train, test in parts]
 
 
 def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Split]:

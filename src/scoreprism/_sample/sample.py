@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labe
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
-from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism._sample.fit_rows import Data, Origin, fitting_weights
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
 from scoreprism._sample.scores import warn_of_reversed_scores
@@ -66,8 +66,6 @@ class Sample:
         What must be said of each model; doubts are those notes that forbid to act on its terms.
     kind : str
         What predictions are: "probability".
-    kept : array or None
-        Positions, among the rows that came, of those that have weight; None where all have.
 
     Examples
     --------
@@ -93,8 +91,7 @@ class Sample:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kind: str = "probability"
-    kept: IntArray | None = None
-    _given: int | None = None  # rows that came
+    _origin: Origin | None = None  # the rows that came, where some have no weight
 
     # ── from what the user gave ─────────────────────────────────────────────────────────────────────
 
@@ -178,7 +175,12 @@ class Sample:
     @property
     def n_given(self) -> int:
         """Number of rows that came, those of weight 0 included."""
-        return self.n if self._given is None else self._given
+        return self.n if self._origin is None else int(self._origin.labels.shape[0])
+
+    @property
+    def kept(self) -> IntArray | None:
+        """Positions, among the rows that came, of those that have weight; None where all have."""
+        return None if self._origin is None else self._origin.rows
 
     @property
     def n_held(self) -> int:
@@ -336,8 +338,7 @@ class Sample:
             levels=tuple(level.take(some) for level in self.levels),
             segments={name: labels[some] for name, labels in self.segments.items()},
             time=None if self.time is None else self.time[some],
-            kept=None,
-            _given=None,
+            _origin=None,
         )
 
     def one_vs_rest(self, code: int) -> Sample:
@@ -389,7 +390,7 @@ class Sample:
         """
         law = self.prediction
         score = np.ascontiguousarray(as_vector(law)) if self.k == 2 else law
-        return Data(score, self.y, fitting_weights(self.weight), self.k, self.kind)
+        return Data(score, self.y, fitting_weights(self.weight), self.k, self.kind, self._origin)
 
     def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
         """
@@ -407,9 +408,9 @@ class Sample:
         array
             As many rows as came.
         """
-        if self.kept is None or self._given is None:
+        if self.kept is None:
             return values
-        whole = np.full((self._given, *values.shape[1:]), fill, dtype=values.dtype)
+        whole = np.full((self.n_given, *values.shape[1:]), fill, dtype=values.dtype)
         whole[self.kept] = values
         return whole
 
@@ -512,7 +513,7 @@ def drop_absent_rows(sample: Sample) -> Sample:
     if sample.weight is None or sample.weight.all():
         return sample
     held = np.flatnonzero(sample.weight)
-    return replace(sample.take(held), kept=held, _given=sample.n)
+    return replace(sample.take(held), _origin=Origin(held, sample.y, sample.groups))
 
 
 def name_models(y_proba: Any) -> dict[str, Any]:
@@ -701,11 +702,12 @@ def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
     return set(known) <= used
 
 
-def _level(name: str, source: object, laws: Any, n: int) -> Level | FeatureBlock:
+def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | FeatureBlock:
     """A parsed law under the name of its level, or features, parsed."""
     if isinstance(source, GivenLaw):
-        return next(laws).changed(name=name)  # type: ignore[no-any-return]
-    return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))  # type: ignore[arg-type]
+        law: Level = next(laws)
+        return law.changed(name=name)
+    return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))
 
 
 def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:

@@ -240,7 +240,7 @@ class Decomposition(Drawable, TermTable):
         """
         Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms.
 
-        Rows are those that came, in their order; rows of weight 0, which are absent, hold NaN.
+        Rows are those that came, in their order; rows of weight 0, which are absent, hold 0.
         """
         return self._by_given_row(self._rows)
 
@@ -254,7 +254,7 @@ class Decomposition(Drawable, TermTable):
         return np.stack(columns, axis=1)
 
     def _by_given_row(self, values: FloatArray) -> FloatArray:
-        return values if self.chain is None else self.chain.sample.by_given_row(values)
+        return values if self.chain is None else self.chain.sample.by_given_row(values, 0.0)
 
     @property
     def level_losses(self) -> FloatArray:

@@ -159,7 +159,8 @@ class ProperLoss(ABC):
         array of shape (n,)
             What `loss` returns.
         """
-        self._require_classes(p, "p")
+        if self.binary_only:
+            self._require_classes(p, "p")
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
@@ -265,12 +266,13 @@ class ProperLoss(ABC):
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
         law = as_law_array(value, name, single=True)
-        self._require_classes(law, name)
+        if self.binary_only:
+            self._require_classes(law, name)
         return law
 
     def _require_classes(self, law: FloatArray, name: str) -> None:
         """Refuse more than two classes where the loss is for two."""
-        if self.binary_only and n_classes(law) != 2:
+        if n_classes(law) != 2:
             refuse(
                 f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
                 f"shape {law.shape}",
