@@ -225,7 +225,7 @@ class ChainFit:
         score = Level.of("S", self.sample.prediction)
         fitted = score_law.fitted
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
-        notes = () if self.mixture is None else (*self.notes, *self._describe(), *_surprises(self.sample, fitted.law))
+        notes = () if self.mixture is None else (*self.notes, *self.describe(), *_surprises(self.sample, fitted.law))
         return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=None if self.mixture is None else self)
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
@@ -279,7 +279,7 @@ class ChainFit:
             _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
         )
 
-    def _describe(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Where the laws came from."""
         assert self.mixture is not None  # noqa: S101 - asked for before
         where = "fitted on the calibration split" if self.calibration is not None else self._folds(of_score=True)

@@ -73,6 +73,31 @@ class GroupingCurve(Curve):
         ends = {"variance": self.variance, "low": self.low, "high": self.high}
         return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}
 
+    @classmethod
+    def from_chain(
+        cls, chain: Chain, *, n_bins: int = 10, level: float = 0.95, name: str | None = None
+    ) -> GroupingCurve:
+        """
+        From laws that are fitted, or of your own.
+
+        Parameters
+        ----------
+        chain : Chain
+            Outcomes and the laws S, C and Q of two classes.
+        n_bins : int, default=10
+            Number of bins of scores of equal mass.
+        level : float, default=0.95
+            Confidence level.
+        name : str, optional
+            The model.
+
+        Returns
+        -------
+        GroupingCurve
+            Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
+        """
+        return grouping_of(chain, parse_count(n_bins, "n_bins", 1), parse_confidence(level), name)
+
     def _about(self) -> str:
         return "spread of P(Y | X) among rows of similar scores"
 

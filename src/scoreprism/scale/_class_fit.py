@@ -15,7 +15,7 @@ from scoreprism._core.progress import tracked
 from scoreprism._fitting.candidates import OVERFIT
 from scoreprism._fitting.chain_fit import FEW_SURPRISES
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import as_floored
+from scoreprism.decomposition._chain import as_floored
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
 from scoreprism.scale._classes import MOST_FOLDS, ClassRows, Facts, find_facts
 from scoreprism.scale._gradients import Fitting, FoldMaps, Scaling, with_home

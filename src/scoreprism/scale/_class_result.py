@@ -119,7 +119,7 @@ def class_scaled(
     given = {field.name: getattr(found, field.name) for field in fields(found)}
     return ClassDecomposition(
         **given,
-        _weight=float(facts.table["w"].sum()),
+        _total=float(facts.table["w"].sum()),
         _held=int(facts.table["n"].sum()),
         rows_in_all=facts.n,
         risk_in_all=risk,

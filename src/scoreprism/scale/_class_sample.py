@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
-from scoreprism._fitting.chain_fit import Request, prepare
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
@@ -56,7 +57,7 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
 def _sampled(found: Decomposition, notes: Sequence[str], facts: Facts, risk: float, error: float) -> ClassDecomposition:
     """A decomposition of a sample, with what is known of all rows."""
     noted = replace(found, notes=(*notes, *found.notes))
-    return replace(class_scaled(noted, facts, 2, None, risk, error), _weight=found._mass, _held=found.n_units)
+    return replace(class_scaled(noted, facts, 2, None, risk, error), _total=found._mass, _held=found.n_units)
 
 
 def _drawn_rows(
@@ -100,17 +101,16 @@ def _decomposed_rows(
     labels = np.empty(k, dtype=object)
     labels[:] = classes
     given: dict[str, Any] = dict(zip(("q", "latent"), laws[1:], strict=False))
-    asked = Request(
-        labels[table["y"].astype(np.intp)],
-        laws[0],
+    y = labels[table["y"].astype(np.intp)]
+    sample = Sample.of(y, laws[0], sample_weight=table.get("w"), classes=list(classes), **given)
+    fit = ChainFit.of(
+        sample,
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
         cv=_splits(table["fold"]) if "fold" in table else request.cv,
-        sample_weight=table.get("w"),
-        classes=list(classes),
         random_state=request.random_state,
-        **given,
     )
-    return prepare(asked, tuple(request.losses.values()), request.form, request.clip).decomposed(floors)
+    chain = fit.fit(request.losses.values(), request.clip, floors)
+    return decompose_each(chain, request.losses, request.form, request.clip)
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

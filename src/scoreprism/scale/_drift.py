@@ -11,10 +11,10 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism.decomposition import Decomposition
-from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
-from scoreprism.estimation import SegmentDecompositions
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
+from scoreprism.decomposition import Decomposition
+from scoreprism.estimation import SegmentDecompositions
 from scoreprism.scale._groups import key_order
 from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
 

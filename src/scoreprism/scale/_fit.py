@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._fitting.candidates import Given, Pooling, Problem
-from scoreprism._fitting.chain_fit import PARTITIONS, Laws, fit_laws, parse_losses
+from scoreprism._fitting.candidates import Pooling
+from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, decompose_each, parse_losses
 from scoreprism._fitting.crossfit import no_crossfit
-from scoreprism._fitting.fitted_laws import Cells
+from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
-from scoreprism._sample.fit_rows import Data
-from scoreprism._sample.scores import warn_of_reversed_scores
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._sample.cells import Cells, LossSums
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.scores import warn_of_reversed_scores
+from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift, drift_between
@@ -29,7 +32,7 @@ from scoreprism.scale._losses import by_row, unbounded
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._result import ScaledDecomposition, decomposed_each, scaled
 from scoreprism.scale._roles import MOST_FOLDS, parse_count_of_folds
-from scoreprism.scale._sheet import Lines, LossSums, SummedSheet, beyond, lines_of
+from scoreprism.scale._sheet import Lines, beyond, lines_of
 
 Losses = dict[str, ProperLoss]
 
@@ -113,11 +116,11 @@ def _parse(
 
 def _decomposed(partial: Partial, options: Options) -> dict[str, ScaledDecomposition]:
     """Each loss of the rows of one partial, without segments."""
-    lines, laws = fitted_laws(partial, options)
-    results = laws.decomposed(options.losses, options.form, partial.settings.clip)
+    lines, chain = fitted_laws(partial, options)
+    results = decompose_each(chain, options.losses, options.form, partial.settings.clip)
 
     def with_sums(name: str, found: Decomposition) -> ScaledDecomposition:
-        error = _quantisation(partial, lines, laws, options.losses[name], found.clip)
+        error = _quantisation(partial, lines, chain, options.losses[name], found.clip)
         return scaled(found, partial, error, options)
 
     scaled_results = {}
@@ -135,11 +138,11 @@ def _noted(twin: Decomposition, partial: Partial) -> Decomposition:
     return replace(twin, notes=(*twin.notes, note)) if above else twin
 
 
-def fitted_laws(partial: Partial, options: Options) -> tuple[Lines, Laws]:
-    """The laws of the rows of one partial, with the lines they were fitted to."""
+def fitted_laws(partial: Partial, options: Options) -> tuple[Lines, Chain]:
+    """The chain of the rows of one partial, with the lines its laws were fitted to."""
     lines = lines_of(partial)
-    problem = _problem(partial, lines, _shares(partial, options), options)
-    return lines, fit_laws(problem, options.losses, partial.settings.clip, options.floors)
+    fit = _fit_to(partial, lines, _shares(partial, options), options)
+    return lines, fit.fit(options.losses.values(), partial.settings.clip, options.floors)
 
 
 def _shares(partial: Partial, options: Options) -> FloatArray:
@@ -203,35 +206,29 @@ def _drawn(partial: Partial, cv: int, seed: int) -> FloatArray:
     return np.stack(found)
 
 
-def _problem(partial: Partial, lines: Lines, shares: FloatArray, options: Options) -> Problem:
+def _fit_to(partial: Partial, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
     """The lines as `decompose` sees rows."""
     settings, table, group = partial.settings, partial.table, lines.group
     codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
     worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
-    data = Data(lines.score, codes, weight * worth, 2, "probability")
-    sheet = SummedSheet(
-        codes,
-        [lines.score],
-        [None],
-        weight,
-        classes=np.array([0, 1]),
+    rows = Data(lines.score, codes, weight * worth, 2, "probability")
+    cells = Cells(
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
-        rows_in_all=partial.n,
-        sums=_loss_sums(partial, lines, options.losses),
-        sums_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
+        n_rows=partial.n,
+        losses=_loss_sums(partial, lines, options.losses),
+        losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
     )
-    levels = [Given(name, np.full(codes.size, 0.5)) for name in settings.levels[1:]]  # known by their sums
-    return Problem(
-        sheet=sheet,
-        data=data,
-        plan=replace(no_crossfit(data), trains=(np.empty(0, dtype=np.intp),) * shares.shape[1]),
+    return ChainFit(
+        sample=Sample(codes, {"model": lines.score}, np.array([0, 1]), weight, cells=cells),
+        rows=rows,
+        plan=replace(no_crossfit(rows), trains=(np.empty(0, dtype=np.intp),) * shares.shape[1]),
         maps=parse_calibrator(options.calibrator, 2),
         reference=None,
-        levels=levels,
+        levels=[Level.of(name, np.full(codes.size, 0.5), is_summed=True) for name in settings.levels[1:]],
         calibration=None,
         seed=options.seed,
         n_jobs=None,
@@ -253,9 +250,9 @@ def _pooling(partial: Partial, lines: Lines, shares: FloatArray, worth: float) -
         found = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
         return np.stack(found).reshape(count, folds, 2, size).astype(np.float64)
 
-    def made(place: IntArray, at: FloatArray, rows: FloatArray) -> Cells:
+    def made(place: IntArray, at: FloatArray, rows: FloatArray) -> ScoreCells:
         count = np.bincount(place, rows, at.size).astype(np.float64)
-        return Cells(place, at, count, np.full(at.size, partial.exact))
+        return ScoreCells(place, at, count, np.full(at.size, partial.exact))
 
     cells = made(cell, center, table["n"])
     train = sums(cell, center.size, codes, shares * (table["w"] * worth))
@@ -370,9 +367,9 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def _quantisation(partial: Partial, lines: Lines, laws: Laws, loss: ProperLoss, clip: float | None) -> float:
+def _quantisation(partial: Partial, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
     """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
-    weight = laws.problem.sheet.weight
+    weight = chain.sample.weight
     assert weight is not None  # noqa: S101 - lines always have one
     wide = lines.side != 0.0
     if not wide.any():
@@ -380,11 +377,11 @@ def _quantisation(partial: Partial, lines: Lines, laws: Laws, loss: ProperLoss, 
 
     def half(law: FloatArray, some: NDArray[np.bool_]) -> float:
         kept = law[some] if clip is None else clip_law(law[some], clip)
-        value = loss.evaluate(kept, laws.problem.sheet.y[some])
+        value = loss.evaluate(kept, chain.sample.y[some])
         parts = np.bincount(lines.group[some], lines.side[some] * weight[some] * value)
         return float(np.abs(parts).sum() / weight.sum())
 
-    error = half(laws.choice.winner.fitted.law, wide)
+    error = half(chain.levels[1].law, wide)
     if clip is None or partial.settings.clip is not None:
         return error
     return error + half(lines.score, wide & beyond(partial, clip)[lines.group])

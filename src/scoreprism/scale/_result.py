@@ -53,7 +53,7 @@ class ScaledDecomposition(Decomposition):
     segments: SegmentDecompositions | None = None
     periods: SegmentDecompositions | None = None
     partial: Partial | None = None
-    _weight: float = 0.0
+    _total: float = 0.0  # sum of the weights
     _held: int = 0
     _options: Any = None
 
@@ -64,7 +64,7 @@ class ScaledDecomposition(Decomposition):
 
     @property
     def _mass(self) -> float:
-        return self._weight
+        return self._total
 
     @property
     def _telling(self) -> str:
@@ -127,7 +127,7 @@ class ScaledDecomposition(Decomposition):
             require_kinds(more, {"quantisation_error": (float, int), "held": (int,), "weight": (float, int)})
             parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
             error, held, mass = float(more["quantisation_error"]), more["held"], float(more["weight"])
-            kept: ScaledDecomposition = replace(found, quantisation_error=error, _weight=mass, _held=held, **parts)
+            kept: ScaledDecomposition = replace(found, quantisation_error=error, _total=mass, _held=held, **parts)
             return kept
 
     @classmethod
@@ -162,7 +162,7 @@ def scaled(found: Decomposition, partial: Partial, error: float, options: Any) -
             note = f"the cells are too coarse for so many rows: {note}. Pass more cells="
             given["_doubts"] = (*found._doubts, (1, note))
         given["notes"] = (*found.notes, note)
-    more = {"quantisation_error": error, "partial": partial, "_weight": mass, "_held": held, "_options": options}
+    more = {"quantisation_error": error, "partial": partial, "_total": mass, "_held": held, "_options": options}
     return ScaledDecomposition(**given, **more)
 
 

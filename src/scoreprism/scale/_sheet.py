@@ -2,128 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.term_intervals import Moments, steps
-from scoreprism.decomposition._result import Kept
-from scoreprism.decomposition._rows import Sheet, evaluate
-from scoreprism.losses import ProperLoss
 from scoreprism.scale._partial import Partial
-
-
-@dataclass(frozen=True)
-class LossSums:
-    """What is known of the losses of given levels within each line."""
-
-    # by level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of its
-    # group as the loss of the score is
-    mean: dict[str, FloatArray]
-    # by level, the mean loss of the rows of a line by weight, and by squared weight; the second as far from that of its
-    # group as the loss of the score is
-    mean2: dict[str, FloatArray]
-    # by two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line, or its share of those of its group
-    within: dict[tuple[str, str], FloatArray]
-
-
-@dataclass(frozen=True)
-class SummedSheet(Sheet):
-    """A sheet whose lines stand for many rows."""
-
-    counts: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): rows behind each line
-    squares: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
-    cubes: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
-    fourths: FloatArray = field(default_factory=lambda: np.empty(0))  # (n,): σw², Σw³ and Σw⁴ of each line
-    rows_in_all: int = 0  # rows of data, those without weight included
-    # by loss; a loss that is not here is evaluated at the scores of the lines
-    sums: dict[str, LossSums] = field(default_factory=dict)
-    # from a clipping distance to such sums; None where the engine has clipped already
-    sums_at: Callable[[float], dict[str, LossSums]] | None = None
-
-    def clipped(self, distance: float | None) -> SummedSheet:
-        found = super().clipped(distance)
-        assert isinstance(found, SummedSheet)  # noqa: S101 - replace keeps the class
-        if distance is None or self.sums_at is None:
-            return found
-        return replace(found, sums=self.sums_at(distance))
-
-    @property
-    def held(self) -> int:
-        return self.units
-
-    @property
-    def cases(self) -> int:
-        return self.rows_in_all
-
-    @property
-    def masses(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        assert self.weight is not None  # noqa: S101 - lines always have one
-        return self.weight, self.squares, self.cubes, self.fourths
-
-    @property
-    def units(self) -> int:
-        return round(float(self.counts.sum()))
-
-    @property
-    def summed(self) -> bool:
-        return True
-
-    def total(self, values: FloatArray) -> float:
-        return float(self.counts @ values)
-
-    def counted(self, lines: NDArray[np.bool_]) -> str:
-        return f"{round(float(self.counts[lines].sum())):,} of {self.cases:,} rows"
-
-    def evaluated(self, loss: ProperLoss, names: Sequence[str]) -> Kept:
-        losses, spreads, _ = evaluate(self, loss)
-        known = self._known(loss)
-        for t, name in enumerate(names):
-            if name in known.mean:
-                losses[t] = known.mean[name]
-        return Kept(losses, spreads)
-
-    def moments(self, kept: Kept, loss: ProperLoss, names: Sequence[str]) -> Moments:
-        """Σw²(r − r̄)(r' − r̄')/(Σw)², from what lies between lines and what lies within them."""
-        known, weight = self._known(loss), self.weight
-        assert weight is not None  # noqa: S101 - lines always have one
-        held = weight > 0
-        share = weight[held] / weight.sum()
-        part = np.concatenate([steps(kept.losses), kept.extras])[:, held]
-        seen = kept.losses.copy()
-        for t, name in enumerate(names):
-            if name in known.mean2:
-                seen[t] = known.mean2[name]
-        with np.errstate(invalid="ignore"):
-            mean = (part * share).sum(axis=1)
-            apart = np.concatenate([steps(seen), kept.extras])[:, held] - mean[:, None]
-            covariance = (apart * self.squares[held]) @ apart.T
-        covariance += self._within(known, names, covariance.shape[0])
-        return Moments(mean, covariance / float(weight.sum()) ** 2 if self.units > 1 else covariance * np.nan)
-
-    def _known(self, loss: ProperLoss) -> LossSums:
-        return self.sums.get(str(loss), LossSums({}, {}, {}))
-
-    def _within(self, known: LossSums, names: Sequence[str], size: int) -> FloatArray:
-        """What varies inside lines, brought from levels to steps: a level is in its own step and in the one before."""
-        inside = np.zeros((size, size))
-        for (a, b), values in known.within.items():
-            if a not in names or b not in names:
-                continue
-            total = float(values.sum())
-            for i, first in _in_steps(names.index(a)):
-                for j, second in _in_steps(names.index(b)):
-                    inside[i, j] += first * second * total
-                    if a != b:
-                        inside[j, i] += first * second * total
-        return inside
-
-
-def _in_steps(level: int) -> list[tuple[int, float]]:
-    return [(level, 1.0)] if level == 0 else [(level, 1.0), (level - 1, -1.0)]
 
 
 @dataclass(frozen=True)

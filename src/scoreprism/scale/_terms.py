@@ -11,16 +11,17 @@ import narwhals as nw
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._fitting.chain_fit import chain_terms
-from scoreprism.decomposition import Decomposition
 from scoreprism._kernels.term_intervals import Alternative, Moments
-from scoreprism.decomposition._rows import Plan, Question, conclude, infinite_rows
+from scoreprism._sample.cells import Cells
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain, Decomposition
+from scoreprism.decomposition._chain import RESOLUTION, conclude, infinite_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._classes import ClassRows
 from scoreprism.scale._laws import CLASS_FORMULAS, Soft, clipped, columns_of, picked, total, with_logs, with_maps
 from scoreprism.scale._losses import unbounded
 from scoreprism.scale._passes import grouped
-from scoreprism.scale._sheet import SummedSheet
 
 
 @dataclass(frozen=True)
@@ -135,19 +136,17 @@ def decomposed(
 ) -> Decomposition:
     """Terms of one loss, with the resolution form by the same law C; `by` names the map."""
     levels, lines = len(sums.levels), sums.losses[str(loss)]
-    roles = ("reliability", *(["information"] * (levels - 2)), "remaining")
-    plan = Plan(sums.levels, chain_terms(sums.levels), roles, (), notes)
-    asked = Question.of(loss, form, clip, sums.k)
-    sheet = _sheet(sums, rows_in_all)
+    sample = _sample(sums, rows_in_all)
+    chain = Chain.of(sample, _levels(sample, sums.levels), notes=notes)
     spread = np.zeros((2 * levels, levels + 1))
     spread[:levels, :levels] = np.eye(levels)
     spread[levels + 1, levels] = 1.0  # only C has one
     moments = _moments(sums, lines, spread, np.zeros((sums.n.size, 2 * levels)))
     infinite = _infinite(sums, loss)
-    said = infinite_rows(np.where(infinite, np.inf, 0.0), sheet, plan, asked)
+    said = infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
     moments = _with_infinite(moments, infinite)
     risk = float(moments.mean[:levels].sum())
-    found = conclude(sheet, plan, asked, moments, risk, None, said)
+    found = conclude(chain, loss, form, clip, moments, risk, None, said)
     own = Alternative(
         by,
         loss=float(moments.mean[1:levels].sum()),
@@ -155,15 +154,19 @@ def decomposed(
         spread=float(moments.mean[levels + 1]),
         std_error=moments.std_error({0: 1.0}),
     )
-    return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, sheet, asked, risk))
+    return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, found))
 
 
-def _sheet(sums: ClassSums, rows_in_all: int) -> SummedSheet:
-    """Lines as a sheet: what is asked of it is only how many rows they are."""
+def _sample(sums: ClassSums, rows_in_all: int) -> Sample:
+    """Lines as a sample: what is asked of it is only how many rows they are."""
     law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
-    return SummedSheet(
-        sums.y, [law], [None], sums.w, counts=sums.n, squares=sums.w2, rows_in_all=rows_in_all,
-    )  # fmt: skip
+    cells = Cells(counts=sums.n, squares=sums.w2, n_rows=rows_in_all)
+    return Sample(sums.y, {"model": law}, weight=sums.w, cells=cells)
+
+
+def _levels(sample: Sample, names: Sequence[str]) -> list[Level]:
+    """Levels that are known by their sums."""
+    return [Level.of(name, sample.prediction, is_summed=True) for name in names]
 
 
 def _moments(sums: ClassSums, lines: LineSums, turn: FloatArray, shift: FloatArray) -> Moments:
@@ -199,13 +202,12 @@ def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
     return Moments(mean, covariance)
 
 
-def _resolution(sums: ClassSums, sheet: SummedSheet, asked: Question, risk: float) -> Decomposition:
+def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
     """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
-    names = ("reliability", "resolution", "uncertainty")
-    plan = Plan(("S", "C", "Q̄"), names, names, (1, -1, 1))
+    loss, clip, sample = found.loss, found.clip, _sample(sums, found.n)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))
-    constant = asked.loss.evaluate(law if asked.clip is None else clip_law(law, asked.clip), sums.y)
+    constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
     levels = len(sums.levels)
     turn = np.zeros((6, levels + 1))
     turn[0, 0] = 1.0
@@ -213,5 +215,6 @@ def _resolution(sums: ClassSums, sheet: SummedSheet, asked: Question, risk: floa
     turn[4, levels] = 1.0
     shift = np.zeros((sums.n.size, 6))
     shift[:, 1], shift[:, 2] = -constant, constant
-    moments = _with_infinite(_moments(sums, sums.losses[str(asked.loss)], turn, shift), _infinite(sums, asked.loss)[:1])
-    return conclude(sheet, plan, asked, moments, risk, None, ())
+    moments = _with_infinite(_moments(sums, sums.losses[str(loss)], turn, shift), _infinite(sums, loss)[:1])
+    chain = Chain.of(sample, _levels(sample, ("S", "C", "Q̄")), RESOLUTION)
+    return conclude(chain, loss, found.form, clip, moments, found.risk, None, ())

@@ -6,27 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.curves import NetBenefit, net_benefit, roc_curve
-from scoreprism.displays import MurphyDecompositionDisplay, NetBenefitDisplay, RocDisplay, TriptychDisplay
-from scoreprism.report._case import Case
+from scoreprism.curves import NetBenefit, murphy_curve, net_benefit
+from scoreprism.displays import (
+    MurphyDecompositionDisplay,
+    MurphyDisplay,
+    NetBenefitDisplay,
+    ReliabilityDisplay,
+    RocDisplay,
+    TriptychDisplay,
+)
 from scoreprism.report._model import Block, Figure, Section, Table, show
 from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import RowCase
 
 #: Thresholds that tables give.
 _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def decisions(case: Case) -> Section | None:
+def decisions(case: RowCase) -> Section | None:
     """The fifth section."""
     if not case.binary:
         return None
-    benefits = [net_benefit(m.y, m.law, level=case.level, name=m.name, **m.given) for m in case.models.values()]
+    benefits = [net_benefit(m.sample, level=case.level, name=m.name) for m in case.models.values()]
     blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case), _triptych(case)]
     return Section("decisions", SECTIONS["decisions"], _meaning(case, benefits[0]), tuple(blocks))
 
 
-def _meaning(case: Case, benefit: NetBenefit) -> str:
+def _meaning(case: RowCase, benefit: NetBenefit) -> str:
     """Where acting on the score is shown to pay, and where miscalibration costs, if there is any."""
     usual = np.maximum(benefit.act_on_all, 0.0)
     shown, estimated = benefit.low > usual, benefit.benefit > usual + 1e-12
@@ -43,7 +50,7 @@ def _meaning(case: Case, benefit: NetBenefit) -> str:
     return f"{said}. {_miscalibration(case)}"
 
 
-def _miscalibration(case: Case) -> str:
+def _miscalibration(case: RowCase) -> str:
     """What miscalibration costs decisions at most, and where most if there is any."""
     found = case.first.decision_loss
     costs = "(a false alarm at threshold θ costs θ, a miss 1 − θ)"
@@ -68,7 +75,7 @@ def longest_run(holds: Any) -> tuple[int, int]:
     return int(starts[best]), int(stops[best]) - 1
 
 
-def _murphy(case: Case) -> Figure:
+def _murphy(case: RowCase) -> Figure:
     curve = case.first.murphy
     places = [int(np.argmin(np.abs(curve.theta - t))) for t in _THRESHOLDS]
     columns = [("threshold", "threshold", "short"), *((name, name, "number") for name in curve.names)]
@@ -88,7 +95,7 @@ def _murphy(case: Case) -> Figure:
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
-def _losses(case: Case) -> Table:
+def _losses(case: RowCase) -> Table:
     """The largest loss from miscalibration of every model, and how much more than the first the others lose."""
     first, *others = case.models.values()
     found = [(model.name, model.decision_loss) for model in case.models.values()]
@@ -109,7 +116,7 @@ def _losses(case: Case) -> Table:
     return table("decision-loss", "What miscalibration costs decisions at most", columns, rows, note)
 
 
-def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
+def _benefit(case: RowCase, benefits: list[NetBenefit]) -> Figure:
     rows = []
     for curve in benefits:
         for t in _THRESHOLDS:
@@ -138,8 +145,8 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
     )
 
 
-def _roc(case: Case) -> Figure:
-    curves = [roc_curve(m.y, m.law, name=m.name, **m.given) for m in case.models.values()]
+def _roc(case: RowCase) -> Figure:
+    curves = [model.roc for model in case.models.values()]
     rows = [(c.name, float(c.fpr[i]), float(c.tpr[i])) for c in curves for i in thinned(c.fpr.size, 11)]
     columns = [("model", "model", "text"), ("fpr", "false alarms", "short"), ("tpr", "hits", "short")]
     areas = ", ".join(f"{c.name} {c.auc:.3f}" for c in curves)
@@ -161,20 +168,16 @@ def _roc(case: Case) -> Figure:
     )
 
 
-def _triptych(case: Case) -> Figure:
+def _triptych(case: RowCase) -> Figure:
     models = case.models.values()
-    first = case.first
     columns = [("model", "model", "text"), ("auc", "AUC", "short"), ("brier", "Brier loss", "number")]
-    rows = [
-        (m.name, float(roc_curve(m.y, m.law, **m.given).auc), float(np.average((m.law - m.y) ** 2, weights=m.weight)))
-        for m in models
-    ]
+    rows = [(m.name, m.roc.auc, float(np.average((m.law - m.y) ** 2, weights=m.weight))) for m in models]
     data = table("triptych-data", "Triptych in numbers", columns, rows)
+    curves = [murphy_curve(m.sample, name=m.name) for m in models]
+    reliability, roc = [m.reliability for m in models], [m.roc for m in models]
 
     def draw(ax: Any) -> None:
-        TriptychDisplay.from_predictions(
-            first.y, {m.name: m.law for m in models}, sample_weight=first.weight, random_state=case.seed, ax=ax
-        )
+        TriptychDisplay(MurphyDisplay(curves), ReliabilityDisplay(reliability), RocDisplay(roc)).plot(ax)
 
     described = (
         "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoreprism._core.checks import refuse
-from scoreprism._fitting.candidates import Problem, fit_alone, judged
+from scoreprism._fitting.candidates import judge_candidate
+from scoreprism._fitting.chain_fit import ChainFit, fit_alone
 from scoreprism._fitting.learners import OwnMap
-from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 
@@ -19,7 +20,8 @@ TRIED = {
     False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),
 }
 
-
+#: Partitions of the rows that each is fitted in.
+PARTITIONS = 4
 #: The map that chooses among others, inside each fold, and what tables call it.
 CHOOSER, CHOSEN = "selected", "chosen per fold"
 
@@ -28,13 +30,13 @@ CHOOSER, CHOSEN = "selected", "chosen per fold"
 class Gain:
     """What a map does to a loss."""
 
-    name: str  # the map and the loss
-    loss: str  # the map and the loss
-    before: float  # mean loss of the score and of the recalibrated score, out of sample
-    after: float  # mean loss of the score and of the recalibrated score, out of sample
+    name: str  # of the map
+    loss: str
+    before: float  # mean loss of the score, and of the recalibrated score out of sample
+    after: float
     gain: float  # their paired difference, and its interval
-    low: float  # their paired difference, and its interval
-    high: float  # their paired difference, and its interval
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,10 @@ class MapTable:
 
 
 def judge_maps(
-    problem: Problem, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
+    fit: ChainFit, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
 ) -> MapTable:
     """Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score."""
-    binary = problem.data.k == 2
+    binary = fit.rows.k == 2
     gains: list[Gain] = []
     failed: dict[str, str] = {}
     z = quantile(level, two_sided=True)
@@ -75,13 +77,12 @@ def judge_maps(
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(problem, OwnMap(calibrator.name, calibrator)).fits
+            fits = fit_alone(fit, OwnMap(name, calibrator), PARTITIONS).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue
         for loss_name, loss in losses.items():
-            assert fits is not None  # noqa: S101 - whatever is fitted has them
-            found = judged(problem.sheet, name, fits, loss, None)
+            found = judge_candidate(fit.sample, name, fits, loss, None)
             reach = z * found.std_error
             ends = (found.difference - reach, found.difference + reach)
             gains.append(Gain(name, loss_name, found.loss + found.difference, found.loss, found.difference, *ends))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scoreprism.report._case import Case
-from scoreprism.report._fit import Model
-from scoreprism.report._judged import Matter
 from scoreprism.report._model import Block, Notice, Origin, Section, Table
 from scoreprism.report._pieces import table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import AnyCase, RowCase, RowSubject
 from scoreprism.report._versions import versions
 
 #: What the words and letters of the decomposition stand for.
@@ -41,11 +39,12 @@ REFERENCES = (
 )
 
 
-def _rows(model: Model) -> str:
-    return f"{model.rows:,}" + (f" of {model.y.size:,}; the others have weight 0" if model.rows < model.y.size else "")
+def _rows(model: RowSubject) -> str:
+    given = model.whole.sample.n
+    return f"{model.n:,}" + (f" of {given:,}; the others have weight 0" if model.n < given else "")
 
 
-def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
+def method(case: RowCase, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """The last section."""
     model = case.first
     counts = model.outcomes
@@ -60,9 +59,9 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in origin.details.items()]
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    laws = [(name, note) for name, one in case.models.items() for note in one.laws.chain()[1].notes]
+    laws = [(name, note) for name, one in case.models.items() for note in (*one.fit.notes, *one.fit.describe())]
     said = (
-        f"Every number here was computed from {model.rows:,} rows with seed {case.seed}: the same "
+        f"Every number here was computed from {model.n:,} rows with seed {case.seed}: the same "
         "data, versions and choices give it again, "
         "to the last digit."
     )
@@ -76,7 +75,7 @@ def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
 
 
 def tables_of(
-    case: Matter,
+    case: AnyCase,
     k: int,
     laws: Sequence[tuple[str, str]],
     notes: Sequence[str],

@@ -9,11 +9,11 @@ from scoreprism._document.tables import marked
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
 from scoreprism.displays._decomposition import DecompositionDisplay, known_of
-from scoreprism.report._advice import advised, behind, next_step, ranked, warned
-from scoreprism.report._judged import Judged, Matter
+from scoreprism.report._conclusions import advised, behind, next_step, ranked, warned
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import AnyCase, Subject
 from scoreprism.report._tables import beside, told_cell
 
 #: What the terms are.
@@ -27,7 +27,7 @@ DEFINITIONS = {
 }
 
 
-def verdict(case: Matter) -> Section:
+def verdict(case: AnyCase) -> Section:
     """The first section."""
     several = len(case.models) > 1
     blocks: list[Block] = _several_advised(case) if several else _advised(case, case.first)
@@ -46,12 +46,12 @@ def _said(text: str, blocks: list[Block]) -> bool:
     return any(isinstance(block, Notice) and text.lower() in block.text.lower() for block in blocks)
 
 
-def _advised(case: Matter, model: Judged) -> list[Block]:
+def _advised(case: AnyCase, model: Subject) -> list[Block]:
     actions, notes = advised(case, model)
     return [*(Notice("action", line) for line in actions), *(Notice("note", line) for line in notes)]
 
 
-def _several_advised(case: Matter) -> list[Block]:
+def _several_advised(case: AnyCase) -> list[Block]:
     """Of several models only what asks for something."""
     return [
         Notice("action", _named(model.name, line)) for model in case.models.values() for line in advised(case, model)[0]
@@ -65,7 +65,7 @@ def _named(name: str, line: str) -> str:
     )
 
 
-def _shares(case: Matter, model: Judged) -> str:
+def _shares(case: AnyCase, model: Subject) -> str:
     """The estimates, in a sentence."""
     result = model.basis(case.loss)
     if not math.isfinite(result.risk) or result.risk <= 0.0:
@@ -79,7 +79,7 @@ def _shares(case: Matter, model: Judged) -> str:
     return marked(said, result._mark)
 
 
-def _compared(case: Matter) -> str:
+def _compared(case: AnyCase) -> str:
     """What tests say of the models."""
     wrong = [model.name for model in case.models.values() if model.miscalibrated]
     count = len(case.models)
@@ -92,7 +92,7 @@ def _compared(case: Matter) -> str:
     return f"{len(wrong)} of the {count} models {are} shown to be miscalibrated{names}."
 
 
-def glance_table(case: Matter) -> Table:
+def glance_table(case: AnyCase) -> Table:
     """All models in one line each, smallest loss first."""
     order = ranked(case)
     mark = next((model.basis(case.loss)._mark for model in order if model.basis(case.loss)._mark), "")
@@ -118,7 +118,7 @@ def glance_table(case: Matter) -> Table:
     return table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
-def terms_table(case: Matter) -> Table:
+def terms_table(case: AnyCase) -> Table:
     """The terms of all models and losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -142,7 +142,7 @@ def terms_table(case: Matter) -> Table:
     return table("terms", "What the loss is made of", columns, rows, note)
 
 
-def _shown(case: Matter) -> list[Decomposition]:
+def _shown(case: AnyCase) -> list[Decomposition]:
     """Everything that the table of terms shows."""
     found = [pair for model in case.models.values() for pair in model.decompositions.items()]
     return [result for name, one in found for result in beside(name, one).values()]
@@ -156,14 +156,14 @@ def known_cell(result: Decomposition, term: str, level: float) -> Any:
     return told_cell(result, term, level) if term in result.muted else ends(*known_of(result, term, level), value)
 
 
-def _glossary(case: Matter) -> Table:
+def _glossary(case: AnyCase) -> Table:
     names = case.first.decompositions[case.loss].names
     columns = [("term", "term", "text"), ("what", "what it is", "text"), ("by", "what reduces it", "text")]
     rows = [(name, DEFINITIONS.get(name, f"what is gained from {name}"), meaning(name)) for name in names]
     return table("meaning", "What the terms mean", columns, rows)
 
 
-def _waterfall(case: Matter, model: Judged) -> Block | None:
+def _waterfall(case: AnyCase, model: Subject) -> Block | None:
     result = model.basis(case.loss)
     if not math.isfinite(result.risk):
         return None
@@ -186,7 +186,7 @@ def _in_words(result: Decomposition, term: str, level: float) -> str:
     return f"at least {digits(known.low)}" if math.isfinite(known.low) else f"at most {digits(known.high)}"
 
 
-def _bars(case: Matter) -> Block | None:
+def _bars(case: AnyCase) -> Block | None:
     """What can be reduced, model by model; all at the floor, where the loss of one is infinite."""
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
     if not all(math.isfinite(result.risk) for result in found.values()):
@@ -214,7 +214,7 @@ def _with(mark: str) -> str:
     return f", {mark}" if mark else ""
 
 
-def _how_sure(case: Matter, model: Judged) -> str:
+def _how_sure(case: AnyCase, model: Subject) -> str:
     test = model.calibration
     how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
     sure = f"Test of calibration of {model.name}: {pvalue(test.pvalue)} ({test.method}, by {how})."

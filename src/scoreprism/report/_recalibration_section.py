@@ -11,12 +11,11 @@ from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.calibrators._selected import describe_contradiction, ranking
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
-from scoreprism.report._case import Case
-from scoreprism.report._fit import Model
-from scoreprism.report._maps import CHOOSER, CHOSEN, Gain
+from scoreprism.report._map_trials import CHOOSER, CHOSEN, Gain
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import RowCase, RowSubject
 
 #: Of more models than these only the best maps are shown, and the one that chooses.
 _FEW_MODELS, _BEST = 2, 2
@@ -24,7 +23,7 @@ _FEW_MODELS, _BEST = 2, 2
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
 
-def recalibration(case: Case) -> Section:
+def recalibration(case: RowCase) -> Section:
     """The third section."""
     blocks: list[Block] = [gains_table(case)]
     choice = _choice_table(case)
@@ -43,7 +42,7 @@ def recalibration(case: Case) -> Section:
     return Section("recalibration", SECTIONS["recalibration"], _meaning(case), tuple(blocks))
 
 
-def _meaning(case: Case) -> str:
+def _meaning(case: RowCase) -> str:
     """The gain of the map that chooses inside each fold; the best of several looks better than it is."""
     model = case.first
     maps = model.maps
@@ -73,7 +72,7 @@ def _meaning(case: Case) -> str:
     return f"Recalibration does not lower the {case.loss} loss of {model.name} ({after}): leave it as it is."
 
 
-def gains_table(case: Case) -> Table:
+def gains_table(case: RowCase) -> Table:
     """Losses before and after recalibration."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -101,7 +100,7 @@ def _named(name: str) -> str:
     return CHOSEN if name == CHOOSER else name
 
 
-def _choice_table(case: Case) -> Table | None:
+def _choice_table(case: RowCase) -> Table | None:
     """The candidates of the maps that are handed over, with their out-of-fold losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -127,7 +126,7 @@ def _choice_table(case: Case) -> Table | None:
     return table("choice", "How the map was chosen", columns, rows, note)
 
 
-def _described(model: Model) -> str:
+def _described(model: RowSubject) -> str:
     """The map that is handed over, by name, and what it does to the ranking."""
     fitted = model.map
     name = getattr(fitted, "selected_", fitted.name)
@@ -152,12 +151,12 @@ def _range(gain: Gain) -> Range:
     return ends(gain.low, gain.high, gain.gain)
 
 
-def _curve(model: Model) -> CalibrationMap:
+def _curve(model: RowSubject) -> CalibrationMap:
     name = getattr(model.map, "selected_", model.map.name)
-    return calibration_map(model.y, model.law, model.map, name=f"{model.name}: {name}", **model.given)
+    return calibration_map(model.sample, None, model.map, name=f"{model.name}: {name}")
 
 
-def _picture(case: Case) -> Figure:
+def _picture(case: RowCase) -> Figure:
     maps = [_curve(model) for model in case.models.values()]
     rows = [
         (one.name, float(place), float(np.interp(place, one.x, one.y)))

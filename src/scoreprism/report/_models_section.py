@@ -11,17 +11,17 @@ from scoreprism._document.tables import marked
 from scoreprism.curves import ResolutionPlane
 from scoreprism.displays import ResolutionPlaneDisplay
 from scoreprism.estimation import Comparison
-from scoreprism.report._case import Case
 from scoreprism.report._model import Block, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import RowCase
 from scoreprism.report._tables import told_cell
 
 #: Pairs of models in the table of differences: all of few models, else each with the best.
 _ALL_PAIRS = 3
 
 
-def models(case: Case) -> Section | None:
+def models(case: RowCase) -> Section | None:
     """The seventh section."""
     if len(case.models) < 2:
         return None
@@ -33,7 +33,7 @@ def models(case: Case) -> Section | None:
     return Section("models", SECTIONS["models"], _meaning(case, comparison), tuple(blocks))
 
 
-def _meaning(case: Case, comparison: Comparison) -> str:
+def _meaning(case: RowCase, comparison: Comparison) -> str:
     """The first two models; at the floor where one of them is infinite."""
     best, second = comparison.ranking()[:2]
     if np.isfinite(comparison[second].risk):
@@ -49,7 +49,7 @@ def _mark(comparison: Comparison) -> str:
     return next(iter(comparison.decompositions.values()))._mark
 
 
-def _placed(case: Case, comparison: Comparison) -> str:
+def _placed(case: RowCase, comparison: Comparison) -> str:
     best, second = comparison.ranking()[:2]
     gap = comparison.difference(second, best)
     reach = gap_interval(gap, case.level)
@@ -67,7 +67,7 @@ def gap_interval(gap: Any, level: float) -> tuple[float, float]:
     return float(gap.risk - reach), float(gap.risk + reach)
 
 
-def _ranking(case: Case, comparison: Comparison) -> Table:
+def _ranking(case: RowCase, comparison: Comparison) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name in comparison.ranking():
         result = comparison[name]
@@ -86,7 +86,7 @@ def _ranking(case: Case, comparison: Comparison) -> Table:
     return table(key, title, columns, rows)
 
 
-def _differences(case: Case, comparison: Comparison) -> Table:
+def _differences(case: RowCase, comparison: Comparison) -> Table:
     order = comparison.ranking()
     pairs = list(combinations(order, 2)) if len(order) <= _ALL_PAIRS else [(order[0], other) for other in order[1:]]
     rows: list[tuple[Any, ...]] = []
@@ -109,7 +109,7 @@ def _differences(case: Case, comparison: Comparison) -> Table:
     return table(key, title, columns, rows, note)
 
 
-def _plane(case: Case) -> Block:
+def _plane(case: RowCase) -> Block:
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
     if not all(np.isfinite(one.risk) for one in found.values()):  # all at the floor then, to be drawn side by side
         found = {name: one.floored or one for name, one in found.items()}

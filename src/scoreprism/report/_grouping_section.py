@@ -9,26 +9,24 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import columns_of, take_rows
 from scoreprism._core.progress import tracked
 from scoreprism._document.tables import marked
-from scoreprism._fitting.candidates import calibrate, fit_levels
-from scoreprism._fitting.chain_fit import Request, decomposed, parse
-from scoreprism._sample.features import Encoder, parse_features
-from scoreprism.curves._grouping import grouping_of
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.information import make_tasks
+from scoreprism._kernels.holm import holm
+from scoreprism._sample.features import Encoder
+from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.sample import Sample
+from scoreprism.curves import GroupingCurve
 from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
-from scoreprism.estimation._segments import evidence
-from scoreprism._kernels.holm import holm
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.report._case import Case
-from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._fit import Model
 from scoreprism.report._model import Block, Notice, Section, Table
 from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import RowCase, RowSubject, find_features
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
@@ -38,27 +36,27 @@ _TOP, _REGIONS = 8, 5
 _SAMPLE = 20_000
 
 
-def grouping(case: Case) -> Section | None:
+def grouping(case: RowCase) -> Section | None:
     """The fourth section."""
     model = case.first
     result = model.basis(case.loss)
-    if len(model.sheet.laws) < 3:
+    if len(model.chain.levels) < 3:
         return None
     blocks: list[Block] = []
     if case.binary and result.level_names[:3] == ("S", "C", "Q"):
         blocks.append(_diagram(case, model))
     gains: list[tuple[Any, ...]] = []
     regions: list[Region] = []
-    if case.X is not None:
+    if model.features is not None:
         gains, failed = feature_gains(case, model)
         blocks += [_features(case, model, gains, len(failed))] if gains else []
         blocks += [Notice("note", f"{name} was not weighed: {why}") for name, why in list(failed.items())[:_TOP]]
-        regions = find_regions(model, case.X, case.seed) if case.binary else []
+        regions = find_regions(model, model.features, case.seed) if case.binary else []
         blocks.append(_rules(case, model, regions) if regions else Notice("note", _no_regions(case)))
     return Section("grouping", SECTIONS["grouping"], _meaning(case, model, gains), tuple(blocks))
 
 
-def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
+def _meaning(case: RowCase, model: RowSubject, gains: list[tuple[Any, ...]]) -> str:
     result = model.basis(case.loss)
     name = result.names[1]
     doubt = next((text for level, text in result._doubts if level in (1, 2)), None)
@@ -87,15 +85,21 @@ def _meaning(case: Case, model: Model, gains: list[tuple[Any, ...]]) -> str:
     )
 
 
-def feature_gains(case: Case, model: Model) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
-    """What each feature alone adds to the score."""
-    names = feature_names(case.X)
-    chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model, case.X, len(names))
-    rows = _sampled(model, case.seed)
+def feature_gains(case: RowCase, model: RowSubject) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+    """What each feature alone adds to the score, starting from C as it was fitted; of many rows, on some of them."""
+    sample = model.whole.sample
+    if model.score_law is None:
+        size = min(_SAMPLE, model.n)
+        sample = model.sample.take(np.sort(np.random.default_rng(case.seed).choice(model.n, size, replace=False)))
+    features = find_features(sample)
+    assert features is not None  # noqa: S101 - the section asks for them
+    names = feature_names(features.table)
+    chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model)
     found, failed = [], {}
     for j in tracked(chosen, len(chosen), "features"):
+        column = FeatureBlock("Q", features.columns[j], [features.columns[j]])
         try:
-            found.append((names[j], *_alone(case, model, _column(case.X, j), rows)))
+            found.append((names[j], *_alone(case, model, sample, column)))
         except ScoreprismError as error:
             failed[names[j]] = str(error)
     left = len(names) - len(found)  # those that were not chosen count too: the choice saw the outcomes
@@ -104,79 +108,58 @@ def feature_gains(case: Case, model: Model) -> tuple[list[tuple[Any, ...]], dict
     return sorted(lines, key=lambda line: (line[3], -line[1])), failed
 
 
-def _alone(case: Case, model: Model, column: Any, rows: Any) -> tuple[float, float, float]:
-    """Gain of one feature, its lower bound and its p-value, starting from the law C."""
-    asked = model.request
-    part = {name: getattr(asked, name) for name in ("sample_weight", "groups") if getattr(asked, name) is not None}
-    if rows is not None:
-        column = take_rows(column, rows)
-        part = {name: take_rows(value, rows) for name, value in part.items()}
-    y, law = (model.y, model.law) if rows is None else (model.y[rows], model.law[rows])
-    classes: dict[str, Any] = {"classes": list(range(model.k))} if model.k > 2 else {}
-    if np.unique(parse_features(column, y.size)[0]).size < 2:
+def _alone(case: RowCase, model: RowSubject, sample: Sample, column: FeatureBlock) -> tuple[float, float, float]:
+    """Gain of one feature, its lower bound and its p-value."""
+    if np.unique(column.columns[0]).size < 2:
         refuse("a feature must have two values at least", "one", "It cannot add anything.")
-    cv = asked.cv if rows is None else 5  # splits of all rows do not fit a sample
-    request = Request(y, law, column, cv=cv, random_state=model.seed, n_jobs=asked.n_jobs, **part, **classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
-        problem = parse(request)
-        if rows is None:  # C as it was fitted, and so in its folds
-            whole = model.laws.problem
-            problem = replace(problem, plan=whole.plan, partitions=whole.partitions, repeats=whole.repeats)
-        winner = model.laws.choice.winner if rows is None else calibrate(problem, {}).winner
-        lines = fit_levels(problem, winner)
+        score_law, fit = model.score_law, model.fit
+        if score_law is not None:  # and so in its folds
+            fit = replace(fit, levels=make_tasks([column], fit.rows, own=True), mixture=None)
+        else:  # splits of all rows do not fit some of them
+            fit = ChainFit.of(replace(sample, levels=(column,)), random_state=model.seed, n_jobs=case.n_jobs)
+            score_law = fit.fit_score()[0]
         clip = model.basis(case.loss).clip  # that of the floor, where the loss is infinite
-        found = decomposed(problem, winner, lines, case.losses[case.loss], "debiased", clip)
-    return found.terms["grouping"], found.lower_bound("grouping", case.level).value, evidence(found, "grouping")
+        chain = fit.link(score_law, fit.fit_levels(score_law))
+        found = chain.decompose_at(case.losses[case.loss], "debiased", clip)
+    inference = found._inference("grouping")
+    return found.terms["grouping"], found.lower_bound("grouping", case.level).value, inference.pvalue()
 
 
-def _sampled(model: Model, seed: int) -> Any:
-    if model.y.size <= MANY:
-        return None
-    return np.sort(np.random.default_rng(seed).choice(model.y.size, _SAMPLE, replace=False))
-
-
-def _column(X: Any, j: int) -> Any:
-    columns = columns_of(X)
-    if columns is not None:
-        return columns[j]
-    array = np.asarray(X)
-    return array if array.ndim == 1 else array[:, j]
-
-
-def _first(model: Model, X: Any, count: int) -> list[int]:
+def _first(model: RowSubject) -> list[int]:
     """The features that trees of the residuals use most."""
     from sklearn.ensemble import ExtraTreesRegressor
 
-    columns = parse_features(X, model.y.size)
-    codes = Encoder.fitted(columns)(columns).codes.T
-    fitted = as_residual(model)
+    features = model.features
+    assert features is not None  # noqa: S101 - the section asks for them
+    codes = Encoder.fitted(features.columns)(features.columns).codes.T
     trees = ExtraTreesRegressor(100, max_depth=6, min_samples_leaf=20, random_state=model.seed)
-    used = trees.fit(codes, fitted).feature_importances_
-    return sorted(np.argsort(-used)[: min(MOST_FEATURES, count)].tolist())
+    used = trees.fit(codes, as_residual(model)).feature_importances_
+    return sorted(np.argsort(-used)[:MOST_FEATURES].tolist())
 
 
-def as_residual(model: Model) -> Any:
+def as_residual(model: RowSubject) -> Any:
     """What the calibrated score leaves over: of several classes, of the likeliest one."""
     calibrated = model.calibrated
     if calibrated.ndim == 1:
         return model.y - calibrated
     top = calibrated.argmax(axis=1)
-    return (model.y == top) - calibrated[np.arange(model.y.size), top]
+    return (model.y == top) - calibrated[np.arange(model.n), top]
 
 
-def _features(case: Case, model: Model, gains: list[tuple[Any, ...]], failed: int) -> Table:
+def _features(case: RowCase, model: RowSubject, gains: list[tuple[Any, ...]], failed: int) -> Table:
     columns = [
         ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
         ("bound", f"at least ({case.percent})", "number"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    total = len(feature_names(case.X))
+    total = len(feature_names(model.sample.X))
     some = (
         f" {len(gains) + failed} of {total} features were weighed, those that trees of the residuals use most."
         if total > MOST_FEATURES
         else ""
     )
-    sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.y.size > MANY else ""
+    sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.score_law is None else ""
     note = (
         "What each feature alone adds to the calibrated score; features share what they know, so gains "
         f"do not add up.{some}{sample}"
@@ -188,7 +171,7 @@ def _features(case: Case, model: Model, gains: list[tuple[Any, ...]], failed: in
     return table("features", title, columns, few, note + less)
 
 
-def _no_regions(case: Case) -> str:
+def _no_regions(case: RowCase) -> str:
     if not case.binary:
         return "Regions in words are found for two classes."
     return (
@@ -197,7 +180,7 @@ def _no_regions(case: Case) -> str:
     )
 
 
-def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
+def _rules(case: RowCase, model: RowSubject, regions: list[Region]) -> Table:
     columns = [
         ("region", "region", "text"), ("rows", "rows", "count"), ("calibrated", "score, recalibrated", "short"),
         ("observed", "observed", "short"), ("difference", "difference", "short"),
@@ -226,8 +209,8 @@ def _rules(case: Case, model: Model, regions: list[Region]) -> Table:
     return table("regions", title, columns, rows, note)
 
 
-def _diagram(case: Case, model: Model) -> Block:
-    curve = grouping_of(*model.laws._replace(lines=model.laws.lines[:1]).chain(), 10, case.level, model.name)
+def _diagram(case: RowCase, model: RowSubject) -> Block:
+    curve = GroupingCurve.from_chain(model.chain.up_to(2), level=case.level, name=model.name)
     columns = [
         ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
         ("q25", "25 %", "short"),

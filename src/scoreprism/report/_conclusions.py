@@ -8,8 +8,8 @@ from scoreprism._document.tables import marked
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import INFINITE, advise, amount, widest
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._pieces import digits, enumerated, pvalue
+from scoreprism.report._subject import AnyCase, Subject
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a warning.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
@@ -19,7 +19,7 @@ _REMEDIES = {"reliability": "recalibration", "grouping": "a better model of the 
 _STEPS = {"reliability": "recalibrate", "grouping": "improve the model"}
 
 
-def shown_gains(case: Matter, model: Judged) -> dict[str, float]:
+def shown_gains(case: AnyCase, model: Subject) -> dict[str, float]:
     """The terms that are shown to be above 0, with their lower bounds; laws that are in doubt show nothing."""
     result = model.basis(case.loss)
     doubted = {level for level, _ in result._doubts}
@@ -35,7 +35,7 @@ def shown_gains(case: Matter, model: Judged) -> dict[str, float]:
     return found
 
 
-def only_tested(case: Matter, model: Judged) -> bool:
+def only_tested(case: AnyCase, model: Subject) -> bool:
     """Whether the test shows miscalibration whose size the decomposition leaves open."""
     result = model.basis(case.loss)
     if not math.isfinite(result.risk) or any(level <= 1 for level, _ in result._doubts):
@@ -43,7 +43,7 @@ def only_tested(case: Matter, model: Judged) -> bool:
     return model.refuted and result.lower_bound("reliability", case.level).value <= 0.0
 
 
-def only_group_tested(case: Matter, model: Judged) -> bool:
+def only_group_tested(case: AnyCase, model: Subject) -> bool:
     """Whether a test shows that features know more than the score, and the bound of the term leaves open how much."""
     result = model.basis(case.loss)
     if model.grouping is None or not math.isfinite(result.risk) or result._doubts:
@@ -53,7 +53,7 @@ def only_group_tested(case: Matter, model: Judged) -> bool:
     )
 
 
-def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
+def advised(case: AnyCase, model: Subject) -> tuple[list[str], list[str]]:
     """What to do, and what is not known; of an infinite loss that first, and the rest at the floor."""
     result = model.basis(case.loss)
     said = advise(result, case.level, model.calibration.pvalue)
@@ -85,7 +85,7 @@ def advised(case: Matter, model: Judged) -> tuple[list[str], list[str]]:
 _ASKS = ("Recalibrate", "Do not act", "The loss is infinite", "The features know more", "The scores are not calibrated")
 
 
-def next_step(case: Matter, model: Judged) -> str:
+def next_step(case: AnyCase, model: Subject) -> str:
     """What to do next, in a few words; an infinite loss comes first, the rest is what the floor shows."""
     if math.isinf(model.decompositions[case.loss].risk):
         rest = "" if math.isinf(model.basis(case.loss).risk) else _step(case, model)
@@ -93,7 +93,7 @@ def next_step(case: Matter, model: Judged) -> str:
     return _step(case, model) or "nothing is shown"
 
 
-def _step(case: Matter, model: Judged) -> str:
+def _step(case: AnyCase, model: Subject) -> str:
     """The next step on a finite loss; empty where nothing is shown."""
     result = model.basis(case.loss)
     if any(level == 0 for level, _ in result._doubts):
@@ -106,12 +106,12 @@ def _step(case: Matter, model: Judged) -> str:
     return " and ".join(steps)
 
 
-def headline(case: Matter) -> str:
+def headline(case: AnyCase) -> str:
     """The verdict in a sentence or two, from bounds and tests alone."""
     return _of_one(case, case.first) if len(case.models) == 1 else _of_several(case)
 
 
-def _of_one(case: Matter, model: Judged) -> str:
+def _of_one(case: AnyCase, model: Subject) -> str:
     """Of an infinite loss that first, and what can be said at the floor."""
     first, result = model.decompositions[case.loss], model.basis(case.loss)
     if math.isfinite(first.risk):
@@ -122,7 +122,7 @@ def _of_one(case: Matter, model: Judged) -> str:
     return f"{said} {_of_finite(case, model, f'{result._mark[0].upper()}{result._mark[1:]}: ')}"
 
 
-def _of_finite(case: Matter, model: Judged, lead: str = "") -> str:
+def _of_finite(case: AnyCase, model: Subject, lead: str = "") -> str:
     """What is shown of a finite loss; after a lead the sentence goes on with a small letter."""
     result = model.basis(case.loss)
     what = f"the {result.loss} loss of {model.name}"
@@ -159,7 +159,7 @@ def _and_more(gains: dict[str, float], result: Decomposition) -> str:
     return f"; {enumerated(parts)}" if parts else ""
 
 
-def _of_several(case: Matter) -> str:
+def _of_several(case: AnyCase) -> str:
     """Which model has the smallest loss, which others may be as good, and which to recalibrate."""
     order = ranked(case)
     best = order[0]
@@ -193,7 +193,7 @@ def _of_several(case: Matter) -> str:
     return f"{sentence} {enumerated(tested)} {are} not calibrated, but that recalibration gains anything is not shown."
 
 
-def _infinite(case: Matter, models: list[Judged]) -> str:
+def _infinite(case: AnyCase, models: list[Subject]) -> str:
     """Models whose loss is infinite, with what it is at the floor."""
     twins = [model.basis(case.loss) for model in models]
     known = ", ".join(digits(twin.risk) for twin in twins if twin._mark)
@@ -201,16 +201,16 @@ def _infinite(case: Matter, models: list[Judged]) -> str:
     return f"{said} ({known} {twins[0]._mark})." if known else f"{said}."
 
 
-def ranked(case: Matter) -> list[Judged]:
+def ranked(case: AnyCase) -> list[Subject]:
     """The models, smallest loss first; those that are infinite last, in the order they have at the floor."""
 
-    def size(model: Judged) -> tuple[float, float]:
+    def size(model: Subject) -> tuple[float, float]:
         return model.decompositions[case.loss].risk, model.basis(case.loss).risk
 
     return sorted(case.models.values(), key=size)
 
 
-def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) -> tuple[float, float]:
+def behind(case: AnyCase, best: Subject, other: Subject, *, floored: bool = False) -> tuple[float, float]:
     """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
     from scoreprism._kernels.term_intervals import quantile
 
@@ -221,7 +221,7 @@ def behind(case: Matter, best: Judged, other: Judged, *, floored: bool = False) 
     return float(gap.risk - reach), float(gap.risk + reach)
 
 
-def warned(case: Matter) -> list[str]:
+def warned(case: AnyCase) -> list[str]:
     """Everything a reader must beware of."""
     said = [_small(case.first), _CLUSTERS if case.first.clustered else "", *case.warnings]
     for one in case.models.values():
@@ -234,7 +234,7 @@ def warned(case: Matter) -> list[str]:
     return [text for text in dict.fromkeys(said) if text]
 
 
-def _impossible(model: Judged, loss: str) -> str:
+def _impossible(model: Subject, loss: str) -> str:
     """Rows that make a loss infinite; and what the terms beside it are."""
     places, twin = model.infinite_places(loss), model.basis(loss)
     rows = model.infinite_rows(loss)
@@ -252,7 +252,7 @@ _CLUSTERS = (
 )
 
 
-def _small(model: Judged) -> str:
+def _small(model: Subject) -> str:
     counts = model.outcomes
     n, rarest = int(counts.sum()), int(counts.min())
     if n < FEW_ROWS or rarest < FEW_OUTCOMES:

@@ -8,19 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import calibration_test
-from scoreprism.report._case import Case
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, alpha_of
-from scoreprism.report._fit import EDGE, FEWER, Model
-from scoreprism.report._judged import Judged, Matter
 from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
 from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
 from scoreprism.report._report import SECTIONS
+from scoreprism.report._subject import EDGE, FEW_DRAWS, FEWER, AnyCase, RowCase, RowSubject, Subject
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {
@@ -40,8 +38,6 @@ METRIC_WORDS = {
     "confidence_ece": ("confidence ECE (biased up)", "0"),
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
-#: Redraws of the band where rows are many: it is narrow then.
-FEW_DRAWS = ((SOME, 100), (MANY, 250))
 #: What is done otherwise with many rows.
 _MANY = (
     f"With more than {MANY:,} rows: the test of calibration draws 199 times, and beyond {SOME:,} goes by large-sample "
@@ -60,13 +56,13 @@ _EVEN = 1.5
 GRADES, _DECILES, _ROWS = 20, 10, 30
 
 
-def calibration(case: Case) -> Section:
+def calibration(case: RowCase) -> Section:
     """The second section."""
     first, *others = enumerate(case.models.values(), start=1)
-    picture = _diagram(case, first[1], 1) if case.binary else _classes(case)
+    picture = _diagram(first[1], 1) if case.binary else _classes(case)
     blocks: list[Block] = [picture, metrics_table(case), tests_table(case), grade_table(first[1], 1, case.level)]
     for number, model in others:
-        blocks += [_diagram(case, model, number)] if case.binary else []
+        blocks += [_diagram(model, number)] if case.binary else []
         blocks.append(grade_table(model, number, case.level))
     for model in case.models.values():
         if model.certain:
@@ -76,12 +72,12 @@ def calibration(case: Case) -> Section:
             )
             blocks.append(Notice("note", words))
     notes = [note for model in case.models.values() for note in (*model.metrics.notes, model.untested) if note]
-    notes += [_MANY] if case.first.y.size > MANY else []
+    notes += [_MANY] if case.first.n > MANY else []
     blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
     return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
 
 
-def meaning(case: Matter) -> str:
+def meaning(case: AnyCase) -> str:
     model = case.first
     test, found = model.calibration, model.metrics
     if model.refuted:
@@ -123,11 +119,8 @@ def _slope(found: Any, *, shown: bool) -> str:
     return f"its predictions are {side} {words}" if shown else f"the slope alone suggests predictions {side} {words}"
 
 
-def _diagram(case: Case, model: Model, number: int) -> Block:
-    count = next((draws for rows, draws in FEW_DRAWS if model.y.size > rows), 1000)
-    curve = reliability_curve(
-        model.y, model.law, n_resamples=count, random_state=case.seed, name=model.name, **model.given
-    )
+def _diagram(model: RowSubject, number: int) -> Block:
+    curve = model.reliability
     rows = [(float(curve.x[i]), float(curve.y[i])) for i in thinned(curve.x.size)]
     columns = [("score", "predicted", "short"), ("rate", "observed (isotonic)", "short")]
     data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
@@ -172,12 +165,12 @@ def _outside(curve: ReliabilityCurve) -> str:
     return f"{left} (about {100 - 100 * curve.level:g} % is to be expected of a calibrated one: the band is pointwise)"
 
 
-def _classes(case: Case) -> Block:
+def _classes(case: RowCase) -> Block:
     """More than two classes: frequency and mean probability of each."""
     rows = []
     for model in case.models.values():
         mean = np.average(model.law, axis=0, weights=model.weight)
-        weight = np.ones(model.y.size) if model.weight is None else model.weight
+        weight = np.ones(model.n) if model.weight is None else model.weight
         share = np.bincount(model.y, weight, model.k) / weight.sum()
         rows += [(model.name, label, float(o), float(e)) for label, o, e in zip(model.labels, share, mean, strict=True)]
     columns = [
@@ -190,12 +183,9 @@ def _classes(case: Case) -> Block:
     model = case.first
     most = np.argsort(-np.bincount(model.y, minlength=model.k), kind="stable")[:_CLASSES]
     curves = [
-        reliability_curve(
-            model.y == k, model.law[:, k], sample_weight=model.weight, random_state=case.seed, band=None,
-            name=model.labels[k]
-        )
+        reliability_curve(model.sample.one_vs_rest(k), random_state=case.seed, band=None, name=model.labels[k])
         for k in most
-    ]  # fmt: skip
+    ]
 
     def draw(ax: Any) -> None:
         ReliabilityDisplay(curves).plot(ax, histogram=False)
@@ -205,7 +195,7 @@ def _classes(case: Case) -> Block:
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
-def metrics_table(case: Matter) -> Table:
+def metrics_table(case: AnyCase) -> Table:
     """Summaries of calibration, one row per metric, one pair of columns per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
@@ -223,22 +213,21 @@ def metrics_table(case: Matter) -> Table:
     )
 
 
-def _measured(model: Judged, name: str) -> Any:
+def _measured(model: Subject, name: str) -> Any:
     if name not in model.metrics.names:
         return None
     interval = model.metrics.intervals[name]
     return ends(interval.low, interval.high, float(model.metrics.estimates[name]))
 
 
-def tests_table(case: Case) -> Table:
+def tests_table(case: RowCase) -> Table:
     """Tests of calibration, and of what features add."""
     rows = []
     for model in case.models.values():
         found = [model.calibration]
-        if not model.clustered and model.y.size <= SOME:  # beyond, the test has it among its parts
-            classical = ("spiegelhalter", "hosmer-lemeshow") if model.y.size <= MANY else ("spiegelhalter",)
-            usual = [name for name in classical if case.binary]
-            found += [calibration_test(model.y, model.law, method=name, **model.given) for name in usual]
+        if case.binary and not model.clustered and model.n <= SOME:  # beyond, the test has it among its parts
+            classical = ("spiegelhalter", "hosmer-lemeshow") if model.n <= MANY else ("spiegelhalter",)
+            found += [calibration_test(model.sample, method=name) for name in classical]
         if model.grouping is not None:
             found.append(model.grouping)
         rows += [(model.name, test.about.lower(), test.method, test.statistic, test.pvalue) for test in found]
@@ -256,14 +245,11 @@ def tests_table(case: Case) -> Table:
     return table("tests", "Tests", columns, rows, note)
 
 
-def grade_table(model: Model, number: int, level: float = 0.95) -> Table:
+def grade_table(model: RowSubject, number: int, level: float = 0.95) -> Table:
     """Grades of the score: predicted and observed rates with Jeffreys intervals."""
-    score, event = (
-        (model.law, model.y) if model.k == 2 else (model.law.max(axis=1), model.law.argmax(axis=1) == model.y)
-    )
-    weight = np.ones(score.size) if model.weight is None else model.weight
-    held = weight > 0
-    score, event, weight = score[held], np.asarray(event, dtype=np.float64)[held], weight[held]
+    sample = model.sample if model.k == 2 else model.sample.top_label()
+    score, event = as_vector(sample.prediction), sample.y.astype(np.float64)
+    weight = np.ones(score.size) if sample.weight is None else sample.weight
     grade, count = grades(score)
     total = np.bincount(grade, weight, count)
     rate = np.bincount(grade, weight * event, count) / total
