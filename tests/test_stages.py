@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from scoreprism import FiniteModel, Level, decompose
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.staged_models import read_stages
 from scoreprism.calibrators import IdentityCalibrator, PlattCalibrator, get_calibrator
 from scoreprism.displays import DISPLAYS, StagewiseDisplay
 from scoreprism.ensembles import (
@@ -34,7 +35,6 @@ from scoreprism.ensembles import (
     stagewise_decomposition,
     xgboost_refinement_stopping,
 )
-from scoreprism.ensembles._stage_inputs import read_stages
 from scoreprism.exceptions import (
     DoubleUseWarning,
     HardLabelsWarning,

@@ -451,6 +451,27 @@ class Chain:
             sample=self.sample.take(some), levels=tuple(level.take(some) for level in self.levels), fit=None
         )
 
+    def renamed(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
+        """
+        The same terms and levels by other names.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the terms, as many as levels.
+        levels : sequence of str
+            Of the levels.
+
+        Returns
+        -------
+        Chain
+            The same laws.
+        """
+        return self._with(
+            terms=tuple(term._replace(name=name) for term, name in zip(self.terms, names, strict=True)),
+            levels=tuple(level.changed(name=name) for level, name in zip(self.levels, levels, strict=True)),
+        )
+
     def up_to(self, level: int) -> Chain:
         """
         The first levels alone.

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism.datasets import CopulaLaw, Sample
-from scoreprism.datasets._levelsets import ScoreLaw
+from scoreprism.datasets import CopulaLaw, Sample, ScoreLaw
 from scoreprism.paper._population import correlations, recalibrated, refined
 from scoreprism.paper._synthetic_scores import FEATURES, Score, fitted, generator, isotonic, rounded, scores_of
 from scoreprism.paper._work import Work

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, sigmoid
-from scoreprism.datasets import CopulaLaw
-from scoreprism.datasets._levelsets import ScoreLaw
+from scoreprism.datasets import CopulaLaw, ScoreLaw
 from scoreprism.paper._population import refined
 
 LAW = CopulaLaw(rho=0.0)

@@ -77,7 +77,7 @@ def judge_maps(
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(fit, OwnMap(name, calibrator), PARTITIONS).fits
+            fits = fit_alone(fit, OwnMap(name, calibrator._parsed()), PARTITIONS).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue

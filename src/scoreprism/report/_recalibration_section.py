@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from scoreprism._maps.order import judge_order
 from scoreprism.calibrators import SelectedCalibrator
-from scoreprism.calibrators._selected import describe_contradiction, ranking
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
 from scoreprism.report._map_trials import CHOOSER, CHOSEN, Gain
@@ -31,7 +31,7 @@ def recalibration(case: RowCase) -> Section:
     blocks += [Notice("note", _described(model)) for model in case.models.values()]
     for model in case.models.values():
         if getattr(model.map, "contradiction_", None) is not None:
-            said = describe_contradiction(model.map, "order='any' follows them")
+            said = model.map.describe_contradiction("order='any' follows them")
             blocks.append(Notice("warning", said if len(case.models) == 1 else f"{model.name}: {said}"))
     if case.binary:
         blocks.append(_picture(case))
@@ -133,7 +133,7 @@ def _described(model: RowSubject) -> str:
     how = ", chosen by cross-validation" if isinstance(fitted, SelectedCalibrator) and fitted.losses_ else ""
     if name == "identity":
         return f"The map of {model.name} is the identity{how}: its scores are left as they are."
-    kept, ties = ranking(fitted.map_, model.map_input)
+    kept, ties = judge_order(fitted.map_, model.map_input)
     if model.k > 2:
         effect = "keeps" if kept else "may change"
         return f"The map of {model.name} is {name}{how}: it {effect} the order of the classes within rows."

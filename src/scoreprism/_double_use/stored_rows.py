@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import IntArray
-from scoreprism._double_use._chance import log_bounded, log_equal
-from scoreprism._double_use._parts import Part
+from scoreprism._double_use.chance import log_bounded, log_equal
+from scoreprism._double_use.model_parts import ModelPart
 
 #: Where estimators keep the rows, and the outcomes, that they were fitted on.
 _KEPT = (("_fit_X", "_y"), ("X_train_", "y_train_"), ("X_fit_", ""), ("X_", "y_"))
 
 
-class Kept(NamedTuple):
+class StoredRows(NamedTuple):
     """Rows that a model keeps, their classes where it keeps these, and how many rows it was trained on."""
 
     X: Any
@@ -31,20 +31,20 @@ class Overlap(NamedTuple):
     outcomes: bool
 
 
-def kept_rows(model: Any) -> Kept | None:
+def kept_rows(model: Any) -> StoredRows | None:
     """The rows that a model keeps."""
     for rows, outcomes in _KEPT:
         X = getattr(model, rows, None)
         if X is not None and len(getattr(X, "shape", ())) == 2:
-            return Kept(X, getattr(model, outcomes, None) if outcomes else None, X.shape[0])
+            return StoredRows(X, getattr(model, outcomes, None) if outcomes else None, X.shape[0])
     X = getattr(model, "support_vectors_", None)
     size = getattr(model, "shape_fit_", None)
     if X is None or size is None:
         return None
-    return Kept(X, np.repeat(np.arange(len(model.n_support_)), model.n_support_), int(size[0]))
+    return StoredRows(X, np.repeat(np.arange(len(model.n_support_)), model.n_support_), int(size[0]))
 
 
-def overlap(part: Part) -> Overlap | None:
+def overlap(part: ModelPart) -> Overlap | None:
     """Rows that a model keeps and that are judged; None where it keeps none, or no more than chance has it."""
     kept = kept_rows(part.model)
     if kept is None or kept.X.shape[1] != part.X.shape[1]:
@@ -94,7 +94,7 @@ def _filled(ours: IntArray, theirs: IntArray, y: IntArray | None, kept_y: IntArr
     return log_bounded(kept, ours.size, least=False) if (held <= kept).all() else 0.0
 
 
-def _codes(y: NDArray[Any] | None, part: Part) -> IntArray | None:
+def _codes(y: NDArray[Any] | None, part: ModelPart) -> IntArray | None:
     """Outcomes that were kept, as codes of classes."""
     if y is None or np.ndim(y) != 1:
         return None

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism.datasets._german import load_german_credit
-from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._finite import FiniteModel
+from scoreprism.datasets._german_credit import load_german_credit
+from scoreprism.decomposition import Decomposition, FiniteModel
 from scoreprism.losses import ProperLoss
 
 __all__ = ["ExactExample", "german_credit_population"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
-from scoreprism._double_use._chance import log_near_zero
-from scoreprism._double_use._parts import Part
+from scoreprism._double_use.chance import log_near_zero
+from scoreprism._double_use.model_parts import ModelPart
 
 #: At most so many equations are looked at, and so many rows for their spread.
 _EQUATIONS, _ROWS, _HIDDEN, _ROUNDS = 20, 10_000, 30, 10
@@ -22,7 +22,7 @@ class Equations(NamedTuple):
     chance: float
 
 
-def holding(part: Part) -> Equations | None:
+def holding(part: ModelPart) -> Equations | None:
     """The equations that a model solved in training, and how nearly they hold on these rows."""
     model = part.model
     if part.step:
@@ -55,7 +55,7 @@ def _judged(what: str, scores: FloatArray, total: FloatArray, values: FloatArray
     return Equations(what, log_near_zero(scores[:_ROWS], total, values[:_ROWS], len(scores)))
 
 
-def _means(part: Part) -> Equations | None:
+def _means(part: ModelPart) -> Equations | None:
     """Means of features, of scalers and principal components."""
     mean = getattr(part.model, "mean_", None)
     if mean is None or np.ndim(mean) != 1 or len(mean) != part.X.shape[1]:
@@ -69,7 +69,7 @@ def _means(part: Part) -> Equations | None:
     return _judged(f"the means of its {name} are theirs", scores, scores.sum(axis=0), X[:, whole])
 
 
-def _class_means(part: Part, weight: FloatArray) -> Equations | None:
+def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
     """Means of classes, of naive Bayes and discriminant analysis."""
     model, y = part.model, part.y
     means = next((m for a in ("theta_", "means_") if (m := getattr(model, a, None)) is not None), None)
@@ -87,7 +87,7 @@ def _class_means(part: Part, weight: FloatArray) -> Equations | None:
     return _judged("the means of its classes are theirs", scores, scores.sum(axis=0), values)
 
 
-def _logistic(part: Part, weight: FloatArray) -> Equations | None:
+def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
     """The score equations of a logistic regression: Σ (y − p) x is the gradient of the penalty."""
     model, y = part.model, part.y
     classes = 1 if part.k == 2 else part.k - 1
@@ -139,7 +139,7 @@ def _class_weights(model: Any, y: NDArray[Any], k: int) -> FloatArray:
     return np.asarray(by_class[y], dtype=np.float64)
 
 
-def _last_layer(part: Part, weight: FloatArray) -> Equations | None:
+def _last_layer(part: ModelPart, weight: FloatArray) -> Equations | None:
     """The score equations of a network's last layer, which training brings near to zero on its own rows."""
     model, y = part.model, part.y
     if y is None or model.out_activation_ not in ("logistic", "softmax"):
@@ -168,7 +168,7 @@ def _last_layer(part: Part, weight: FloatArray) -> Equations | None:
     )  # fmt: skip
 
 
-def _errors(part: Part) -> Equations | None:
+def _errors(part: ModelPart) -> Equations | None:
     """The weighted errors of AdaBoost's members, round by round: those on its training rows are kept."""
     model, y = part.model, part.y
     if y is None:

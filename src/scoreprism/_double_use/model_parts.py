@@ -18,7 +18,7 @@ MEMBERS, _DEPTH = 3, 6
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """A fitted model inside another, and the rows that it may have been trained on."""
 
     name: str  # what a user knows it by
@@ -35,19 +35,19 @@ class Part:
         """Number of rows."""
         return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
 
-    def some(self, rows: NDArray[Any]) -> Part:
+    def some(self, rows: NDArray[Any]) -> ModelPart:
         """The same with some of the rows."""
         y, weight = (None if one is None else one[rows] for one in (self.y, self.weight))
         return replace(self, X=take_rows(self.X, rows), y=y, weight=weight)
 
-    def inside(self, model: Any, *, named: bool) -> Part:
+    def inside(self, model: Any, *, named: bool) -> ModelPart:
         """A model inside this one, on the same rows; it has a name of its own, or goes by that of the whole."""
         labels = getattr(model, "classes_", None)
         y = self.y if labels is None or len(labels) == self.k else None
         return replace(self, model=model, y=y, name=type(model).__name__ if named else self.name, draws=None)
 
 
-def parts(part: Part, depth: int = 0) -> Iterator[Part]:
+def parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
     """A model, and the models that it is made of."""
     if depth > _DEPTH:
         return
@@ -60,7 +60,7 @@ def parts(part: Part, depth: int = 0) -> Iterator[Part]:
             yield one
 
 
-def _wrapped(part: Part) -> Iterator[tuple[Part, bool]]:
+def _wrapped(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """The models inside searches, thresholds and frozen estimators."""
     for attribute in ("best_estimator_", "estimator_", "base_estimator_"):
         if getattr(part.model, attribute, None) is not None:
@@ -69,7 +69,7 @@ def _wrapped(part: Part) -> Iterator[tuple[Part, bool]]:
         yield part.inside(part.model.estimator, named=True), True
 
 
-def _steps(part: Part) -> Iterator[tuple[Part, bool]]:
+def _steps(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """The steps of a pipeline, each on what the steps before make of the rows."""
     *before, (_, last) = part.model.steps
     at = part
@@ -94,7 +94,7 @@ def _columns(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
             yield one, _safe_indexing(X, columns, axis=1)
 
 
-def _members(part: Part) -> Iterator[tuple[Part, bool]]:
+def _members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Members of an ensemble: on the rows that were drawn for them, where the draw can be repeated, and on all."""
     model = part.model
     members = getattr(model, "estimators_", None)
@@ -124,7 +124,7 @@ def _drawn(model: Any, rows: int) -> list[tuple[Any, Any]]:
     return [one if isinstance(one, tuple) else (None, one) for one in found]
 
 
-def _folds(part: Part) -> Iterator[tuple[Part, bool]]:
+def _folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Classifiers that were calibrated: one for all rows, or one for each fold of a split that can be repeated."""
     model = part.model
     pairs = getattr(model, "calibrated_classifiers_", None) or getattr(model, "calibrated_", None)
@@ -140,7 +140,7 @@ def _folds(part: Part) -> Iterator[tuple[Part, bool]]:
     yield from ((member, True) for member in members)
 
 
-def _held_out(part: Part) -> Iterator[tuple[Part, bool]]:
+def _held_out(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Rows that are left to boosting when it holds some out to stop early."""
     model = part.model
     if getattr(model, "do_early_stopping_", False):

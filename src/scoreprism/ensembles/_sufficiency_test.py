@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
+from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._learners.members import to_eta
-from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
-from scoreprism.inference._grouping import freed, grouping_test, score_basis
+from scoreprism._sample.sample import Sample
+from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
+from scoreprism.inference import TestResult, grouping_test
 
 #: Tests of sufficiency: the score test of fixed directions, and the tests of `grouping_test` on the members.
 SUFFICIENCY_TESTS = ("score", "projected-covariance", "bootstrap")
@@ -29,8 +31,8 @@ _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) =
 
 
 def sufficiency_test(
-    y_true: ArrayLike,
-    scores: Any,
+    y_true: ArrayLike | Sample,
+    scores: Any = None,
     aggregate: Any = "mean",
     *,
     weights: ArrayLike | None = None,
@@ -57,8 +59,8 @@ def sufficiency_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once, its models the members.
     scores : mapping, frame, sequence or array
         Members, as in `average`.
     aggregate : str, array, callable or combiner, default="mean"
@@ -104,18 +106,14 @@ def sufficiency_test(
     """
     chosen = parse_choice(method, SUFFICIENCY_TESTS, "method")
     seed = int(parse_random_state(random_state).integers(2**62))
-    ensemble = parse_ensemble(
-        y_true, scores, aggregate, weights=weights, X=X, sample_weight=sample_weight, groups=groups,
-        pos_label=pos_label, classes=classes, seed=seed,
-    )  # fmt: skip
+    rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
+    ensemble = parse_ensemble(y_true, scores, aggregate, X, rows, weights=weights, seed=seed)
     if chosen == "score":
         return score_test(ensemble)
-    if groups is not None:
+    if ensemble.sample.groups is not None:
         refuse(f"groups must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
-    found = grouping_test(
-        ensemble.y, ensemble.law, ensemble.table, method=chosen, n_resamples=n_resamples,
-        sample_weight=ensemble.weight, random_state=seed, n_jobs=n_jobs,
-    )  # fmt: skip
+    sample = replace(ensemble.alone, levels=(ensemble.block,))
+    found = grouping_test(sample, method=chosen, n_resamples=n_resamples, random_state=seed, n_jobs=n_jobs)
     return TestResult(
         found.statistic, found.pvalue, chosen, _HYPOTHESIS, found.n, found.n_resamples, about="Sufficiency"
     )
@@ -123,42 +121,44 @@ def sufficiency_test(
 
 def score_test(ensemble: Ensemble) -> TestResult:
     """The score test of sufficiency."""
-    held = _some(np.arange(ensemble.y.size) if ensemble.weight is None else np.flatnonzero(ensemble.weight), ensemble)
-    clusters = None if ensemble.groups is None else np.unique(ensemble.groups[held], return_inverse=True)[1]
-    units = held.size if clusters is None else int(clusters.max()) + 1
-    _require_units(ensemble, held, units, clusters is not None)
-    weight = np.ones(held.size) if ensemble.weight is None else ensemble.weight[held]
-    law = ensemble.law[held]
-    basis = score_basis(as_vector(law) if ensemble.k == 2 else law)
-    left, reach = freed(one_hot(ensemble.y[held], ensemble.k)[:, 1:], basis, weight)
+    rows = _some(ensemble.sample)
+    sample, law = ensemble.sample.take(rows), ensemble.law[rows]
+    clusters = None if sample.groups is None else np.unique(sample.groups, return_inverse=True)[1]
+    units = sample.n if clusters is None else int(clusters.max()) + 1
+    _require_units(sample, units)
+    weight = np.ones(sample.n) if sample.weight is None else sample.weight
+    basis = score_basis(as_vector(law) if sample.k == 2 else law)
+    left, reach = regress_out(one_hot(sample.y, sample.k)[:, 1:], basis, weight)
     per = _ROWS_PER_DIRECTION if clusters is None else _CLUSTERS_PER_DIRECTION
-    right = _left_over(directions(ensemble, held, max(units // per // (ensemble.k - 1), 1)), basis, weight)
+    right = _left_over(_directions(sample, max(units // per // (sample.k - 1), 1)), basis, weight)
     products = np.concatenate([left[:, [j]] * right for j in range(left.shape[1])], axis=1) * weight[:, None]
     robust = products / np.sqrt(np.maximum(1.0 - reach, 0.1))[:, None]  # HC2: residuals of outcomes are too small
     if clusters is not None and robust.shape[1]:
         robust = np.stack([np.bincount(clusters, column) for column in robust.T], axis=1)
     statistic, df = _quadratic(products.sum(axis=0), robust.T @ robust)
-    return _judged(statistic, df, None if clusters is None else units, held.size)
+    return _judged(statistic, df, None if clusters is None else units, sample.n)
 
 
-def _some(held: IntArray, ensemble: Ensemble) -> IntArray:
+def _some(sample: Sample) -> IntArray:
     """At most `_ROWS` rows, clusters whole: more have all the power there is, and only take time."""
-    if held.size <= _ROWS:
-        return held
+    if sample.n <= _ROWS:
+        return np.arange(sample.n)
     rng = np.random.default_rng(0)
-    if ensemble.groups is None:
-        return np.sort(rng.choice(held, _ROWS, replace=False))
-    codes = np.unique(ensemble.groups[held], return_inverse=True)[1]
+    if sample.groups is None:
+        return np.sort(rng.choice(sample.n, _ROWS, replace=False))
+    codes = np.unique(sample.groups, return_inverse=True)[1]
     order = rng.permutation(int(codes.max()) + 1)
     sizes = np.bincount(codes)[order]
     taken = order[: max(int(np.searchsorted(np.cumsum(sizes), _ROWS)), 1)]
-    return held[np.isin(codes, taken)]
+    return np.flatnonzero(np.isin(codes, taken))
 
 
-def _require_units(ensemble: Ensemble, held: IntArray, units: int, clustered: bool) -> None:
+def _require_units(sample: Sample, units: int) -> None:
     """Rows, or clusters, and classes enough for a large-sample law."""
-    least, what = (2 * _CLUSTERS_PER_DIRECTION, "clusters") if clustered else (2 * _ROWS_PER_DIRECTION, "rows")
-    classes = np.unique(ensemble.y[held]).size
+    least, what = 2 * _ROWS_PER_DIRECTION, "rows"
+    if sample.groups is not None:
+        least, what = 2 * _CLUSTERS_PER_DIRECTION, "clusters"
+    classes = np.unique(sample.y).size
     if units < least or classes < 2:
         rule = f"a test of sufficiency must have {least} {what} and two classes"
         refuse(rule, f"{units} {what} of {classes} classes", f"Pass more {what}.")
@@ -166,7 +166,7 @@ def _require_units(ensemble: Ensemble, held: IntArray, units: int, clustered: bo
 
 def _left_over(columns: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
     """Directions, freed of the basis; those that the aggregate determines, up to what a spline misses, are dropped."""
-    right, _ = freed(columns, basis, weight)
+    right, _ = regress_out(columns, basis, weight)
     return right[:, np.square(right).mean(axis=0) > _DETERMINED * np.square(columns).mean(axis=0)]
 
 
@@ -188,9 +188,9 @@ def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResu
     return TestResult(statistic, p, "score", _HYPOTHESIS, n, 0, parts, (), "Sufficiency")
 
 
-def directions(ensemble: Ensemble, rows: IntArray, most: int) -> FloatArray:
+def _directions(sample: Sample, most: int) -> FloatArray:
     """What members may know beyond the aggregate: their level, and what they disagree about."""
-    eta = np.stack([to_eta(law) for law in ensemble.members])[:, rows]
+    eta = np.stack([to_eta(law) for law in sample.predictions.values()])
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)
     level = _standard(mean)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from scoreprism._core.arrays import parse_law
+from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import parse_choice, parse_count, parse_number, refuse, require_rows
 from scoreprism._core.frames import require_aligned
-from scoreprism._core.labels import GivenLaw, distinct, parse_labels
-from scoreprism._core.simplex import FloatArray
-from scoreprism.ensembles._stage_inputs import Stages, follow
-from scoreprism.ensembles._stage_maps import Folds, parse_map
-from scoreprism.ensembles._staged_models import LightgbmStages, XgboostStages
+from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.simplex import FloatArray, n_classes
+from scoreprism._sample.sample import Sample, drop_absent_rows
+from scoreprism._sample.staged_models import LightgbmStages, XgboostStages
+from scoreprism.ensembles._stage_selection import Folds, parse_map
 from scoreprism.losses import get_loss
 
 #: What a callback watches: the loss after recalibration, or the loss as it is.
@@ -38,26 +36,31 @@ class Monitor:
     def see(self, law: FloatArray) -> bool:
         """Enter the law of the next round; True when the best is `rounds` rounds old."""
         law = parse_law(law, "the booster's prediction of X_val")
-        value = self._judged(law)
+        if self._folds is None:
+            self._begin(law)
+        value = self._judge(law[self._held])
         if self.best < 0 or value < self.history[self.best] - self.least:
             self.best = len(self.history)
         self.history.append(value)
         return len(self.history) - 1 - self.best >= self.rounds
 
-    def _judged(self, law: FloatArray) -> float:
-        k = law.shape[1] if law.ndim == 2 else 2
-        if self._folds is None:
-            require_rows(law.shape[0], self.codes.size, "X_val", "y_val")
-            if self.labels.size != k:
-                remedy = "Validate on rows in which each class occurs."
-                refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
-            stages = Stages(np.ones(1), [GivenLaw("y_val", law)])
-            weight, columns = self.options["sample_weight"], np.arange(k)
-            path = follow(stages, self.codes, sample_weight=weight, classes=columns)
-            self._folds = Folds.of(path, self.options["cv"], self.options["random_state"], blind=True)
-            self._learner = parse_map(self.options["calibrator"], k)
-        found = law if self.raw else self._folds.law(law, self._learner)
-        return self._folds.mean(self.loss.loss(found, self.codes))
+    def _begin(self, law: FloatArray) -> None:
+        """Deal folds, once the booster has told how many classes there are."""
+        n, k = law.shape[0], n_classes(law)
+        require_rows(n, self.codes.size, "X_val", "y_val")
+        if self.labels.size != k:
+            remedy = "Validate on rows in which each class occurs."
+            refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
+        weight = parse_weights(self.options["sample_weight"], n)
+        sample = drop_absent_rows(Sample(self.codes, {"booster": law}, self.labels, weight))
+        self._held = slice(None) if sample.kept is None else sample.kept
+        self._folds = Folds.of(sample, None, self.options["cv"], self.options["random_state"])
+        self._learner = parse_map(self.options["calibrator"], k)
+
+    def _judge(self, law: FloatArray) -> float:
+        assert self._folds is not None  # noqa: S101 - dealt before
+        found = law if self.raw else self._folds.recalibrate(law, self._learner)
+        return self._folds.mean(self.loss.loss(found, self._folds.codes))
 
 
 def _options(**options: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
 from scoreprism._document.result_json import encode
 from scoreprism._kernels.term_intervals import Moments, tail
-from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
+from scoreprism._sample.sample import Sample
+from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 
 #: Members whose own gaps have a smaller p-value are said not to be calibrated.
 _SEEN = 0.05
@@ -89,8 +90,8 @@ class AveragingGap:
 
 
 def averaging_gap(
-    y_true: ArrayLike,
-    scores: Any,
+    y_true: ArrayLike | Sample,
+    scores: Any = None,
     *,
     weights: ArrayLike | None = None,
     X: ArrayLike | None = None,
@@ -104,8 +105,8 @@ def averaging_gap(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once, its models the members.
     scores : mapping, frame, sequence or array
         Members, as in `average`.
     weights : array-like of shape (M,), optional
@@ -136,27 +137,24 @@ def averaging_gap(
     >>> gap.predicted, gap.observed                                         # E(S₁ − S₂)²/4 = 1/32
     (0.03125, 0.03125)
     """
-    ensemble = parse_ensemble(
-        y_true, scores, "mean", weights=weights, X=X, sample_weight=sample_weight, groups=groups,
-        pos_label=pos_label, classes=classes, seed=0,
-    )  # fmt: skip
-    return gap_of(ensemble)
+    rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
+    return gap_of(parse_ensemble(y_true, scores, "mean", X, rows, weights=weights, seed=0))
 
 
 def gap_of(ensemble: Ensemble) -> AveragingGap:
     """The gap of a linear pool."""
     if ensemble.shares is None:
         refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use aggregate='mean'.")
-    pooled, weight = as_matrix(ensemble.law), ensemble.weight
-    hit = one_hot(ensemble.y, ensemble.k)
-    if ensemble.k == 2:  # one coordinate, as the paper writes it
+    sample, pooled = ensemble.sample, as_matrix(ensemble.law)
+    weight, hit = sample.weight, one_hot(sample.y, sample.k)
+    if sample.k == 2:  # one coordinate, as the paper writes it
         pooled, hit = pooled[:, 1:], hit[:, 1:]
-    apart = np.zeros(ensemble.y.size)
+    apart = np.zeros(sample.n)
     for share, law in zip(ensemble.shares, ensemble.members, strict=True):
         columns = law[:, None] if law.ndim == 1 else law
         apart += share * ((columns - pooled) ** 2).sum(axis=1)
     observed = (pooled * (hit - pooled)).sum(axis=1)
-    moments = Moments.of(np.stack([observed, apart]), np.empty((0, apart.size)), weight, ensemble.groups)
+    moments = Moments.of(np.stack([observed, apart]), np.empty((0, sample.n)), weight, sample.groups)
     mean = np.average(pooled, axis=0, weights=weight)
     spread = float(np.average(((pooled - mean) ** 2).sum(axis=1), weights=weight))
     predicted, whole, excess = {1: 1.0}, {0: 1.0, 1: 1.0}, {0: 1.0}

@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.arrays import parse_law, parse_numbers
 from scoreprism._core.checks import parse_count, parse_number, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, sigmoid
-from scoreprism.datasets._levelsets import Plane, ScoreLaw, score_law
+from scoreprism.datasets._level_sets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 
 __all__ = ["AppendixELaw", "CopulaLaw", "PopulationTerms", "Sample", "SquareLaw"]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_number
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.parts import Map
-from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, centered, log_law
+from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._calibrator import Calibrator, number, rules
+
+_POSITIVE = number("a positive number", lambda v: v > 0.0)
 
 
 def _floor(law: FloatArray, total: float) -> float:
@@ -23,20 +27,23 @@ class _SoftmaxCalibrator(Calibrator):
     """What the maps below share: features, a ridge around the identity, one convex fit."""
 
     multiclass = True
+    _rules = rules(ridge=_POSITIVE)
     _features = "centered"
 
     ridge: float
 
     def _fit(self, data: Data) -> Map:
-        parse_number(self.ridge, "ridge", "a positive number", lambda v: v > 0.0)
         low = smallest(data)
-        logs = log_law(data.score, data.kind, low)
-        design = np.column_stack([FEATURES[self._features](logs), np.ones(len(logs))])
+        weights = self._weights(FEATURES[self._features](log_law(data.score, data.kind, low)), data)
+        fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
+        return replace(fitted, floor=_floor(as_matrix(fitted(data.score)), data.total))
+
+    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
+        """Weights of the features, one column per class, and below them the intercepts."""
+        design = np.column_stack([features, np.ones(len(features))])
         start = np.zeros((design.shape[1], data.k))
         start[: data.k] = np.eye(data.k)
-        weights = fit_softmax(design, data.codes, data.weight, start, self._ridges(start, data))
-        made = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
-        return SoftmaxMap(data.kind, self._features, weights, low, _floor(as_matrix(made(data.score)), data.total))
+        return fit_softmax(design, data.codes, data.weight, start, self._ridges(start, data))
 
     def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
         """Penalty of every weight."""
@@ -91,15 +98,12 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
         self.ridge = ridge
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
-        ridge = parse_number(self.ridge, "ridge", "a positive number", lambda v: v > 0.0)
-        low = smallest(data)
-        z = centered(log_law(data.score, data.kind, low))
+    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
-        fit = fit_softmax(z, data.codes, data.weight, start, np.full(start.shape, ridge), diagonal=True)
-        weights = np.vstack([np.diag(fit[0]), fit[1]])
-        made = SoftmaxMap(data.kind, "centered", weights, low, 0.0)
-        return SoftmaxMap(data.kind, "centered", weights, low, _floor(as_matrix(made(data.score)), data.total))
+        slopes, intercepts = fit_softmax(
+            features, data.codes, data.weight, start, np.full(start.shape, self.ridge), diagonal=True
+        )
+        return np.vstack([np.diag(slopes), intercepts])
 
 
 class MatrixScalingCalibrator(_SoftmaxCalibrator):
@@ -136,6 +140,7 @@ class MatrixScalingCalibrator(_SoftmaxCalibrator):
     """
 
     name = "matrix-scaling"
+    most_classes = 20
 
     def __init__(self, *, ridge: float = 1.0, kind: str = "probability") -> None:
         self.ridge = ridge
@@ -178,6 +183,7 @@ class DirichletCalibrator(_SoftmaxCalibrator):
     """
 
     name = "dirichlet"
+    _rules = rules(ridge=_POSITIVE, ridge_intercept=_POSITIVE)
     _features = "log"
 
     def __init__(self, *, ridge: float = 0.001, ridge_intercept: float = 0.001, kind: str = "probability") -> None:
@@ -186,12 +192,16 @@ class DirichletCalibrator(_SoftmaxCalibrator):
         self.kind = kind
 
     def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
-        other = parse_number(self.ridge_intercept, "ridge_intercept", "a positive number", lambda v: v > 0.0)
         k, total = data.k, data.total
         ridges = np.full(start.shape, 2.0 * total * self.ridge / (k * (k - 1)))
         ridges[:k][np.diag_indices(k)] = 1e-6
-        ridges[-1] = 2.0 * total * other / k
+        ridges[-1] = 2.0 * total * self.ridge_intercept / k
         return ridges
+
+
+def _parse_degree(value: object, name: str) -> int:
+    parse_number(value, name, "1 or 2", lambda v: v in (1.0, 2.0))
+    return parse_count(value, name, 1)
 
 
 class PolynomialCalibrator(_SoftmaxCalibrator):
@@ -229,6 +239,8 @@ class PolynomialCalibrator(_SoftmaxCalibrator):
     """
 
     name = "polynomial"
+    most_classes = 8
+    _rules = rules(degree=_parse_degree, ridge=_POSITIVE)
 
     def __init__(self, *, ridge: float = 1.0, degree: int = 2, kind: str = "probability") -> None:
         self.ridge = ridge
@@ -237,8 +249,4 @@ class PolynomialCalibrator(_SoftmaxCalibrator):
 
     @property
     def _features(self) -> str:  # type: ignore[override]
-        return "squares" if parse_count(self.degree, "degree", 1) > 1 else "centered"
-
-    def _fit(self, data: Data) -> Map:
-        parse_number(self.degree, "degree", "1 or 2", lambda v: v in (1.0, 2.0))
-        return super()._fit(data)
+        return "squares" if self.degree > 1 else "centered"

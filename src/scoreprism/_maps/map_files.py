@@ -1,27 +1,21 @@
-"""Fitted calibrators as strict, versioned JSON and back; nothing here runs code from a file."""
+"""Fitted maps as strict, versioned JSON and back; nothing here runs code from a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import plain, refuse
 from scoreprism._core.strict_json import Reader
-from scoreprism._maps.binary_map import BinaryMap
-from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode, require_fields
+from scoreprism._maps.parts import REMEDY, MapPart, brief, decode, require_fields
 from scoreprism._maps.softmax_map import SoftmaxMap
-from scoreprism._sample.fit_rows import Reduction
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._compose import OneVsRestMap
-from scoreprism.calibrators._parametric import Same, Tempered
-from scoreprism.calibrators._provenance import read_provenance
-from scoreprism.calibrators._venn_abers import VennAbersMap
-from scoreprism.losses import LOSSES, ProperLoss
+from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
 FORMAT, VERSION = "scoreprism.calibrator", 2
 _FIELDS = {
@@ -44,21 +38,9 @@ READER = Reader("a calibrator file", REMEDY, megabytes=256, values=10_000_000)
 _MOST_LABELS, _MOST_LETTERS = 100_000, 10_000_000
 
 
-def to_dict(calibrator: Calibrator) -> dict[str, Any]:
-    """A fitted calibrator as plain numbers and words."""
-    names = getattr(calibrator, "feature_names_in_", None)
-    provenance = getattr(calibrator, "provenance_", None)
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "provenance": None if provenance is None else provenance.to_dict(),
-        **_described(calibrator),
-        "classes": _labels_out(calibrator.classes_),
-        "n_features_in": int(calibrator.n_features_in_),
-        "feature_names_in": None if names is None else [str(name) for name in names],
-        "reduction": None if calibrator.reduction_ is None else encode(calibrator.reduction_),
-        "map": encode(calibrator.map_),
-    }
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a file with its format, its version and its digest."""
+    content = {"format": FORMAT, "version": VERSION, **content}
     return content | {"sha256": digest(content)}
 
 
@@ -68,38 +50,12 @@ def digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def from_dict(data: dict[str, Any]) -> Calibrator:
-    """
-    A fitted calibrator from what `Calibrator.to_dict` gave.
-
-    Parameters
-    ----------
-    data : dict
-        Numbers and words.
-
-    Returns
-    -------
-    Calibrator
-        Fitted; it predicts the same to the last bit.
-
-    Examples
-    --------
-    >>> from scoreprism.calibrators import PlattCalibrator, from_dict
-    >>> platt = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
-    >>> from_dict(platt.to_dict()).calibrate([0.3]) == platt.calibrate([0.3])
-    array([ True])
-    """
-    try:
-        text = json.dumps(data)
-    except (TypeError, ValueError, RecursionError) as error:  # as long and as deep as Python can hold
-        refuse("a calibrator must be read from numbers and words", f"{type(error).__name__}: {error}", REMEDY)
-    return from_json(text)
-
-
-def _from_data(data: Any) -> Calibrator:
-    """A fitted calibrator from what the strict reader gave."""
+def read(text: str | bytes) -> dict[str, Any]:
+    """All fields of a file whose format, version and digest are right."""
+    data = READER.read(text)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        refuse(f"a calibrator file must have the format {FORMAT!r}", brief(_short(data)), "Pass what to_json() wrote.")
+        got = data.get("format") if isinstance(data, dict) else type(data).__name__
+        refuse(f"a calibrator file must have the format {FORMAT!r}", brief(got), "Pass what to_json() wrote.")
     if data.get("version") != VERSION or isinstance(data.get("version"), bool):
         refuse(
             f"this release reads version {VERSION} of the format",
@@ -113,59 +69,13 @@ def _from_data(data: Any) -> Calibrator:
             "content that does not fit its digest (sha256): it was edited or damaged",
             "Use the original, or fit the map again.",
         )
-    calibrator = _from_described({name: found[name] for name in ("calibrator", "parameters", "fitted")})
-    calibrator.classes_ = _labels_in(found["classes"])
-    width, names = found["n_features_in"], found["feature_names_in"]
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        refuse("n_features_in must be a whole number of at least 1", brief(width), REMEDY)
-    calibrator.n_features_in_ = width
-    if names is not None:
-        if not isinstance(names, list) or len(names) != width or not all(isinstance(name, str) for name in names):
-            refuse("feature_names_in must be null or one name per column", repr(names), REMEDY)
-        calibrator.feature_names_in_ = np.array(names, dtype=object)
-    reduction = None if found["reduction"] is None else decode(found["reduction"], "reduction")
-    if reduction is not None and (not isinstance(reduction, Reduction) or len(reduction.weights) != width + 1):
-        refuse("reduction must fit the number of columns", type(reduction).__name__, REMEDY)
-    calibrator.reduction_ = reduction
-    calibrator.map_ = _map(decode(found["map"], "map"), len(calibrator.classes_))
-    seen = 1 if len(calibrator.classes_) == 2 and reduction is None else width
-    calibrator.provenance_ = read_provenance(found["provenance"], len(calibrator.classes_), seen)
-    inner = getattr(calibrator, "calibrator_", None)
-    if isinstance(inner, Calibrator):
-        inner.map_, inner.classes_ = calibrator.map_, calibrator.classes_
-        inner.n_features_in_, inner.reduction_ = calibrator.n_features_in_, calibrator.reduction_
-        inner.provenance_ = calibrator.provenance_
-    return calibrator
+    return found
 
 
-def from_json(text: str | bytes) -> Calibrator:
-    """
-    A fitted calibrator from strict JSON.
-
-    Parameters
-    ----------
-    text : str or bytes
-        What `Calibrator.to_json` wrote. NaN, repeated or unknown fields, other versions and content that does not fit
-        its digest are refused.
-
-    Returns
-    -------
-    Calibrator
-        Fitted; it predicts the same to the last bit, and writes the same text.
-
-    Examples
-    --------
-    >>> from scoreprism.calibrators import PlattCalibrator, from_json
-    >>> text = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]).to_json()
-    >>> from_json(text).to_json() == text
-    True
-    """
-    return _from_data(READER.read(text))
-
-
-def _map(part: object, k: int) -> Map:
+def decode_map(found: object, k: int) -> MapPart:
     """A map, tried on one score: parts that do not fit together show here."""
-    if not isinstance(part, (BinaryMap, VennAbersMap, SoftmaxMap, Tempered, Same, OneVsRestMap)):
+    part = decode(found, "map")
+    if not isinstance(part, MapPart):
         refuse("map must be a map", type(part).__name__, REMEDY)
     score = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
     if isinstance(part, SoftmaxMap) and part.weights.shape != part.shape(k):  # before K² features are made
@@ -180,44 +90,48 @@ def _map(part: object, k: int) -> Map:
     return part
 
 
-def _short(data: object) -> object:
-    return data.get("format") if isinstance(data, dict) else type(data).__name__
-
-
 # ── parameters and fitted attributes ────────────────────────────────────────────────────────────────
 
 
-def _described(calibrator: Calibrator) -> dict[str, Any]:
+@runtime_checkable
+class Describable(Protocol):
+    """An estimator that a file describes: by its name, its parameters and the fitted attributes it keeps."""
+
+    name: ClassVar[str]
+    _kept: ClassVar[tuple[str, ...]]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+def describe(estimator: Describable) -> dict[str, Any]:
     """Name, parameters and kept attributes."""
-    parameters = calibrator.get_params(deep=False)
-    kept = {name: getattr(calibrator, name) for name in calibrator._kept if hasattr(calibrator, name)}
+    parameters = estimator.get_params(deep=False)
+    kept = {name: getattr(estimator, name) for name in estimator._kept if hasattr(estimator, name)}
     return {
-        "calibrator": calibrator.name,
-        "parameters": {name: _value_out(value, name) for name, value in parameters.items()},
-        "fitted": {name: _value_out(value, name) for name, value in kept.items()},
+        "calibrator": estimator.name,
+        "parameters": {name: _encode_value(value, name) for name, value in parameters.items()},
+        "fitted": {name: _encode_value(value, name) for name, value in kept.items()},
     }
 
 
-def _from_described(found: object) -> Calibrator:
-    """A calibrator without its map."""
-    from scoreprism.calibrators import CALIBRATORS
-
+def make_described(found: object, table: Mapping[str, type]) -> Any:
+    """An estimator of a table, without its map."""
     spec = require_fields(found, {"calibrator", "parameters", "fitted"}, "a calibrator")
-    cls = CALIBRATORS.get(spec["calibrator"]) if isinstance(spec["calibrator"], str) else None
+    cls: Any = table.get(spec["calibrator"]) if isinstance(spec["calibrator"], str) else None
     if cls is None:
-        refuse("calibrator must be the name of one", brief(spec["calibrator"]), f"Known: {', '.join(CALIBRATORS)}.")
-    made: Calibrator = cls()
+        refuse("calibrator must be the name of one", brief(spec["calibrator"]), f"Known: {', '.join(table)}.")
+    made = cls()
     parameters = require_fields(spec["parameters"], set(made.get_params(deep=False)), "parameters")
     for name, value in parameters.items():
-        setattr(made, name, _value_in(value))
+        setattr(made, name, _decode_value(value, table))
     if not isinstance(spec["fitted"], dict) or not set(spec["fitted"]) <= set(cls._kept):
         refuse(f"fitted must hold {', '.join(cls._kept) or 'nothing'}", brief(spec["fitted"]), REMEDY)
     for name, value in spec["fitted"].items():
-        setattr(made, name, _value_in(value))
+        setattr(made, name, _decode_value(value, table))
     return made
 
 
-def _value_out(value: object, name: str) -> Any:
+def _encode_value(value: object, name: str) -> Any:
     """A parameter or attribute as JSON."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -225,36 +139,34 @@ def _value_out(value: object, name: str) -> Any:
         return value
     if isinstance(value, float):  # the loss of a candidate may be infinite
         return value if np.isfinite(value) else {"number": str(value)}
-    if isinstance(value, Calibrator):
-        return _described(value)
+    if isinstance(value, Describable):
+        return describe(value)
     if isinstance(value, ProperLoss) and LOSSES.get(value.name) is type(value):
         return {"loss": value.name, "parameters": {f.name: getattr(value, f.name) for f in fields(value)}}  # type: ignore[arg-type]
     if isinstance(value, np.ndarray):
-        return [_value_out(entry, name) for entry in value.tolist()]
+        return [_encode_value(entry, name) for entry in value.tolist()]
     if isinstance(value, (list, tuple)):
-        return [_value_out(entry, name) for entry in value]
+        return [_encode_value(entry, name) for entry in value]
     if isinstance(value, dict):
-        return {"entries": {str(key): _value_out(entry, name) for key, entry in value.items()}}
+        return {"entries": {str(key): _encode_value(entry, name) for key, entry in value.items()}}
     if name != "random_state":  # a generator has moved on, and predictions do not need it
         rule = f"{name} must be a number, a word or a calibrator to be written"
         refuse(rule, repr(value), f"Use set_params({name}=…).")
     return None
 
 
-def _value_in(value: Any) -> Any:
+def _decode_value(value: Any, table: Mapping[str, type]) -> Any:
     """A parameter or attribute from JSON."""
     if isinstance(value, list):
-        return [_value_in(entry) for entry in value]
+        return [_decode_value(entry, table) for entry in value]
     if isinstance(value, dict):
         if set(value) == {"entries"} and isinstance(value["entries"], dict):
-            return {key: _value_in(entry) for key, entry in value["entries"].items()}
+            return {key: _decode_value(entry, table) for key, entry in value["entries"].items()}
         if set(value) == {"number"} and value["number"] in ("inf", "-inf", "nan"):
             return float(value["number"])
         if set(value) == {"loss", "parameters"} and isinstance(value["parameters"], dict):
-            from scoreprism.losses import get_loss
-
             return get_loss(value["loss"], **value["parameters"])
-        return _from_described(value)
+        return make_described(value, table)
     return value
 
 
@@ -270,7 +182,8 @@ _NUMBERS = (
 )
 
 
-def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
+def encode_labels(classes: NDArray[Any]) -> dict[str, Any]:
+    """Labels of classes as JSON."""
     if classes.dtype == object and not any(isinstance(label, str) for label in classes.tolist()):
         classes = np.array(classes.tolist())  # numbers in a column of objects, as files of tables give them
     labels = classes.tolist()
@@ -283,7 +196,8 @@ def _labels_out(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": dtype, "labels": labels}
 
 
-def _labels_in(found: object) -> NDArray[Any]:
+def decode_labels(found: object) -> NDArray[Any]:
+    """Labels of classes from JSON."""
     spec = require_fields(found, {"dtype", "labels"}, "classes")
     dtype, labels = spec["dtype"], spec["labels"]
     if not isinstance(labels, list) or not 2 <= len(labels) <= _MOST_LABELS:

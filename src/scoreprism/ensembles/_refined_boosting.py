@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -14,21 +16,31 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.arrays import parse_weights
-from scoreprism._core.checks import parse_choice, parse_number, parse_random_state, plain, refuse, require_rows
+from scoreprism._core.checks import (
+    outside,
+    parse_choice,
+    parse_number,
+    parse_random_state,
+    plain,
+    refuse,
+    require_rows,
+)
 from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import class_labels, cut_rounding
-from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.ensembles._refined_parts import divided, too_few, weighted, whole_groups, with_rounds
-from scoreprism.ensembles._select import RULES, selected
-from scoreprism.ensembles._selection import StageSelection
-from scoreprism.ensembles._stage_inputs import Path, follow, read_stages, slim
-from scoreprism.ensembles._stage_maps import FAST
-from scoreprism.ensembles._staged_models import staged_model, transformed
-from scoreprism.exceptions import LabelError
+from scoreprism._sample.staged_models import StagePath, follow, read_stages, slim, staged_model, transformed
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
+from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
+from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss, get_loss
+
+#: How boosters call their number of rounds.
+_ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
+#: Held-out rows outside the most frequent class that a map needs: ten for each of Platt's two parameters. With fewer
+#: the classes are often separated by chance, and the map turns into a step.
+_FEW = 20
 
 
 class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -165,14 +177,15 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         fit_params = self._routed(fit_params)
         self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
         path = self._path(*held)
-        chosen = selected(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
+        chosen = select_along(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
         self.selection_: StageSelection = chosen
-        self.recalibrated_ = not too_few(path) and chosen.gain_over_raw.value > 0.0
+        self.recalibrated_ = not _has_few(path.sample) and chosen.gain_over_raw.value > 0.0
         self.stage_ = int(chosen.stage if self.recalibrated_ else chosen.raw_stage)
-        score = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
+        law = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
+        score = path.sample.by_given_row(law, 1.0 / self.classes_.size)  # of rows without weight, which no map sees
         self.calibrator_ = self._map(score, held[1], held[2], self.calibrator if self.recalibrated_ else "identity")
         if self.refit:
-            whole = with_rounds(clone(self._estimator()), self.stage_)
+            whole = _set_rounds(clone(self._estimator()), self.stage_)
             self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -245,7 +258,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             rule = f"held-out rows must hold at least {least} of each class"
             refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
         seed = int(rng.integers(2**31))
-        parts = divided(codes, share, seed) if groups is None else whole_groups(codes, groups, share, least, seed)
+        parts = split_rows(codes, share, seed) if groups is None else _split_groups(codes, groups, share, least, seed)
         first, second = (
             (take_rows(X, p), codes[p], *(None if one is None else one[p] for one in (weight, groups))) for p in parts
         )
@@ -285,9 +298,9 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
         """The booster trained on some rows."""
         X, codes, weight = part
-        return clone(estimator).fit(X, codes, **weighted(estimator, weight), **fit_params)
+        return clone(estimator).fit(X, codes, **_name_weights(estimator, weight), **fit_params)
 
-    def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> Path:
+    def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> StagePath:
         """The stages of the booster on the held-out rows."""
         read = read_stages(self.estimator_, X, codes)
         return follow(read, codes, sample_weight=weight, groups=groups, classes=np.arange(self.classes_.size))
@@ -322,3 +335,73 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
+
+
+# ── held-out rows, weights and rounds of boosters of all makers ─────────────────────────────────────
+
+
+def _has_few(sample: Sample) -> bool:
+    """Whether the held-out rows are too few for a map, which is said."""
+    rest = sample.n - int(np.bincount(sample.y).max())
+    if rest >= _FEW:
+        return False
+    warnings.warn(
+        f"{sample.n} held-out rows, {rest} of them outside the most frequent class, are too few to recalibrate by (at "
+        f"least {_FEW}): the stage has the least raw loss on them, and its probabilities are left as they are. Hold "
+        "out more rows (validation_fraction, eval_set).",
+        ScoreprismWarning,
+        stacklevel=outside(),
+    )
+    return True
+
+
+def split_rows(codes: Any, share: float, seed: int) -> list[NDArray[np.intp]]:
+    """Row numbers to train on and to hold out, with the classes in proportion."""
+    from sklearn.model_selection import train_test_split
+
+    parts = train_test_split(np.arange(codes.size), test_size=share, stratify=codes, random_state=seed)
+    return [np.sort(part) for part in parts]
+
+
+def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -> list[NDArray[np.intp]]:
+    """The same with whole groups; a few draws are tried until both parts hold every class."""
+    from sklearn.model_selection import GroupShuffleSplit
+
+    count = np.unique(groups).size
+    if count < 2 or not 1 <= round(count * share) < count:
+        refuse("groups must be enough to hold some out", f"{count}", "Pass more of them, or eval_set=(X, y).")
+    k = int(codes.max()) + 1
+    draws = GroupShuffleSplit(20, test_size=round(count * share), random_state=seed).split(codes, codes, groups)
+    rarest = (([np.bincount(codes[part], minlength=k).min() for part in parts], parts) for parts in draws)
+    found = next((parts for (train, held), parts in rarest if train >= 1 and held >= least), None)
+    if found is None:
+        rule = f"held-out groups must hold at least {least} of each class, and the others every class"
+        refuse(rule, f"{count} groups that do not", "Pass more groups, or eval_set=(X, y).")
+    return [np.sort(part) for part in found]
+
+
+def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
+    """Weights under the name that the booster's fit knows."""
+    if weight is None:
+        return {}
+    if getattr(estimator, "steps", None):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in _name_weights(last, weight).items()}
+    if "sample_weight" not in signature(estimator.fit).parameters:
+        rule = "a booster must take sample_weight in fit, where there are weights"
+        refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
+    return {"sample_weight": weight}
+
+
+def _set_rounds(estimator: Any, stage: int) -> Any:
+    """A booster that trains for so many rounds."""
+    inner = estimator
+    while getattr(inner, "steps", None):
+        inner = inner.steps[-1][1]
+    known = inner.get_params(deep=False)
+    name = next((word for word in _ROUNDS if word in known), None)
+    if name is None:
+        rule = "refit needs a booster with a number of rounds"
+        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
+    inner.set_params(**{name: stage})
+    return estimator

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside, parse_confidence, parse_random_state, refuse
+from scoreprism._core.checks import outside, parse_clip, parse_confidence, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.wording import plural
 from scoreprism._core.workers import run_all
 from scoreprism._document.tables import Drawable
-from scoreprism._fitting.candidates import calibrate
-from scoreprism._fitting.chain_fit import Request, decomposed_by, parse
-from scoreprism.decomposition._finite import FiniteModel
-from scoreprism.ensembles._stage_inputs import Path, Stages, follow, read_stages
-from scoreprism.ensembles._stage_results import Amount
-from scoreprism.ensembles._stage_tables import StageColumns, counted, named_columns, plural
-from scoreprism.ensembles._stagewise import parse_splits, repeat_warnings
-from scoreprism.estimation._decompose import decompose
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import Said, Stages, follow, list_warnings, read_stages, repeat_warnings
+from scoreprism.decomposition import FiniteModel
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.ensembles._stagewise_chain import parse_splits
+from scoreprism.estimation import decompose
 from scoreprism.exceptions import LostResolutionWarning
 from scoreprism.losses import ProperLoss, get_loss
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.
-MERGED = 0.01
+_MERGED = 0.01
 #: The map for two classes, and for more.
 _DEFAULTS = {True: "isotonic", False: "temperature"}
 
@@ -56,7 +56,7 @@ class StageRecalibration(Drawable, StageColumns):
         On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), what merged scores can
         no longer tell together with other stages; NaN where it was not computed.
     laws : list of arrays
-        The recalibrated scores; cross-fitted, or exact on a finite population.
+        The recalibrated scores; cross-fitted (NaN in rows of weight 0), or exact on a finite population.
     calibrator : str
         The map.
     loss_name : str
@@ -89,6 +89,11 @@ class StageRecalibration(Drawable, StageColumns):
     loss_name: str
     _backend: str | None
 
+    @property
+    def _merging(self) -> NDArray[Any]:
+        """Stages whose map loses resolution."""
+        return self.numbers[self.merged > _MERGED]
+
     def _title(self) -> str:
         return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
 
@@ -113,7 +118,7 @@ class StageRecalibration(Drawable, StageColumns):
 
 def recalibrate_stages(
     stages: Any,
-    y_true: ArrayLike | FiniteModel,
+    y_true: ArrayLike | FiniteModel | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -136,10 +141,10 @@ def recalibrate_stages(
 
     Parameters
     ----------
-    stages : mapping, sequence, generator or fitted model
+    stages : mapping, sequence, generator, fitted model, or Sample
         As for `stagewise_decomposition`.
     y_true : array-like of shape (n,), or FiniteModel
-        Outcomes; on a finite population, with scores per state, S_t is exact.
+        Outcomes; on a finite population, with scores per state, S_t is exact. Not beside a `Sample`.
     X : array-like or frame of shape (n, p), optional
         Features, for models.
     loss : str or ProperLoss, default="log"
@@ -180,49 +185,52 @@ def recalibrate_stages(
     >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
     True
     """
-    confidence, chosen, read = parse_confidence(level), get_loss(loss), read_stages(stages, X, y_true)
+    confidence, chosen = parse_confidence(level), get_loss(loss)
+    read = read_stages(stages, X, y_true)
     if read.given:
         refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
     if isinstance(y_true, FiniteModel):
         return _warned(_exact(read, y_true, chosen))
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
-    calibrator = _DEFAULTS[path.k == 2] if calibrator is None else calibrator
+    sample = path.sample
+    used = _DEFAULTS[sample.k == 2] if calibrator is None else calibrator
     seed = int(parse_random_state(random_state).integers(2**62))
-    options = {"cv": parse_splits(cv, path), "random_state": seed, **path.options()}
-    one = partial(
-        _stage, codes=path.codes, calibrator=calibrator, loss=chosen, level=confidence, clip=clip, options=options
-    )
-    found = list(run_all(one, path.laws, n_jobs, "stages"))
+    options = {"cv": parse_splits(cv, sample), "random_state": seed}
+    distance = parse_clip(clip, sample.k)
+    one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
+    found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
     repeat_warnings(path, [said for _, _, said in found])
-    return _warned(_table(path, found, calibrator, chosen))
-
-
-def _table(path: Path, found: list[Any], calibrator: object, loss: ProperLoss) -> StageRecalibration:
-    columns = named_columns(StageRecalibration, [line for line, _, _ in found])
-    name = calibrator if isinstance(calibrator, str) else getattr(calibrator, "name", type(calibrator).__name__)
-    return StageRecalibration(
-        numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
-        laws=[law for _, law, _ in found], calibrator=str(name), loss_name=str(loss), _backend=path.backend, **columns,
+    name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
+    return _warned(
+        StageRecalibration(
+            numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
+            laws=[law for _, law, _ in found], calibrator=str(name), loss_name=str(chosen), _backend=sample.backend,
+            **named_columns(StageRecalibration, [line for line, _, _ in found]),
+        )
     )  # fmt: skip
 
 
+#: Numbers, recalibrated law and warnings of one stage.
+_Line = tuple[list[float], FloatArray, Said]
+
+
 def _stage(
-    score: FloatArray, codes: Any, calibrator: Any, loss: ProperLoss, level: float, clip: Any, options: dict[str, Any]
-) -> tuple[list[float], FloatArray, list[Any]]:
+    sample: Sample, calibrator: object, loss: ProperLoss, level: float, clip: float | None, options: dict[str, Any]
+) -> _Line:
     """One stage: its numbers, its recalibrated law, its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        problem = parse(Request(codes, score, calibrator=calibrator, **options))
-        choice = calibrate(problem, {str(loss): loss}, clip)
-        d = decomposed_by(problem, choice, [], {str(loss): loss}, "debiased", clip)[str(loss)]
-        best = decompose(codes, score, loss=loss, clip=clip, **options)
+        fit = ChainFit.of(sample, calibrator=calibrator, **options)
+        chain = fit.fit([loss], clip)
+        d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
+        best = decompose(sample, loss=loss, clip=clip, **options)
         ends = d.interval("reliability", level)
-        whole = problem.maps[0].shared(problem.data).fitted(problem.data)(problem.data.score)
-    cost = Amount.of(d.rows[:, 1] - best.rows[:, 1], d.sample_weight, d._groups, level)
-    merged = merged_pairs(problem.data.score, whole)
+        whole = fit.maps[0].shared(fit.rows).fitted(fit.rows)(fit.rows.score)
+    cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, level)
+    merged = merged_pairs(fit.rows.score, whole)
     numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
-    said = [(one.category, str(one.message)) for one in caught]
-    return [*numbers, cost.value, cost.std_error], choice.winner.fitted.law, said
+    law = sample.by_given_row(chain.levels[1].law)
+    return [*numbers, cost.value, cost.std_error], law, list_warnings(caught)
 
 
 def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
@@ -270,7 +278,7 @@ def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> fl
 
 def _warned(found: StageRecalibration) -> StageRecalibration:
     """Say so if a map loses resolution."""
-    many = np.flatnonzero(found.merged > MERGED)
+    many = np.flatnonzero(found.merged > _MERGED)
     if many.size:
         worst = int(many[np.argmax(found.merged[many])])
         error = found.cost_std_error[worst]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import backend_of
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._double_use._chance import SEEN, log_bounded, log_equal, log_too_close
-from scoreprism._double_use._parts import MEMBERS, Part
+from scoreprism._double_use.chance import SEEN, log_bounded, log_equal, log_too_close
+from scoreprism._double_use.model_parts import MEMBERS, ModelPart
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Agreement:
     outcomes: bool = True  # whether outcomes agree as well
 
 
-def agree(part: Part) -> Agreement | None:
+def agree(part: ModelPart) -> Agreement | None:
     """How the rows fill the leaves of a model's first trees, by the kind of agreement that chance explains least."""
     grown = [leaves for leaves in trees(part) if leaves.kept.size > 1]
     if not grown:
@@ -70,7 +70,7 @@ def _together(compared: list[Agreement | None]) -> Agreement | None:
     return Agreement(kind, least, min(one.share for one in found), all(one.outcomes for one in found))
 
 
-def _compared(leaves: Leaves, part: Part) -> Agreement | None:
+def _compared(leaves: Leaves, part: ModelPart) -> Agreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
     held = leaves.held(y, part.k)
@@ -114,7 +114,7 @@ def _classes(leaves: Leaves) -> tuple[FloatArray, FloatArray]:
     return np.where(pure, present * kept, present), present * kept
 
 
-def _explains(leaves: Leaves, part: Part) -> bool:
+def _explains(leaves: Leaves, part: ModelPart) -> bool:
     """
     Whether outcomes explain the values of the first tree of boosting.
 
@@ -130,7 +130,7 @@ def _explains(leaves: Leaves, part: Part) -> bool:
     return bool(np.abs(events - fitted).max() < 0.1)
 
 
-def trees(part: Part) -> Iterator[Leaves]:
+def trees(part: ModelPart) -> Iterator[Leaves]:
     """The first trees of a model of any maker; nothing for a model without trees."""
     model = part.model
     if hasattr(model, "tree_") and hasattr(model, "apply"):
@@ -159,7 +159,7 @@ def _numbered(place: NDArray[Any], leaves: NDArray[Any], nodes: int) -> IntArray
     return found
 
 
-def _scikit(model: Any, part: Part) -> Leaves:
+def _scikit(model: Any, part: ModelPart) -> Leaves:
     tree = model.tree_
     leaves = np.flatnonzero(tree.children_left < 0)
     kept = tree.n_node_samples[leaves].astype(np.float64)
@@ -174,7 +174,7 @@ def _scikit(model: Any, part: Part) -> Leaves:
     return replace(found, outcomes=np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6))
 
 
-def _gradient_boosting(model: Any, part: Part) -> Iterator[Leaves]:
+def _gradient_boosting(model: Any, part: ModelPart) -> Iterator[Leaves]:
     for number, tree in enumerate(model.estimators_[:MEMBERS, 0]):
         found = _scikit(tree, part)
         if number > 0 or type(getattr(model, "init_", None)).__name__ != "DummyClassifier":
@@ -184,7 +184,7 @@ def _gradient_boosting(model: Any, part: Part) -> Iterator[Leaves]:
         yield Leaves(found.place, found.kept, value=value, column=int(part.k == 2))
 
 
-def _histogram(model: Any, part: Part) -> Iterator[Leaves]:
+def _histogram(model: Any, part: ModelPart) -> Iterator[Leaves]:
     X = model._preprocess_X(part.X, reset=False)
     known, places = model._bin_mapper.make_known_categories_bitsets()
     for number, (predictor, *_) in enumerate(model._predictors[:MEMBERS]):
@@ -198,7 +198,7 @@ def _histogram(model: Any, part: Part) -> Iterator[Leaves]:
         yield Leaves(place, kept, value=None if number else value, column=int(part.k == 2))
 
 
-def _lightgbm(model: Any, part: Part) -> Iterator[Leaves]:
+def _lightgbm(model: Any, part: ModelPart) -> Iterator[Leaves]:
     booster = getattr(model, "booster_", model)
     X = part.X.to_numpy() if backend_of(part.X) == "polars" else part.X
     info = booster.dump_model(num_iteration=MEMBERS)["tree_info"]
@@ -217,7 +217,7 @@ def _lightgbm(model: Any, part: Part) -> Iterator[Leaves]:
         )  # fmt: skip
 
 
-def _xgboost(model: Any, part: Part) -> Iterator[Leaves]:
+def _xgboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
     """The first tree only: later ones keep sums of p(1 − p), which at the start is the same for all rows."""
     import xgboost
 
@@ -243,7 +243,7 @@ def _xgboost(model: Any, part: Part) -> Iterator[Leaves]:
     yield Leaves(place, kept, value=np.array([value[i] for i in leaves.tolist()]), column=int(part.k == 2))
 
 
-def _catboost(model: Any, part: Part) -> Iterator[Leaves]:
+def _catboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
     sizes = np.asarray(model.get_tree_leaf_counts())[:MEMBERS]
     kept = np.split(np.asarray(model.get_leaf_weights())[: sizes.sum()], np.cumsum(sizes)[:-1])
     places = np.asarray(model.calc_leaf_indexes(part.X, 0, len(sizes)))

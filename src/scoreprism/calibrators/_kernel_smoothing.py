@@ -1,32 +1,37 @@
-"""Kernel regression on a grid, exact or from binned data, and the calibrator made of it (paper, appendix E.2)."""
+"""Kernel regression of the outcome on the score (paper, appendix E.2)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_number, refuse
+from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import (
-    _MOST,
     KERNELS,
     Kernel,
-    _binned_sums,
-    _exact_sums,
-    kernel_sums,
+    choose_bandwidth,
+    kernel_estimate,
     linear_bins,
     rule_of_thumb,
 )
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, parse_distance
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
 from scoreprism._sample.fit_batch import Batch
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._calibrator import Calibrator, one_of, parse_distance, resolve_distance, rules
 
 #: Points of the estimate that the map is drawn through, at most (twice where rows ask for more).
 _NODES = 4096
 #: Points per bandwidth, and in all, of the coarse curve.
 _COARSE, _COARSE_MOST = 16, 1 << 15
+
+
+def parse_bandwidth(value: object, name: str) -> str | float:
+    """A given bandwidth, or how it is chosen."""
+    if isinstance(value, str):
+        return parse_choice(value, ("cv", "rule", "under"), name)
+    return parse_number(value, name, "'cv', 'rule', 'under' or a positive number", lambda v: v > 0.0)
 
 
 class KernelCalibrator(Calibrator):
@@ -71,6 +76,7 @@ class KernelCalibrator(Calibrator):
 
     name = "kernel"
     _kept = ("bandwidth_",)
+    _rules = rules(kernel=one_of(*KERNELS), clip=parse_distance, bandwidth=parse_bandwidth)
 
     def __init__(
         self,
@@ -86,57 +92,20 @@ class KernelCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        kernel = KERNELS[parse_choice(self.kernel, KERNELS, "kernel")]
-        clip = parse_distance(self.clip, data.total)
-        chart = data.chart("probability")
+        kernel, chart = KERNELS[self.kernel], data.chart("probability")
         x = chart(data.score)
-        self.bandwidth_ = parse_bandwidth(self.bandwidth, x, data, kernel)
+        self.bandwidth_ = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
         draw = _coarse_curve if self.bandwidth == "under" else _curve
-        return BinaryMap(chart, draw(x, data, self.bandwidth_, kernel), "identity", clip)
+        curve = draw(x, data, self.bandwidth_, kernel)
+        return BinaryMap(chart, curve, "identity", resolve_distance(self.clip, data))
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        kernel = KERNELS[parse_choice(self.kernel, KERNELS, "kernel")]
-        whole = batch.everything
+        kernel, whole = KERNELS[self.kernel], batch.everything
         rule = rule_of_thumb(whole.score, whole.weight, kernel)
         if self.bandwidth != "under" or self.clip != "auto" or rule <= 1e-12:
             return super()._fit_many(batch)
         share = float(batch.total.mean()) / whole.total  # a training set has fewer rows, and so a wider window
-        bandwidth = 0.5 * rule * share**-0.2
-        return _coarse_curves(batch, bandwidth, kernel)
-
-
-def parse_bandwidth(value: object, x: FloatArray, data: Data, kernel: Kernel) -> float:
-    """A given bandwidth, or one chosen from the data; never 0."""
-    if not isinstance(value, str):
-        return parse_number(value, "bandwidth", "'cv', 'rule', 'under' or a positive number", lambda v: v > 0.0)
-    choice = parse_choice(value, ("cv", "rule", "under"), "bandwidth")
-    rule = rule_of_thumb(x, data.weight, kernel)
-    if not rule > 1e-12:  # (nearly) constant scores
-        return 1.0
-    if choice == "cv":
-        return _leave_one_out(x, data, rule, kernel)
-    return rule if choice == "rule" else 0.5 * rule
-
-
-def _leave_one_out(x: FloatArray, data: Data, rule: float, kernel: Kernel) -> float:
-    """The bandwidth around the rule whose estimate without a row comes closest to the row, in squared error."""
-    weight = np.ones(x.size) if data.weight is None else data.weight
-    low, high = float(x.min()), float(x.max())
-    best = (np.inf, rule)
-    for bandwidth in rule * 2.0 ** np.arange(-2.0, 3.01, 0.5):
-        grid = np.linspace(low, high, int(min(max(16 * (high - low) / bandwidth, 64), 2048)) + 1)
-        many = 128 * (high - low) / bandwidth > _MOST
-        sums = (
-            _exact_sums(x, data.y, data.weight, grid, bandwidth, kernel)
-            if many
-            else _binned_sums(x, data.y, data.weight, grid, bandwidth, kernel, per=128)
-        )
-        own = kernel.norm * np.minimum(weight, 1.0)  # a weight of 3 is three rows, of which one is left out
-        mass = np.interp(x, grid, sums.mass) - own
-        events = np.interp(x, grid, sums.events) - own * data.y
-        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, 1e-300), 0.0, 1.0), data.rate)
-        best = min(best, (float(np.average((data.y - rate) ** 2, weights=weight)), float(bandwidth)))
-    return best[1]
+        return _coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)
 
 
 def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve:
@@ -146,8 +115,9 @@ def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve
     points = np.linspace(low, high, int(min(max(wanted, 8), _NODES)) + 1)
     if wanted > _NODES:  # rows show where to look more closely
         points = np.concatenate([points, np.quantile(x, np.linspace(0.0, 1.0, _NODES))])
-    points = _spaced(np.unique(points), 1e-9 * (high - low))
-    reached, rate = kernel_estimate(x, data, points, bandwidth, kernel)[:2]
+    points = np.unique(points)
+    points = points[np.concatenate([[True], np.diff(points) > 1e-9 * (high - low)])]
+    reached, rate = kernel_estimate(x, data.y, data.weight, points, bandwidth, kernel)[:2]
     if points.size < 4:
         return BrokenLine(reached, rate)
     return natural_spline(points, np.interp(points, reached, rate), tails="constant")
@@ -159,14 +129,10 @@ def _coarse_curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -
     step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)
     count = int((high - low) / step) + 2
     row = kernel(np.arange(-_COARSE, _COARSE + 1) / _COARSE)
-    mass, events = (np.convolve(line, row, "same")[:count] for line in _padded(x, data, low, step, count))
+    shared = linear_bins(x, data.y, data.weight, low, step, max(count, row.size))  # room for a whole window
+    mass, events = (np.convolve(line, row, "same")[:count] for line in shared)
     reached = mass > 1e-9 * mass.max()
     return BrokenLine((low + step * np.arange(count))[reached], np.clip(events[reached] / mass[reached], 0.0, 1.0))
-
-
-def _padded(x: FloatArray, data: Data, low: float, step: float, count: int) -> FloatArray:
-    """Rows shared between points, with room for a whole window."""
-    return linear_bins(x, data.y, data.weight, low, step, max(count, 2 * _COARSE + 1))
 
 
 def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray:
@@ -193,27 +159,6 @@ def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray
     for held, happened, total, law in zip(mass, events, batch.total, found, strict=True):
         reached = held > 1e-9 * held.max()
         rate = np.clip(happened[reached] / held[reached], 0.0, 1.0)
-        distance = min(0.5 / total, 0.25)
+        distance = least_distance(total)
         law[:] = np.clip(np.interp(batch.center, grid[reached], rate), distance, 1.0 - distance)
     return found
-
-
-def _spaced(points: FloatArray, least: float) -> FloatArray:
-    """Increasing points without those closer than `least` to the one before."""
-    kept: FloatArray = points[np.concatenate([[True], np.diff(points) > least])]
-    return kept
-
-
-def kernel_estimate(
-    x: FloatArray, data: Data, grid: FloatArray, bandwidth: float, kernel: Kernel
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Grid points with rows in reach, the estimate there, and the kernel mass; an error where there are none."""
-    sums = kernel_sums(x, data.y, data.weight, grid, bandwidth, kernel)
-    reached = sums.mass > 0.0
-    if not reached.any():
-        refuse(
-            "at least one window of the kernel must hold a score",
-            f"{grid.size} windows of half-width {bandwidth:.3g}, all empty",
-            "Use a larger bandwidth, or more grid points.",
-        )
-    return grid[reached], sums.rate[reached], sums.mass[reached]

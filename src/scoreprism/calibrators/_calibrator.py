@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreprism._core.arrays import is_law, parse_weights
-from scoreprism._core.checks import listed, parse_choice, plain, refuse, require_rows
+from scoreprism._core.checks import listed, parse_choice, parse_count, parse_number, plain, refuse, require_rows
 from scoreprism._core.frames import unwrap
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
+from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
-from scoreprism._maps.parts import Map
+from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
 from scoreprism._sample.fit_batch import Batch
 from scoreprism._sample.fit_rows import Data, Origin, Reduction
 from scoreprism._sample.scores import (
@@ -29,7 +34,7 @@ from scoreprism._sample.scores import (
     warn_of_reversed_scores,
     warn_of_small_weights,
 )
-from scoreprism.calibrators._provenance import Provenance, recorded
+from scoreprism.calibrators._provenance import Provenance, read_provenance, record_provenance
 from scoreprism.exceptions import LabelError
 
 if TYPE_CHECKING:
@@ -39,6 +44,51 @@ if TYPE_CHECKING:
 KINDS = ("probability", "logit")
 #: What quotes names in SQL, the same on both sides.
 _QUOTES = ('"', "`")
+
+# ── parameters ──────────────────────────────────────────────────────────────────────────────────────
+
+#: Parses a parameter: from its value and its name to what fits trust.
+Rule = Callable[[Any, str], Any]
+
+
+def rules(**parse: Rule) -> Mapping[str, Rule]:
+    """How parameters are parsed, by name and in this order."""
+    return parse
+
+
+def one_of(*words: str) -> Rule:
+    """A word of a closed vocabulary."""
+    return lambda value, name: parse_choice(value, words, name)
+
+
+def at_least(least: int) -> Rule:
+    """A whole number."""
+    return lambda value, name: parse_count(value, name, least)
+
+
+def number(rule: str, holds: Callable[[float], bool]) -> Rule:
+    """A number for which `rule` holds."""
+    return lambda value, name: parse_number(value, name, rule, holds)
+
+
+def optional(parse: Rule) -> Rule:
+    """The same, or None."""
+    return lambda value, name: None if value is None else parse(value, name)
+
+
+def parse_distance(value: object, name: str) -> str | float:
+    """How far a fitted law stays from 0 and 1; "auto" is 1/(2n)."""
+    if isinstance(value, str):
+        return parse_choice(value, ("auto",), name)
+    return parse_number(value, name, "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)
+
+
+def resolve_distance(clip: str | float, data: Data) -> float:
+    """The distance for some rows."""
+    return data.distance if isinstance(clip, str) else clip
+
+
+# ── the contract ────────────────────────────────────────────────────────────────────────────────────
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,8 +124,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     smooth: ClassVar[bool] = False
     #: Takes more than two classes.
     multiclass: ClassVar[bool] = False
+    #: Most classes for which a fit is worth trying: a weight for every pair of classes is too many for more.
+    most_classes: ClassVar[int] = sys.maxsize
     #: Fitted attributes beside the map that a file keeps.
     _kept: ClassVar[tuple[str, ...]] = ()
+    #: How parameters are parsed; those that are not named can have any value.
+    _rules: ClassVar[Mapping[str, Rule]] = rules()
 
     kind: str
     classes_: NDArray[Any]
@@ -86,7 +140,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _fit(self, data: Data) -> Map:
-        """The fitted map; parameters are checked here."""
+        """The fitted map; parameters have been parsed."""
 
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
         """
@@ -135,8 +189,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
         data = Data(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
-        self.provenance_ = recorded(scores, y, classes, data, None if narrow else table)
-        self.map_ = self._fit(data)
+        self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)
+        self.map_ = self._fit_parsed(data)
         return self
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -206,10 +260,19 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dict
             What `to_json` writes; `scoreprism.calibrators.from_dict` reads it.
         """
-        from scoreprism.calibrators._files import to_dict
-
         check_is_fitted(self)
-        return to_dict(self)
+        names, provenance = getattr(self, "feature_names_in_", None), getattr(self, "provenance_", None)
+        return map_files.seal(
+            {
+                "provenance": None if provenance is None else provenance.to_dict(),
+                **map_files.describe(self),
+                "classes": map_files.encode_labels(self.classes_),
+                "n_features_in": int(self.n_features_in_),
+                "feature_names_in": None if names is None else [str(name) for name in names],
+                "reduction": None if self.reduction_ is None else encode(self.reduction_),
+                "map": encode(self.map_),
+            }
+        )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """
@@ -225,8 +288,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         str
             Text that `scoreprism.calibrators.from_json` reads.
         """
-        import json
-
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent, ensure_ascii=False)
 
     def to_sql(self, column: str, *, quote: str = '"', number: str = "DOUBLE") -> str:
@@ -249,12 +310,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             CASE, arithmetic, and the functions exp, ln, power, abs, least and greatest; NULL where the score is
             missing or not of its kind.
         """
-        check_is_fitted(self)
-        if not isinstance(column, str) or not column:
-            refuse("column must be the name of a column", repr(column), "For example 'score'.")
-        if (
-            not isinstance(quote, str) or quote not in _QUOTES
-        ):  # an apostrophe would make a text of the name, which SQL compares with numbers
+        self._require_column(column)
+        # an apostrophe would make a text of the name, which SQL compares with numbers
+        if not isinstance(quote, str) or quote not in _QUOTES:
             refuse(
                 "quote must be what quotes names in SQL: a double quote or a backtick", repr(quote), "Pass '\"' or '`'."
             )
@@ -285,11 +343,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         way for each engine, runs on Dask, too, where this does not, and takes names that narwhals does not: with a dot
         or a backtick on Spark, and ``*`` on DuckDB.
         """
+        self._require_column(column)
+        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
+        return made.expr
+
+    def _require_column(self, column: object) -> None:
+        """A name for what a fitted map is a formula of."""
         check_is_fitted(self)
         if not isinstance(column, str) or not column:
             refuse("column must be the name of a column", repr(column), "For example 'score'.")
-        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
-        return made.expr
 
     def _formula(self, who: str, score: Any) -> Any:
         """The map as a formula of a score, in the dialect of the score."""
@@ -372,14 +434,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether no fit with these parameters turns the order of two scores around."""
         return self.monotone
 
+    def _parsed(self) -> Self:
+        """A copy with parsed parameters."""
+        made = copy(self)
+        for name, parse in self._rules.items():
+            setattr(made, name, parse(getattr(self, name), name))
+        return made
+
+    def _fit_parsed(self, data: Data) -> Map:
+        """Fit with parsed parameters, keep what was found, and leave the parameters as they were passed."""
+        asked, given = self._parsed(), self.get_params(deep=False)
+        fitted = asked._fit(data)
+        self.__dict__.update({name: value for name, value in vars(asked).items() if name not in given})
+        return fitted
+
     def _shared(self, data: Data) -> Calibrator:
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G); one by one by default."""
-        from sklearn.base import clone
-
         shared = self._shared(batch.everything)
         return np.stack([clone(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
 
@@ -391,3 +465,124 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self.multiclass
         tags.classifier_tags.poor_score = True  # a map of given scores is as good as they are
         return tags
+
+
+# ── calibrators by name ─────────────────────────────────────────────────────────────────────────────
+
+#: Every calibrator with a name: the one table that code, command line, documentation and tests iterate over. The
+#: package fills it, so that calibrators made of others find these by name.
+CALIBRATORS: dict[str, type[Calibrator]] = {}
+
+
+def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrator:
+    """
+    A calibrator by name.
+
+    Parameters
+    ----------
+    calibrator : str or Calibrator
+        A name in `CALIBRATORS`, or "auto" for `SelectedCalibrator`; a calibrator is returned as it is.
+    **parameters : object
+        Its parameters; with a calibrator, a copy that has them is returned.
+
+    Returns
+    -------
+    Calibrator
+        Not fitted, unless it came so.
+
+    Examples
+    --------
+    >>> get_calibrator("isotonic", interpolation="step")
+    IsotonicCalibrator(interpolation='step')
+    """
+    if isinstance(calibrator, Calibrator):
+        return clone(calibrator).set_params(**parameters) if parameters else calibrator
+    if isinstance(calibrator, type) and issubclass(calibrator, Calibrator):
+        refuse("calibrator must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
+    name = "selected" if calibrator == "auto" else parse_choice(calibrator, CALIBRATORS, "calibrator")
+    cls = CALIBRATORS[name]
+    known = cls().get_params(deep=False)
+    wrong = [word for word in parameters if word not in known]
+    if wrong:
+        refuse(f"{cls.__name__} takes the parameters {', '.join(known)}", listed(wrong), "Correct their names.")
+    return cls(**parameters)
+
+
+def from_dict(data: dict[str, Any]) -> Calibrator:
+    """
+    A fitted calibrator from what `Calibrator.to_dict` gave.
+
+    Parameters
+    ----------
+    data : dict
+        Numbers and words.
+
+    Returns
+    -------
+    Calibrator
+        Fitted; it predicts the same to the last bit.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import PlattCalibrator, from_dict
+    >>> platt = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    >>> from_dict(platt.to_dict()).calibrate([0.3]) == platt.calibrate([0.3])
+    array([ True])
+    """
+    try:
+        text = json.dumps(data)
+    except (TypeError, ValueError, RecursionError) as error:  # as long and as deep as Python can hold
+        refuse("a calibrator must be read from numbers and words", f"{type(error).__name__}: {error}", REMEDY)
+    return from_json(text)
+
+
+def from_json(text: str | bytes) -> Calibrator:
+    """
+    A fitted calibrator from strict JSON.
+
+    Parameters
+    ----------
+    text : str or bytes
+        What `Calibrator.to_json` wrote. NaN, repeated or unknown fields, other versions and content that does not fit
+        its digest are refused.
+
+    Returns
+    -------
+    Calibrator
+        Fitted; it predicts the same to the last bit, and writes the same text.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import PlattCalibrator, from_json
+    >>> text = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]).to_json()
+    >>> from_json(text).to_json() == text
+    True
+    """
+    return _from_file(map_files.read(text))
+
+
+def _from_file(found: dict[str, Any]) -> Calibrator:
+    """A fitted calibrator from the fields of a file."""
+    described = {name: found[name] for name in ("calibrator", "parameters", "fitted")}
+    calibrator: Calibrator = map_files.make_described(described, CALIBRATORS)
+    calibrator.classes_ = map_files.decode_labels(found["classes"])
+    k, width, names = len(calibrator.classes_), found["n_features_in"], found["feature_names_in"]
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        refuse("n_features_in must be a whole number of at least 1", brief(width), REMEDY)
+    calibrator.n_features_in_ = width
+    if names is not None:
+        if not isinstance(names, list) or len(names) != width or not all(isinstance(name, str) for name in names):
+            refuse("feature_names_in must be null or one name per column", repr(names), REMEDY)
+        calibrator.feature_names_in_ = np.array(names, dtype=object)
+    reduction = None if found["reduction"] is None else decode(found["reduction"], "reduction")
+    if reduction is not None and (not isinstance(reduction, Reduction) or len(reduction.weights) != width + 1):
+        refuse("reduction must fit the number of columns", type(reduction).__name__, REMEDY)
+    calibrator.reduction_ = reduction
+    calibrator.map_ = map_files.decode_map(found["map"], k)
+    seen = 1 if k == 2 and reduction is None else width
+    calibrator.provenance_ = read_provenance(found["provenance"], k, seen)
+    inner = getattr(calibrator, "calibrator_", None)
+    if isinstance(inner, Calibrator):
+        for name in ("map_", "classes_", "n_features_in_", "reduction_", "provenance_"):
+            setattr(inner, name, getattr(calibrator, name))
+    return calibrator

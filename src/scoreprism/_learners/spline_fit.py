@@ -1,23 +1,21 @@
-"""What the spline calibrators fit: a chart, a basis, the data on points, bounds, and a choice of λ."""
+"""Penalised splines of rows: a chart, a basis, the data on points, a shape between bounds, and a choice of λ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_count, parse_number
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
+from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
 from scoreprism._kernels.logistic import fit_logistic, separated
-from scoreprism._maps.binary_map import BinaryMap, Chart, parse_distance
-from scoreprism._maps.splines import Basis, Cells, Constraint, SplineFit, fit_penalised
+from scoreprism._maps.binary_map import BinaryMap, Chart
+from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import make_folds
-from scoreprism.calibrators._kernel import kernel_estimate, parse_bandwidth
 
 #: From this many rows on they are shared among this many even points (see `linear_bins`).
 _MANY, _POINTS = 4096, 2048
@@ -51,67 +49,38 @@ def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     return float(left), float(right)
 
 
-@dataclass(frozen=True)
-class SplineOptions:
-    """Parameters of a spline calibrator, checked."""
+#: The constraint on a spline, from its basis and two bounds.
+Shape = Callable[[Basis, float, float], Constraint]
 
-    link: str
-    k: int
-    smoothing: str | float
-    space: str
-    clip: float
-    hard: bool
-    cv: Any
-    random_state: object
-    bandwidth: float | None
+
+class KernelStep(NamedTuple):
+    """Step A of the paper: rows become kernel estimates on a grid of probabilities."""
+
+    bandwidth: float
     kernel: Kernel
     grid: FloatArray
-
-    @staticmethod
-    def of(parameters: dict[str, Any], data: Data) -> SplineOptions:
-        """From the parameters of an estimator; those of Step A may be missing."""
-        link = parse_choice(parameters["link"], ("logit", "identity"), "link")
-        k = parse_count(parameters["n_basis"], "n_basis", 4)
-        space = parse_choice(parameters["chart"], ("auto", "logit", "probability"), "chart")
-        given, size = parameters.get("bandwidth"), parameters.get("grid_size")
-        kernel = KERNELS[parse_choice(parameters.get("kernel", "triweight"), KERNELS, "kernel")]
-        if given is not None:
-            given = parse_bandwidth(given, data.chart("probability")(data.score), data, kernel)
-        if space == "auto":
-            space = "logit" if link == "logit" and given is None else "probability"
-        return SplineOptions(
-            link=link,
-            k=k,
-            smoothing=_parse_penalty(parameters["penalty"]),
-            space=space,
-            clip=max(parse_distance(parameters["clip"], data.total), 1e-12),
-            hard=not isinstance(parameters["clip"], str),
-            cv=parameters["cv"],
-            random_state=parameters["random_state"],
-            bandwidth=given,
-            kernel=kernel,
-            grid=np.linspace(0.0, 1.0, k if size is None else parse_count(size, "grid_size", 2)),
-        )
-
-
-def _parse_penalty(value: object) -> str | float:
-    if isinstance(value, str):
-        return parse_choice(value, ("reml", "gcv", "cv"), "penalty")
-    return parse_number(value, "penalty", "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
 
 
 @dataclass(frozen=True)
 class SplineProblem:
-    """A penalised spline for the data at hand; `shape` gives the constraint from the basis and two bounds."""
+    """A penalised spline for the data at hand; the defaults are those of `MonotoneSplineCalibrator`."""
 
-    options: SplineOptions
     data: Data
-    shape: Callable[[Basis, float, float], Constraint]
+    shape: Shape
+    clip: float  # how far the curve stays from 0 and 1
+    hard: bool = False  # whether that distance was asked for
+    link: str = "logit"
+    k: int = 20  # number of B-splines
+    smoothing: str | float = "reml"  # λ, or how it is chosen
+    space: str = "logit"
+    cv: Any = 5
+    random_state: object = 0
+    kernel_step: KernelStep | None = None
 
     @cached_property
     def chart(self) -> Chart:
         """The coordinate of the spline."""
-        return self.data.chart(self.options.space)
+        return self.data.chart(self.space)
 
     @cached_property
     def x(self) -> FloatArray:
@@ -126,31 +95,31 @@ class SplineProblem:
     @cached_property
     def basis(self) -> Basis:
         """Even knots on [0, 1], or between outer quantiles of the logit."""
-        if self.options.space == "probability":
-            return Basis(0.0, 1.0, self.options.k)
+        if self.space == "probability":
+            return Basis(0.0, 1.0, self.k)
         left, right = _outer(self.x, self.data.weight)
         if not right - left > 1e-3 * np.ptp(self.x):
             left, right = float(self.x.min()), float(self.x.max())
-        return Basis(left, right, self.options.k)
+        return Basis(left, right, self.k)
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> FitPoints:
         """All rows."""
         return self._cells(self.data, self.x)
 
     @cached_property
     def line(self) -> FloatArray:
         """Coefficients of the best straight line that does not fall (the base rate if there is none)."""
-        cells, k = self.cells, self.options.k
+        cells, k = self.cells, self.k
         mean = float(cells.events.sum() / cells.weight.sum())
-        if self.options.link == "identity":
-            return np.full(k, min(max(mean, self.options.clip), 1.0 - self.options.clip))
+        if self.link == "identity":
+            return np.full(k, min(max(mean, self.clip), 1.0 - self.clip))
         place = (self.basis.greville - self.basis.left) / (self.basis.right - self.basis.left)
         rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
         fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
         slope, intercept = fit.coefficients
         if slope <= 0.0 or not fit.converged or separated(self.x, self.data.y) != 0:
-            mean = min(max(mean, self.options.clip), 1.0 - self.options.clip)
+            mean = min(max(mean, self.clip), 1.0 - self.clip)
             slope, intercept = 0.0, np.log(mean / (1.0 - mean))
         line: FloatArray = slope * place + intercept
         return line
@@ -162,41 +131,38 @@ class SplineProblem:
 
         A bound that the straight line could not keep would bend it, and with it all smooth maps.
         """
-        low, high = self.options.clip, 1.0 - self.options.clip
-        if self.options.link == "logit":
+        low, high = self.clip, 1.0 - self.clip
+        if self.link == "logit":
             farthest = float(np.log(high / low))
             low, high = min(-farthest, float(self.line.min())), max(farthest, float(self.line.max()))
         return self.shape(self.basis, low, high)
 
     def fit(self) -> SplineFit:
         """The penalised fit, with λ by cross-validation if that was asked for."""
-        o = self.options
-        smoothing = self._cross_validated() if o.smoothing == "cv" else o.smoothing
-        return fit_penalised(self.cells, self.basis.penalty, smoothing, o.link, self.constraint, self.line)
+        return self._fit_points(self.cells, self._cross_validated() if self.smoothing == "cv" else self.smoothing)
+
+    def _fit_points(self, points: FitPoints, smoothing: str | float) -> SplineFit:
+        return fit_penalised(points, self.basis.penalty, smoothing, self.link, self.constraint, self.line)
 
     def map(self, beta: FloatArray) -> BinaryMap:
         """The map with these coefficients."""
-        o = self.options
-        curve = self.basis.curve(beta, tails=o.space == "logit")
-        if o.link == "identity":
-            return BinaryMap(self.chart, curve, o.link, clip=o.clip)
-        if o.hard:  # a distance that was asked for is kept
-            return BinaryMap(self.chart, curve, o.link, clip=o.clip)
-        return BinaryMap(self.chart, curve, o.link).floored(self.data.score, o.clip)
+        curve = self.basis.curve(beta, tails=self.space == "logit")
+        if self.link == "identity" or self.hard:  # a distance that was asked for is kept
+            return BinaryMap(self.chart, curve, self.link, clip=self.clip)
+        return BinaryMap(self.chart, curve, self.link).floored(self.data.score, self.clip)
 
     # ── data on points ──────────────────────────────────────────────────────────────────────────────
 
-    def _cells(self, data: Data, x: FloatArray) -> Cells:
+    def _cells(self, data: Data, x: FloatArray) -> FitPoints:
         """Rows, points they are shared among, or the kernel estimates of Step A, with the basis there."""
-        o = self.options
-        if o.bandwidth is not None:
-            p = data.chart("probability")(data.score)
-            grid, rate, mass = kernel_estimate(p, data, o.grid, o.bandwidth, o.kernel)
-            at = grid if o.space == "probability" else Chart("probability", "logit", 1e-9, 1e-9)(grid)
-            return Cells(self.basis.design(at), mass, mass * rate, float(mass @ rate**2), float(grid.size))
+        if self.kernel_step is not None:
+            p, step = data.chart("probability")(data.score), self.kernel_step
+            grid, rate, mass = kernel_estimate(p, data.y, data.weight, step.grid, step.bandwidth, step.kernel)
+            at = grid if self.space == "probability" else Chart("probability", "logit", 1e-9, 1e-9)(grid)
+            return FitPoints(self.basis.design(at), mass, mass * rate, float(mass @ rate**2), float(grid.size))
         weight = np.ones(x.size) if data.weight is None else data.weight
         points, mass, events = (x, weight, weight * data.y) if x.size <= _MANY else self._shared(data, x, weight)
-        return Cells(self.basis.design(points), mass, events, data.rate * data.total, data.total)
+        return FitPoints(self.basis.design(points), mass, events, data.rate * data.total, data.total)
 
     def _shared(self, data: Data, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rows shared among even points over the knots and a margin; the few beyond stay what they are."""
@@ -220,16 +186,41 @@ class SplineProblem:
 
     def _cross_validated(self) -> float:
         """The λ with the smallest pooled out-of-fold loss: log loss for the logit link, squared error otherwise."""
-        o, penalty = self.options, self.basis.penalty
-        unit = float((self.cells.weight @ (self.cells.design**2).sum(axis=1)) / np.trace(penalty))
+        unit = float(self.cells.weight @ (self.cells.design**2).sum(axis=1)) / float(np.trace(self.basis.penalty))
         tries = unit * 10.0 ** np.arange(-4.0, 5.01, 1.0)
         loss = np.zeros(tries.size)
-        for train, test in make_folds(o.cv, self.data, o.random_state):
+        for train, test in make_folds(self.cv, self.data, self.random_state):
             cells, held = self._cells(self.data.part(train), self.x[train]), self.data.part(test)
             design = self.basis.design(self.x[test])
             weight = np.ones(held.y.size) if held.weight is None else held.weight
             for i, smoothing in enumerate(tries):
-                eta = design @ fit_penalised(cells, penalty, float(smoothing), o.link, self.constraint, self.line).beta
-                rows = np.logaddexp(0.0, eta) - held.y * eta if o.link == "logit" else (held.y - eta) ** 2
+                eta = design @ self._fit_points(cells, float(smoothing)).beta
+                rows = np.logaddexp(0.0, eta) - held.y * eta if self.link == "logit" else (held.y - eta) ** 2
                 loss[i] += float(weight @ rows)
         return float(tries[int(np.argmin(loss))])
+
+
+def monotone_problem(data: Data) -> SplineProblem:
+    """What `MonotoneSplineCalibrator` fits with its default choices."""
+    return SplineProblem(data, rising, data.distance)
+
+
+# ── shapes ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unconstrained(basis: Basis, _low: float, _high: float) -> Constraint:
+    """No constraint: least squares as it is; the map cuts what leaves its bounds."""
+    return Constraint(np.zeros((0, basis.k)), np.zeros(0))
+
+
+def boxed(basis: Basis, low: float, high: float) -> Constraint:
+    """Coefficients between two bounds, which the curve then keeps."""
+    one = np.eye(basis.k)
+    return Constraint(np.vstack([one, -one]), np.repeat([low, -high], basis.k))
+
+
+def rising(basis: Basis, low: float, high: float, gap: float = 0.0) -> Constraint:
+    """Coefficients that do not fall (or rise by a gap), with the values at the outer knots between two bounds."""
+    first, last = basis.design(np.array([basis.left, basis.right]))
+    rows = np.vstack([np.diff(np.eye(basis.k), axis=0), first, -last])
+    return Constraint(rows, np.concatenate([np.full(basis.k - 1, gap), [low, -high]]))

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreprism._core.checks import parse_number
+from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
 from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
+from scoreprism._learners.spline_fit import (
+    KernelStep,
+    Shape,
+    SplineProblem,
+    boxed,
+    quantiles,
+    rising,
+    unconstrained,
+)
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
-from scoreprism._maps.splines import Basis, Constraint, natural_spline
+from scoreprism._maps.splines import natural_spline
 from scoreprism._sample.fit_batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._calibrator import (
+    Calibrator,
+    Rule,
+    at_least,
+    number,
+    one_of,
+    optional,
+    parse_distance,
+    resolve_distance,
+    rules,
+)
+from scoreprism.calibrators._kernel_smoothing import parse_bandwidth
 from scoreprism.calibrators._parametric import fit_line
-from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
 
 #: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
 _KNOTS = {
@@ -27,6 +48,10 @@ _KNOTS = {
     6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
     7: (0.025, 0.1833, 0.3417, 0.5, 0.6583, 0.8167, 0.975),
 }
+
+
+def _parse_knots(value: object, name: str) -> int:
+    return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in _KNOTS))
 
 
 class NaturalSplineCalibrator(Calibrator):
@@ -64,6 +89,7 @@ class NaturalSplineCalibrator(Calibrator):
 
     name = "natural-spline"
     smooth = True
+    _rules = rules(n_knots=_parse_knots, ridge=number("a number of at least 0", lambda v: v >= 0.0))
 
     def __init__(self, *, n_knots: int = 5, ridge: float = 0.1, kind: str = "probability") -> None:
         self.n_knots = n_knots
@@ -71,32 +97,30 @@ class NaturalSplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        parse_number(self.n_knots, "n_knots", "a whole number from 3 to 7", lambda v: v in _KNOTS)
-        ridge = parse_number(self.ridge, "ridge", "a number of at least 0", lambda v: v >= 0.0)
         x = data.logit(data.score)
-        knots = _apart(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
+        knots = _apart(quantiles(x, data.weight, _KNOTS[self.n_knots]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
         smooth = separated(x, data.y) != 0
-        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=ridge * _bent(knots))
+        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _bent(knots))
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        def fit() -> FloatArray:
-            whole = batch.everything
-            x = whole.logit(whole.score)
-            knots = _apart(quantiles(x, whole.weight, _KNOTS[self.n_knots]))
-            if knots.size < 3 or separated(x, whole.y) != 0:
-                return Calibrator._fit_many(self, batch)
-            penalty = self.ridge * _bent(knots)
-            start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
-            design = _cardinal(whole.logit(batch.center), knots)
-            beta = fit_lines(batch, design, start.coefficients, penalty)
-            found = Calibrator._fit_many(self, batch) if beta is None else expected(beta @ design)
-            return batch.kept_inside(found)
+        return batch.once(f"natural-spline {self.n_knots} {self.ridge}", lambda: self._fit_together(batch))
 
-        return batch.once(f"natural-spline {self.n_knots} {self.ridge}", fit)
+    def _fit_together(self, batch: Batch) -> FloatArray:
+        """Laws of all training sets with the knots of all rows."""
+        whole = batch.everything
+        x = whole.logit(whole.score)
+        knots = _apart(quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+        if knots.size < 3 or separated(x, whole.y) != 0:
+            return super()._fit_many(batch)
+        penalty = self.ridge * _bent(knots)
+        start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
+        design = _cardinal(whole.logit(batch.center), knots)
+        beta = fit_lines(batch, design, start.coefficients, penalty)
+        return batch.kept_inside(super()._fit_many(batch) if beta is None else expected(beta @ design))
 
     @property
     def knots_(self) -> FloatArray:
@@ -137,7 +161,64 @@ def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:
     return np.ascontiguousarray(values.T)
 
 
-class SplineCalibrator(Calibrator):
+def _parse_penalty(value: object, name: str) -> str | float:
+    if isinstance(value, str):
+        return parse_choice(value, ("reml", "gcv", "cv"), name)
+    return parse_number(value, name, "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
+
+
+class _PenalisedSpline(Calibrator):
+    """What the P-splines below share: parameters, and how the map is found for a shape."""
+
+    smooth = True
+    _kept: ClassVar[tuple[str, ...]] = ("penalty_",)
+    _rules: ClassVar[Mapping[str, Rule]] = rules(
+        link=one_of("logit", "identity"),
+        n_basis=at_least(4),
+        chart=one_of("auto", "logit", "probability"),
+        penalty=_parse_penalty,
+        clip=parse_distance,
+    )
+
+    link: str
+    n_basis: int
+    penalty: str | float
+    chart: str
+    cv: Any
+    random_state: object
+    clip: str | float
+
+    def _solve(
+        self,
+        data: Data,
+        shape: Shape,
+        settle: Callable[[FloatArray], FloatArray] = np.asarray,
+        step: KernelStep | None = None,
+    ) -> BinaryMap:
+        """The map of a shape; `settle` undoes what rounding did to the order of the coefficients."""
+        natural = "logit" if self.link == "logit" and step is None else "probability"
+        problem = SplineProblem(
+            data,
+            shape,
+            clip=max(resolve_distance(self.clip, data), 1e-12),
+            hard=not isinstance(self.clip, str),
+            link=self.link,
+            k=self.n_basis,
+            smoothing=self.penalty,
+            space=natural if self.chart == "auto" else self.chart,
+            cv=self.cv,
+            random_state=self.random_state,
+            kernel_step=step,
+        )
+        self.penalty_ = self.penalty if isinstance(self.penalty, float) else 0.0
+        if problem.constant:  # one score says no more than the base rate
+            return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+        fit = problem.fit()
+        self.penalty_ = fit.penalty
+        return problem.map(settle(fit.beta))
+
+
+class SplineCalibrator(_PenalisedSpline):
     """
     Cubic P-spline with a second-difference penalty, not constrained to be monotone (paper, appendix E.2).
 
@@ -183,8 +264,6 @@ class SplineCalibrator(Calibrator):
     """
 
     name = "spline"
-    smooth = True
-    _kept = ("penalty_",)
 
     def __init__(
         self,
@@ -208,12 +287,10 @@ class SplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        options = SplineOptions.of(self.get_params(deep=False), data)
-        problem = SplineProblem(options, data, _anything if options.link == "identity" else _boxed)
-        return _fitted(self, problem, lambda beta: beta)
+        return self._solve(data, unconstrained if self.link == "identity" else boxed)
 
 
-class MonotoneSplineCalibrator(Calibrator):
+class MonotoneSplineCalibrator(_PenalisedSpline):
     """
     Monotone C² spline: cubic B-splines with nondecreasing coefficients (paper, appendix E.3).
 
@@ -280,8 +357,14 @@ class MonotoneSplineCalibrator(Calibrator):
     """
 
     name = "monotone-spline"
-    monotone = smooth = True
+    monotone = True
     _kept = ("penalty_", "bandwidth_")
+    _rules = rules(
+        **_PenalisedSpline._rules,
+        kernel=one_of(*KERNELS),
+        bandwidth=optional(parse_bandwidth),
+        grid_size=optional(at_least(2)),
+    )
 
     def __init__(
         self,
@@ -313,48 +396,12 @@ class MonotoneSplineCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        options = SplineOptions.of(self.get_params(deep=False), data)
-        self.bandwidth_ = options.bandwidth
-        gap = 1e-3 / (options.k - 1) if self.strict else 0.0
-        ramp = gap * np.arange(options.k)
-        problem = SplineProblem(options, data, lambda basis, low, high: rising(basis, low, high, gap))
-        return _fitted(self, problem, lambda beta: np.maximum.accumulate(beta - ramp) + ramp)
-
-
-def _fitted(
-    owner: SplineCalibrator | MonotoneSplineCalibrator,
-    problem: SplineProblem,
-    settle: Callable[[FloatArray], FloatArray],
-) -> BinaryMap:
-    """The fitted map; `settle` undoes what rounding did to the order of the coefficients."""
-    smoothing, data = problem.options.smoothing, problem.data
-    owner.penalty_ = smoothing if isinstance(smoothing, float) else 0.0
-    if problem.constant:  # one score says no more than the base rate
-        return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
-    fit = problem.fit()
-    owner.penalty_ = fit.penalty
-    return problem.map(settle(fit.beta))
-
-
-def monotone_problem(data: Data) -> SplineProblem:
-    """What `MonotoneSplineCalibrator` fits with its default choices."""
-    options = SplineOptions.of(MonotoneSplineCalibrator().get_params(deep=False), data)
-    return SplineProblem(options, data, lambda basis, low, high: rising(basis, low, high, 0.0))
-
-
-def _anything(basis: Basis, _low: float, _high: float) -> Constraint:
-    """No constraint: least squares as it is; the map cuts what leaves its bounds."""
-    return Constraint(np.zeros((0, basis.k)), np.zeros(0))
-
-
-def _boxed(basis: Basis, low: float, high: float) -> Constraint:
-    """Coefficients between two bounds, which the curve then keeps."""
-    one = np.eye(basis.k)
-    return Constraint(np.vstack([one, -one]), np.repeat([low, -high], basis.k))
-
-
-def rising(basis: Basis, low: float, high: float, gap: float) -> Constraint:
-    """Coefficients that do not fall (or rise by a gap), with the values at the outer knots between two bounds."""
-    first, last = basis.design(np.array([basis.left, basis.right]))
-    rows = np.vstack([np.diff(np.eye(basis.k), axis=0), first, -last])
-    return Constraint(rows, np.concatenate([np.full(basis.k - 1, gap), [low, -high]]))
+        step = None
+        if self.bandwidth is not None:
+            kernel, x = KERNELS[self.kernel], data.chart("probability")(data.score)
+            bandwidth = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
+            step = KernelStep(bandwidth, kernel, np.linspace(0.0, 1.0, self.grid_size or self.n_basis))
+        self.bandwidth_ = None if step is None else step.bandwidth
+        gap = 1e-3 / (self.n_basis - 1) if self.strict else 0.0
+        ramp = gap * np.arange(self.n_basis)
+        return self._solve(data, partial(rising, gap=gap), lambda beta: np.maximum.accumulate(beta - ramp) + ramp, step)
