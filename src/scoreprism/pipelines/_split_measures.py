@@ -19,7 +19,7 @@ from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss, get_loss
-from scoreprism.pipelines._split_rows import LABELS
+from scoreprism.pipelines._split_plan import LABELS
 
 #: Draws of labels before giving up on both classes.
 _DRAWS = 100

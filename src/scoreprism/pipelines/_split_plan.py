@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._sample.sample import Sample
 
 #: What the parts of a split are called.
 PARTS = ("train", "calibration", "test")
@@ -32,27 +31,12 @@ class Split(NamedTuple):
     redraws: int
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What a split must respect."""
-
-    codes: IntArray  # (n,): classes
-    classes: NDArray[Any]  # (K,): their labels
-    held: NDArray[np.bool_]  # (n,): rows that have weight
-    groups: IntArray | None  # (n,): rows that stay together
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.codes.shape[0])
-
-    def missing(self, rows: IntArray, least: int = 1) -> NDArray[Any]:
-        """Labels of classes with fewer than `least` rows (groups, if there are any) among some rows with weight."""
-        inside = rows[self.held[rows]]
-        codes, k = self.codes[inside], len(self.classes)
-        if self.groups is not None:
-            codes = np.unique(self.groups[inside] * k + codes) % k  # one for each group and class
-        return self.classes[np.bincount(codes, minlength=k) < least]
+def _lacking(sample: Sample, rows: IntArray, least: int = 1) -> IntArray:
+    """Codes of classes with fewer than `least` rows (groups, if there are any) among some rows."""
+    codes, k = sample.y[rows], sample.k
+    if sample.groups is not None:
+        codes = np.unique(sample.groups[rows] * k + codes) % k  # one for each group and class
+    return np.flatnonzero(np.bincount(codes, minlength=k) < least)
 
 
 def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
@@ -76,44 +60,47 @@ def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
     return train, calibration, test
 
 
-def draw_split(rows: Rows, sizes: tuple[int, int, int], *, stratify: bool, halves: bool, seed: Sequence[int]) -> Split:
+def draw_split(
+    sample: Sample, sizes: tuple[int, int, int], *, stratify: bool, halves: bool, seed: Sequence[int]
+) -> Split:
     """One random split with every class in every part."""
     rng = np.random.default_rng([*seed, ROWS])
     for redraws in range(_DRAWS):
-        train, calibration, test = _cut(rows, np.arange(rows.n), sizes, rng, stratify=stratify)
-        lacks = rows.missing(train).size + rows.missing(calibration, PAIR).size + rows.missing(test).size
+        train, calibration, test = _cut(sample, np.arange(sample.n), sizes, rng, stratify=stratify)
+        parts = ((train, 1), (calibration, PAIR), (test, 1))
+        lacks = any(_lacking(sample, part, least).size for part, least in parts)
         halved = (calibration, calibration)
         if halves and not lacks:
-            halved = halve(rows, calibration, seed, stratify=stratify) or halved
+            halved = _halve(sample, calibration, seed, stratify=stratify) or halved
             lacks = halved[0] is calibration
         split = Split(train, *halved, test, redraws)
         if not lacks:
             break
     else:
-        refuse(*_too_rare(rows, rows.classes[:0], f"{_DRAWS} random draws without such a split"))
+        _refuse_rare(sample, None, f"{_DRAWS} random draws without such a split")
     return split
 
 
-def halve(
-    rows: Rows, calibration: IntArray, seed: Sequence[int], *, stratify: bool
+def _halve(
+    sample: Sample, calibration: IntArray, seed: Sequence[int], *, stratify: bool
 ) -> tuple[IntArray, IntArray] | None:
     """The calibration rows in two random halves that hold every class: for the combiner, and for the calibrator."""
     rng = np.random.default_rng([*seed, HALVES])
     half = calibration.size // 2
     for _ in range(_DRAWS):
-        first, second = _cut(rows, calibration, (half, calibration.size - half), rng, stratify=stratify)
-        if not rows.missing(first).size and not rows.missing(second, PAIR).size:
+        first, second = _cut(sample, calibration, (half, calibration.size - half), rng, stratify=stratify)
+        if not _lacking(sample, first).size and not _lacking(sample, second, PAIR).size:
             return first, second
     return None
 
 
 def _cut(
-    rows: Rows, among: IntArray, sizes: Sequence[int], rng: np.random.Generator, *, stratify: bool
+    sample: Sample, among: IntArray, sizes: Sequence[int], rng: np.random.Generator, *, stratify: bool
 ) -> list[IntArray]:
     """Parts of about these sizes; exactly these where there are no groups."""
     ends = np.cumsum(sizes)
-    if rows.groups is not None:
-        present, inverse = np.unique(rows.groups[among], return_inverse=True)
+    if sample.groups is not None:
+        present, inverse = np.unique(sample.groups[among], return_inverse=True)
         order = rng.permutation(present.size)
         counts = np.bincount(inverse, minlength=present.size)[order]
         part = np.empty(present.size, dtype=np.intp)
@@ -121,7 +108,7 @@ def _cut(
         return [among[part[inverse] == number] for number in range(len(sizes))]
     order = among[rng.permutation(among.size)]
     if stratify:
-        order = order[np.argsort(_ranks(rows.codes[order], rng), kind="stable")]
+        order = order[np.argsort(_ranks(sample.y[order], rng), kind="stable")]
     return [order[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -134,35 +121,34 @@ def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
     return rank
 
 
-def parse_splits(splits: object, rows: Rows) -> list[tuple[IntArray, IntArray, IntArray]]:
-    """Splits of one's own."""
+def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> list[Split]:
+    """Splits of one's own, by the numbers of the rows that came; calibration parts are halved if asked for."""
     rule = "splits must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
+    place = np.full(sample.n_given, -1)
+    place[np.arange(sample.n) if sample.kept is None else sample.kept] = np.arange(sample.n)
     found = []
     for number, triple in enumerate(splits):
         if not isinstance(triple, (tuple, list)) or len(triple) != 3:
             refuse(rule, f"{type(triple).__name__} as split {number}", "Pass three arrays for each split.")
-        parts = [_row_numbers(part, rows.n, f"{PARTS[i]} of split {number}") for i, part in enumerate(triple)]
-        _require_apart(parts, number, rows.groups)
-        for name, part, least in zip(PARTS, parts, (1, PAIR, 1), strict=True):
-            if rows.missing(part, least).size:
-                refuse(*_too_rare(rows, rows.missing(part, least), f"fewer than {least} in {name} of split {number}"))
-        found.append((parts[0], parts[1], parts[2]))
+        where = [f"{name} of split {number}" for name in PARTS]
+        parts = [place[_row_numbers(part, place.size, name)] for part, name in zip(triple, where, strict=True)]
+        train, calibration, test = (part[part >= 0] for part in parts)
+        _require_apart((train, calibration, test), number, sample.groups)
+        for name, part, least in zip(where, (train, calibration, test), (1, PAIR, 1), strict=True):
+            if _lacking(sample, part, least).size:
+                _refuse_rare(sample, int(_lacking(sample, part, least)[0]), f"fewer than {least} in {name}")
+        halved = (calibration, calibration)
+        if halves:
+            halved = _halve(sample, calibration, (seed, number), stratify=False) or halved
+            if halved[0] is calibration:
+                what = f"{_DRAWS} random halves of {calibration.size} calibration rows without"
+                _refuse_rare(sample, None, what)
+        found.append(Split(train, *halved, test, 0))
     if not found:
         refuse(rule, "no split", "Pass at least one.")
     return found
-
-
-def given_split(rows: Rows, parts: tuple[IntArray, IntArray, IntArray], seed: Sequence[int], *, halves: bool) -> Split:
-    """A split of one's own, its calibration part halved if asked for."""
-    train, calibration, test = parts
-    halved = halve(rows, calibration, seed, stratify=False) if halves else (calibration, calibration)
-    if halved is None:
-        refuse(
-            *_too_rare(rows, rows.classes[:0], f"{_DRAWS} random halves of {calibration.size} calibration rows without")
-        )
-    return Split(train, *halved, test, 0)
 
 
 def _row_numbers(value: object, n: int, name: str) -> IntArray:
@@ -193,13 +179,13 @@ def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | No
                 )
 
 
-def _too_rare(rows: Rows, lacking: NDArray[Any], what: str) -> tuple[str, str, str]:
-    """Which class is too rare to be everywhere: rule, what arrived, remedy."""
-    counts = np.bincount(rows.codes[rows.held], minlength=len(rows.classes))
-    label = lacking[0] if lacking.size else rows.classes[int(np.argmin(counts))]
-    has = int(counts[rows.classes.tolist().index(label)])
-    return (
+def _refuse_rare(sample: Sample, code: int | None, what: str) -> NoReturn:
+    """Say which class is too rare to be everywhere: the rarest, unless one is known to be missing."""
+    assert sample.classes is not None  # noqa: S101 - parsed labels
+    counts = np.bincount(sample.y, minlength=sample.k)
+    rare = int(np.argmin(counts)) if code is None else code
+    refuse(
         "every class must be in the training and test rows of every split, and twice in those of the calibrator",
-        f"{what}, with {has} rows of class {plain(label)}",
+        f"{what}, with {counts[rare]} rows of class {plain(sample.classes[rare])}",
         "Pass more rows, larger parts, stratify=True, or fewer classes.",
     )

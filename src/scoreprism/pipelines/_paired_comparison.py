@@ -15,9 +15,9 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.pipelines._paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
-from scoreprism.pipelines._split_frames import Long, read_long, side_by_side
+from scoreprism.pipelines._split_tables import Long, label_of, read_long, side_by_side
 
 _OVERLAP = (
     "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
@@ -72,7 +72,7 @@ class PairedLine:
     @property
     def label(self) -> str:
         """Method and loss."""
-        return f"{self.method}, {self.loss}" if self.loss else self.method
+        return label_of(self.method, self.loss)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,7 +279,7 @@ def paired_comparison(
         refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass clip=1e-6 to repeated_splits.")
     if lines[0].n_splits < 2:
         refuse("a comparison must have at least two splits", "1", "Pass more splits.")
-    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_double_use(table, metric)]
+    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_warn_of_double_use(table, metric)]
     if math.isnan(ratio):
         notes.append("numbers of rows are not known: pass test_ratio=n_test/(n_train + n_calibration) for the t-test")
     names = tuple(line.label for line in lines)
@@ -313,12 +313,9 @@ def _ratio(table: Long, given: float | None) -> float:
     return ratio
 
 
-def _double_use(table: Long, metric: str) -> list[str]:
+def _warn_of_double_use(table: Long, metric: str) -> list[str]:
     """Methods that were fitted on the rows of their calibrator; the raw loss does not know a calibrator."""
-    if "double_use" not in table.columns or metric == "raw":
-        return []
-    twice = table.numbers("double_use") > 0.0
-    methods = [name for name in table.methods if twice[table.method == name].any()]
+    methods = [] if metric == "raw" else table.double_use()
     if not methods:
         return []
     note = (
