@@ -25,7 +25,7 @@ from scoreprism.scale._sums import SumTable
 from scoreprism.scale._sums_to_sample import Options, bound_quantisation, fit_sums
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Partial(SumTable):
     """
     The sums of some rows, by score, outcome, fold, segment and period.
