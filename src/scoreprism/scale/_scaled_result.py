@@ -15,7 +15,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift, compare_periods
-from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sum_table import SumTable
 
 #: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
 _COARSE = 0.5
