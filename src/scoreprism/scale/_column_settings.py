@@ -78,11 +78,10 @@ class ColumnRoles:
     def law_columns(self) -> dict[str, str]:
         """Columns of probabilities, by what they are."""
         called = {"S": "score", "Q": "q", "Π": "latent"}
-        several = {level: [f"[{i}]" for i in range(len(names))] for level, names in self.laws.items() if len(names) > 1}
         return {
-            f"{called[level]}{place}": name
+            called[level] if len(names) == 1 else f"{called[level]}[{i}]": name
             for level, names in self.laws.items()
-            for place, name in zip(several.get(level, [""]), names, strict=True)
+            for i, name in enumerate(names)
         }
 
     @property
