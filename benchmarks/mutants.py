@@ -466,7 +466,7 @@ def parsed() -> argparse.Namespace:
     reader.add_argument("--count", type=int, default=240, help="how many mutants, shared among packages")
     reader.add_argument("--seed", type=int, default=0)
     reader.add_argument("--packages", nargs="+", default=PACKAGES, choices=PACKAGES)
-    reader.add_argument("--skip", nargs="+", default=(), metavar="FILE", help="for example calibrators/_files.py")
+    reader.add_argument("--skip", nargs="+", default=(), metavar="FILE", help="for example _maps/map_files.py")
     reader.add_argument("--map", type=Path, help="coverage of an earlier run; made if it is missing")
     reader.add_argument("--results", type=Path, help="write each mutant and what noticed it, one JSON per line")
     reader.add_argument("--again", type=Path, help="run the survivors among these results only")

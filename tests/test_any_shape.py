@@ -92,7 +92,7 @@ def test_the_second_order_term_by_a_double_loop(loss, case):
     groups = rng.integers(0, 40, y.size) if case == "clusters" else None
     d = decompose(y, s, loss=loss, calibrator="platt", sample_weight=weight, groups=groups)
     fits = fits_of(d)
-    home = d._resampler.problem.partitions.home.astype(int)[:3]
+    home = d.chain.fit.partitions.home.astype(int)[:3]
     law = np.stack([fits.law[p, home[p], fits.cells.cell] for p in range(3)])
     assert np.array_equal(fits.cells.center[fits.cells.cell], s)  # no two rows share a cell
     from dataclasses import replace
@@ -114,7 +114,7 @@ def test_tied_rows_are_neighbours_of_each_other_alone():
     assert count.min() < 5 <= count.max()
     d = decompose(y, s, loss="brier", calibrator="platt")
     fits = fits_of(d)
-    home = d._resampler.problem.partitions.home.astype(int)
+    home = d.chain.fit.partitions.home.astype(int)
     law = np.stack([fits.law[p, home[p], fits.cells.cell] for p in range(20)])
     near = neighbours(s)
     total, held, _ = products((y - law)[:, :, None], home, np.ones(y.size), near, None)
@@ -132,7 +132,7 @@ def test_the_second_order_term_of_three_classes_by_a_double_loop(loss, clustered
     y, s, rng = three()
     groups = rng.integers(0, 40, y.size) if clustered else None
     d = decompose(y, s, loss=loss, calibrator="temperature", groups=groups)
-    fits, home = fits_of(d), d._resampler.problem.partitions.home.astype(int)
+    fits, home = fits_of(d), d.chain.fit.partitions.home.astype(int)
     law = np.stack([part.law for part in fits.parts])
     count = 2 * int(np.ceil(0.75 * np.sqrt(y.size)))
     distance = ((np.sqrt(s)[:, None] - np.sqrt(s)) ** 2).sum(axis=2)
@@ -252,7 +252,7 @@ def test_ends_of_the_reliability_by_hand(loss, weighted):
     weight = np.ones(y.size) if given is None else given
     d = decompose(y, s, loss=loss, calibrator="platt", sample_weight=given)
     a, v, b = d.level_losses[:, 0] - d.level_losses[:, 1], d.level_spreads[:, 1], d._kept.extras[-1]
-    fits, home = fits_of(d), d._resampler.problem.partitions.home.astype(int)
+    fits, home = fits_of(d), d.chain.fit.partitions.home.astype(int)
     laws = np.stack([fits.law[p, home[p], fits.cells.cell] for p in range(20)])
     model, skew = what_if_by_hand(get_loss(loss), s, laws, weight)
     ld, spread, second = (np.average(rows, weights=weight) for rows in (a, v, b))

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from scoreprism._core.simplex import sigmoid
+from scoreprism._maps.map_files import digest
 from scoreprism.calibrators import (
     CALIBRATORS,
     BinEffectsCalibrator,
@@ -34,7 +35,6 @@ from scoreprism.calibrators import (
     from_json,
     get_calibrator,
 )
-from scoreprism.calibrators._files import digest
 from scoreprism.exceptions import InputError, LabelError, ScoreOrderWarning, WeightScaleWarning
 
 #: Some laws here fall on purpose, and random ones may.

@@ -17,6 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from scoreprism import decompose
 from scoreprism._core.numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
 from scoreprism._kernels.kernel_regression import KERNELS, kernel_sums
@@ -558,7 +559,7 @@ def test_large_penalty_is_a_straight_line_platt_s():
 def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
     s, y = sample(20_000)
     shared = MonotoneSplineCalibrator().fit(s, y)
-    monkeypatch.setattr("scoreprism.calibrators._problem._MANY", 10**9)
+    monkeypatch.setattr("scoreprism._learners.spline_fit._MANY", 10**9)
     exact = MonotoneSplineCalibrator(penalty=shared.penalty_).fit(s, y)
     grid = np.linspace(0.001, 0.999, 999)
     assert np.abs(shared.calibrate(grid) - exact.calibrate(grid)).max() < 1e-5
@@ -930,6 +931,7 @@ def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
         f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g}) than the best map that keeps it. "
         "The order is kept; pass order='any' to follow them."
     )
+    assert kept.describe_contradiction() == str(caught[0].message)
     grid = np.linspace(0, 1, 20001)
     assert (np.diff(kept.calibrate(grid)) >= 0).all()
     assert kept.order_kept_
@@ -938,6 +940,7 @@ def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
     assert (np.diff(free.calibrate(grid)) < 0).any()
     assert not free.order_kept_
     assert free.contradiction_ is None
+    assert free.describe_contradiction() == ""
     back = from_json(kept.to_json())
     assert back.contradiction_ == found
     assert back.losses_ == kept.losses_
@@ -1062,11 +1065,11 @@ def test_appendix_e_is_u_shaped_with_its_minimum_near_a_tenth():
     """The figure of the paper's appendix E.4, against the exact law: ICI and LCS of cross-fitted maps for three k."""
     from dataclasses import replace
 
-    from scoreprism.paper import PLANS, Work
-    from scoreprism.paper._maps import BANDWIDTHS, mean_distances
+    from reproduction import PLANS, Work
+    from reproduction.maps import BANDWIDTHS, measure_curves
 
     h = np.array(BANDWIDTHS)
-    values = mean_distances(Work(replace(PLANS["full"], samples=20), n_jobs=2)).of("truth")
+    values = measure_curves(Work(replace(PLANS["full"], samples=20), n_jobs=2))[0][..., 2:]
     best = h[values.argmin(axis=1)]
     assert (best >= 0.05).all()
     assert (best <= 0.2).all()
@@ -1246,7 +1249,7 @@ def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
     """To two 4096ths of the range of 5000 rows; the half percent at either end, by weight, of the sorted rows."""
-    from scoreprism.calibrators._problem import _outer
+    from scoreprism._learners.spline_fit import _outer
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=5000)
@@ -1322,7 +1325,7 @@ def test_a_bin_without_rows_changes_nothing():
 def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
     """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
     from scoreprism._sample.fit_rows import Data
-    from scoreprism.calibrators._kernel import _coarse_curve
+    from scoreprism.calibrators._kernel_smoothing import _coarse_curve
 
     rng = np.random.default_rng(0)
     x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])
@@ -1359,3 +1362,30 @@ def test_a_clip_of_one_half_is_refused():
         "clip must be 'auto' or a distance of at least 0 and below 1/2; got 0.5. Pass a number in that range."
     )
     IsotonicCalibrator(clip=0.49).fit(s, y)
+
+
+def test_parameters_are_parsed_once_per_fit_and_stay_as_they_were_passed(monkeypatch):
+    from scoreprism.calibrators import _calibrator
+
+    s, y = sample(300)
+    loose, strict = (IsotonicCalibrator(interpolation=word).fit(s, y) for word in ("Step", "step"))
+    assert loose.interpolation == "Step"
+    assert loose.n_blocks_ == strict.n_blocks_
+    np.testing.assert_array_equal(loose.calibrate(s), strict.calibrate(s))
+
+    calls, parse = [], _calibrator.parse_choice
+    monkeypatch.setattr(_calibrator, "parse_choice", lambda *args: calls.append(args) or parse(*args))
+    counts = []
+    for cv in (2, 8):
+        calls.clear()
+        SelectedCalibrator(cv=cv).fit(s, y)
+        counts.append(len(calls))
+    assert counts[0] == counts[1]
+
+
+def test_bad_parameters_are_refused_wherever_a_map_is_fitted():
+    s, y = sample(200)
+    for bad in (NaturalSplineCalibrator(n_knots=9), OneVsRestCalibrator(NaturalSplineCalibrator(n_knots=9))):
+        for fit in (lambda bad=bad: bad.fit(s, y), lambda bad=bad: decompose(y, s, calibrator=bad)):
+            with pytest.raises(InputError, match="n_knots must be a whole number from 3 to 7"):
+                fit()

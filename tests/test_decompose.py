@@ -27,6 +27,7 @@ from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCa
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import (
     DoubleUseWarning,
+    HardLabelsWarning,
     InputError,
     LabelError,
     OverfitWarning,
@@ -220,7 +221,7 @@ def test_twins_among_candidates_are_told_apart():
     )
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
-    assert d._resampler.term(0, np.ones(300)) == pytest.approx(d.terms["reliability"], abs=1e-9)
+    assert d.chain.fit.refit_term(0, np.ones(300), d) == pytest.approx(d.terms["reliability"], abs=1e-9)
 
 
 def test_calibration_split_by_hand():
@@ -324,7 +325,7 @@ def test_many_rows_are_fitted_on_cells(monkeypatch):
     many = decompose(y, s, loss=("log", "brier"))
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
     exact = decompose(y, s, loss=("log", "brier"))
-    assert many["log"]._resampler.problem.cells.center.size < 4000 < exact["log"]._resampler.problem.cells.center.size
+    assert many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
     for loss in many:
         moved = abs(many[loss].terms["reliability"] - exact[loss].terms["reliability"])
         assert moved <= 0.04 * exact[loss].std_error["reliability"]
@@ -747,7 +748,7 @@ def test_bca_refits_with_the_folds_of_the_rows():
     assert interval == d.interval("reliability", method="bca", n_resamples=99)
     assert interval.low < d.terms["reliability"] < interval.high
     for counts in (np.ones(200), np.full(200, 2.0)):  # every row twice, in its fold: the same map, as Platt's has no n
-        again = [d._resampler.term(i, counts) for i in (0, 1)]
+        again = [d.chain.fit.refit_term(i, counts, d) for i in (0, 1)]
         assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
     split = decompose(y[:100], s[:100], calibration=(s[100:], y[100:]), loss="brier")
     with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
@@ -810,6 +811,7 @@ def test_scores_with_few_values(score):
     y = (rng.random(200) < 0.2 + 0.5 * score).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverfitWarning)  # so few rows may say so
+        warnings.simplefilter("ignore", HardLabelsWarning)  # scores of 0 and 1 alone look like labels
         d = decompose(y, score, rng.random((200, 2)), loss="brier", random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
 

@@ -35,7 +35,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism._double_use import find_training_rows
-from scoreprism._double_use._chance import least_step, log_bounded, log_equal, log_near_zero, log_too_close
+from scoreprism._double_use.chance import least_step, log_bounded, log_equal, log_near_zero, log_too_close
 from scoreprism.calibrators import RecalibratedClassifier
 from scoreprism.exceptions import DoubleUseWarning
 

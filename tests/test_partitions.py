@@ -333,7 +333,7 @@ def test_pooling_moves_the_estimate_by_little(monkeypatch):
     pooled = decompose(y, s, loss="log")
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
     exact = decompose(y, s, loss="log")
-    assert pooled._resampler.problem.cells.center.size <= 1024 < exact._resampler.problem.cells.center.size == 3000
+    assert pooled.chain.levels[1].fits.cells.center.size <= 1024 < exact.chain.levels[1].fits.cells.center.size == 3000
     assert pooled.terms["reliability"] == pytest.approx(
         exact.terms["reliability"], abs=0.04 * exact.std_error["reliability"]
     )

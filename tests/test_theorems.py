@@ -81,9 +81,10 @@ def test_thm_chain(name, k, form):
         expectation(model, loss.divergence(qa, qb)),
         expectation(model, loss.entropy(qb)),
     ]
-    result = model.decompose(t, {"A": S, "B": X}, loss, form)
+    result = model.decompose(t, {"C": S, "Q": X}, loss, form)
     assert result.names[:3] == ("reliability", "grouping", "irreducible")
     check(result, expected, risk(model, loss, t))
+    assert model.decompose(t, {"A": S, "B": X}, loss, form).names[:3] == ("reliability", "A → B", "irreducible")
 
 
 @every_case
@@ -348,7 +349,7 @@ def test_prop_agg_preserve():
     # where C_S is not a function of the aggregate, projecting costs E d(C_ens, C_S) > 0
     other = FiniteModel([0.25] * 4, [0.1, 0.4, 0.6, 0.9])
     chain = other.decompose(mean, {"ens": mean, "vector": np.arange(4)}, "brier")
-    assert chain.terms["grouping"] == pytest.approx(
+    assert chain.terms["ens → vector"] == pytest.approx(
         0.5 * 0.01, abs=1e-15
     )  # (0.5−0.4)² and (0.5−0.6)² with probability ¼ each
 
@@ -371,7 +372,9 @@ def test_thm_boosting_telescope(name, k, form):
     expected += [expectation(model, loss.divergence(a, b)) for a, b in zip(q[:-1], q[1:], strict=True)]
     expected += [expectation(model, loss.entropy(q[-1]))]
     result = model.decompose(t, levels, loss, form)
-    assert result.names[:6] == ("S → Q0", "Q0 → Q1", "Q1 → Q2", "Q2 → Q3", "Q3 → Q4", "Q4 → Y")
+    assert result.names[:6] == (
+        "reliability", "Q0 → Q1", "Q1 → Q2", "Q2 → Q3", "Q3 → Q4", "irreducible",
+    )  # fmt: skip
     check(result, expected, risk(model, loss, t))
 
 

@@ -11,9 +11,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
+import scoreprism._kernels.local_shifts as kernel
 from scoreprism._kernels.local_shifts import _Nodes, local_shifts
 from scoreprism._sample.fit_batch import Batch
-from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, _tree, from_json
+from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, from_json
 
 VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
 
@@ -33,7 +34,7 @@ def fit(u, i, c, v):
     The likelihood is that of n = I/(c(1 − c)) rows at the rate c whose gradient is U; Laplace's approximation at its mode.
     """
     shift = u / (i + 1 / v)
-    if abs(shift) <= _tree._FAR:  # 0.7 unless a test says otherwise
+    if abs(shift) <= kernel._FAR:  # 0.7 unless a test says otherwise
         return shift, 0.5 * u * shift - 0.5 * np.log1p(v * i)
     n = i / (c * (1 - c))
 
@@ -106,7 +107,7 @@ def test_shifts_of_distinct_scores_are_those_of_the_definition(n, far, precision
     s = np.sort(rng.random(n))
     y, c = (rng.random(n) < stairs(s)).astype(float), 0.25 + 0.3 * s
     data = y - c, c * (1 - c), c, np.ones(n), float(n)
-    monkeypatch.setattr(_tree, "_FAR", far)
+    monkeypatch.setattr(kernel, "_FAR", far)
     found = local_shifts(data[0][None], data[1][None], *data[2:], single=True)
     assert found[0] == pytest.approx(shift_by_definition(s, *data, atoms=False), abs=precision)
 
@@ -120,7 +121,7 @@ def test_shifts_of_tied_and_weighted_scores_are_those_of_the_definition(far, pre
     weight = rng.choice([0.5, 1.0, 2.0], 600)
     held = np.bincount(inverse, weight)
     data = np.bincount(inverse, weight * (y - s[inverse])), held * s * (1 - s), s, held, float(held.sum())
-    monkeypatch.setattr(_tree, "_FAR", far)
+    monkeypatch.setattr(kernel, "_FAR", far)
     for atoms in (True, False):  # cells that pool several scores have no table of means
         found = local_shifts(data[0][None], data[1][None], *data[2:], single=atoms)
         assert found[0] == pytest.approx(shift_by_definition(s, *data, atoms=atoms), abs=precision)
@@ -138,7 +139,7 @@ def test_large_shifts_are_modes_of_the_likelihood():
 
 def test_training_sets_share_the_cells_of_all_rows(monkeypatch):
     """M training sets at once: each by its own residuals, in nodes that are cut by the weight of all rows."""
-    monkeypatch.setattr(_tree, "_FAR", np.inf)
+    monkeypatch.setattr(kernel, "_FAR", np.inf)
     rng = np.random.default_rng(4)
     s, home = np.sort(rng.random(300)), rng.integers(0, 3, 300)
     y = (rng.random(300) < stairs(s)).astype(int)
@@ -155,7 +156,7 @@ def test_training_sets_share_the_cells_of_all_rows(monkeypatch):
 
 
 def test_a_map_is_its_spline_with_shifted_log_odds(monkeypatch):
-    monkeypatch.setattr(_tree, "_FAR", np.inf)
+    monkeypatch.setattr(kernel, "_FAR", np.inf)
     rng = np.random.default_rng(5)
     s = np.sort(rng.random(800))
     y = (rng.random(800) < stairs(s)).astype(int)
@@ -165,7 +166,7 @@ def test_a_map_is_its_spline_with_shifted_log_odds(monkeypatch):
     rough = logit(fitted.calibrate(s)) - logit(smooth)
     assert rough == pytest.approx(shift, abs=0.005 + 1e-9)  # steps below that are left out
     assert np.unique(rough.round(9)).size < np.unique(shift.round(9)).size
-    monkeypatch.setattr(_tree, "_FLAT", 0.0)
+    monkeypatch.setattr(kernel, "_FLAT", 0.0)
     fitted = TreeCalibrator().fit(s, y)
     assert fitted.calibrate(s) == pytest.approx(expit(logit(smooth) + shift), abs=1e-10)
     assert fitted.starts_.size == fitted.shifts_.size > 2
@@ -179,7 +180,7 @@ def test_a_map_is_its_spline_with_shifted_log_odds(monkeypatch):
 
 def test_shifts_are_those_of_the_prototype(monkeypatch):
     """Source: tree() of the design's prototype rough.py (issue 20, STATISTICS section 8.2), which knows parabolas alone."""
-    monkeypatch.setattr(_tree, "_FAR", np.inf)
+    monkeypatch.setattr(kernel, "_FAR", np.inf)
     rng, n = np.random.default_rng(0), 240
     s = (np.arange(n) + 0.5) / n
     y = (rng.random(n) < stairs(s)).astype(float)

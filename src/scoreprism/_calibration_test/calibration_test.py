@@ -15,8 +15,8 @@ from scoreprism._calibration_test.null_draws import Statistic, simulate, smalles
 from scoreprism._calibration_test.score_lines import Scored
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._sample.sample import Sample
 from scoreprism._document.result_json import encode
+from scoreprism._sample.sample import Sample
 
 Builder = Callable[[Scored], Statistic]
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from scoreprism._core.checks import outside
 from scoreprism._core.simplex import IntArray
-from scoreprism._double_use._chance import SEEN, SUSPECTED
-from scoreprism._double_use._equations import holding
-from scoreprism._double_use._leaves import agree
-from scoreprism._double_use._parts import Part, parts
-from scoreprism._double_use._stored import overlap
+from scoreprism._double_use.chance import SEEN, SUSPECTED
+from scoreprism._double_use.equations import holding
+from scoreprism._double_use.leaves import agree
+from scoreprism._double_use.model_parts import ModelPart, parts
+from scoreprism._double_use.stored_rows import overlap
 from scoreprism.exceptions import DoubleUseWarning
 
 __all__ = ["Trace", "find_training_rows", "warn_of_training_rows"]
@@ -52,7 +52,7 @@ def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = N
         return _asked(lambda: _strongest(_whole(model, X, y, sample_weight)))
 
 
-def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> Part:
+def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
     """A model with all rows; what freezes it has no name of its own."""
     while type(model).__name__ == "FrozenEstimator":
         model = model.estimator
@@ -60,7 +60,7 @@ def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> Part:
     k = len(labels) if labels is not None and np.ndim(labels) == 1 else 2
     X = X if hasattr(X, "shape") else np.asarray(X)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return Part(type(model).__name__, model, X, _codes(y, labels), k, weight)
+    return ModelPart(type(model).__name__, model, X, _codes(y, labels), k, weight)
 
 
 def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any, consequence: str) -> None:
@@ -70,7 +70,7 @@ def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any, conseq
         warnings.warn(f"{trace.words}: {consequence}", DoubleUseWarning, stacklevel=outside())
 
 
-def _strongest(whole: Part) -> Trace | None:
+def _strongest(whole: ModelPart) -> Trace | None:
     """The first trace that is certain; else a caution."""
     caution = features = None
     for part, trace in _traces(whole):
@@ -83,7 +83,7 @@ def _strongest(whole: Part) -> Trace | None:
     return caution if caution is not None and caution.other_outcomes else features or caution
 
 
-def _traces(whole: Part) -> Iterator[tuple[Part, Trace]]:
+def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Trace]]:
     """Traces of all kinds in all parts."""
     found = parts(whole)
     for _ in range(_PARTS):
@@ -117,7 +117,7 @@ def _codes(y: Any, labels: Any) -> IntArray | None:
 
 
 def _trace(
-    part: Part, why: str, chance: float, *, share: float = 1.0, of: str = "", outcomes: bool = True
+    part: ModelPart, why: str, chance: float, *, share: float = 1.0, of: str = "", outcomes: bool = True
 ) -> Trace | None:
     """A trace in words: evidence, a caution, or nothing where chance explains it; `of` names the rows."""
     if chance > SUSPECTED:
@@ -130,7 +130,7 @@ def _trace(
     return Trace(f"{part.name} {'was' if certain else 'may have been'} trained on {rows} ({why})", certain)
 
 
-def _of_stored_rows(part: Part) -> Trace | None:
+def _of_stored_rows(part: ModelPart) -> Trace | None:
     found = None if part.step else overlap(part)
     if found is None:
         return None
@@ -148,7 +148,7 @@ _LEAVES = {
 }
 
 
-def _of_leaves(part: Part) -> Trace | None:
+def _of_leaves(part: ModelPart) -> Trace | None:
     found = None if part.step else agree(part)
     if found is None:
         return None
@@ -158,6 +158,6 @@ def _of_leaves(part: Part) -> Trace | None:
     return _trace(part, _LEAVES[found.kind], chance, share=found.share, of=some, outcomes=found.outcomes)
 
 
-def _of_equations(part: Part) -> Trace | None:
+def _of_equations(part: ModelPart) -> Trace | None:
     found = holding(part)
     return None if found is None else _trace(part, found.what, found.chance)

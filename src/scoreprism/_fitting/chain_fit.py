@@ -128,7 +128,8 @@ class ChainFit:
         if reference != "auto" and not blocks:
             refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
         name, rows = sample.name, sample.fit_rows()
-        split = None if calibration is None else _parse_split(calibration, sample, pos_label, classes)
+        held = None if calibration is None else _parse_split(calibration, sample, pos_label, classes)
+        split = None if held is None else held.fit_rows()
         _require_both(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
         said, doubted = _split_notes(split, rows)
@@ -153,12 +154,13 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference)),
+            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,
             notes=notes,
             doubts=doubts,
+            calibration_groups=None if held is None else held.groups,
             partitions=partitions,
             ties=ties,
             repeats=1 if partitions is None else min(count, len(partitions.home)),
@@ -223,7 +225,7 @@ class ChainFit:
         score = Level.of("S", self.sample.prediction)
         fitted = score_law.fitted
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
-        notes = () if self.mixture is None else (*self.notes, *self._describe(), *_surprises(self.sample, fitted.law))
+        notes = () if self.mixture is None else (*self.notes, *self.describe(), *_surprises(self.sample, fitted.law))
         return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=None if self.mixture is None else self)
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
@@ -277,7 +279,7 @@ class ChainFit:
             _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
         )
 
-    def _describe(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Where the laws came from."""
         assert self.mixture is not None  # noqa: S101 - asked for before
         where = "fitted on the calibration split" if self.calibration is not None else self._folds(of_score=True)
@@ -410,33 +412,36 @@ def _require_both(rows: Data, calibration: Data | None) -> None:
         )
 
 
-def _parse_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Data:
-    """The rows of a separate calibration split: scores, outcomes and perhaps weights, labels read as those at hand."""
-    rule, k = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split", sample.k
+def _parse_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
+    """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
+    held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
+    if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
+        found = f"{list(held.classes)} beside {list(sample.classes)}"
+        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
+    if np.unique(held.y).size < 2:
+        refuse("calibration must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
+    return held
+
+
+def _read_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
+    """Arrays of a calibration split; labels and columns are those of the rows at hand unless said otherwise."""
+    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value
     law = GivenLaw("calibration scores", parse_law(scores, "calibration scores"), None, column_names(scores))
-    if n_classes(law.values) != k:
-        refuse(rule, f"{n_classes(law.values)} classes beside {k}", "Score both splits by the same model.")
+    if n_classes(law.values) != sample.k:
+        refuse(rule, f"{n_classes(law.values)} classes beside {sample.k}", "Score both splits by the same model.")
     if law.values.ndim == 1 and pos_label is None and sample.classes is not None:
         pos_label = sample.classes[1]
-    if classes is None and sample.classes is not None and law.values.ndim == 2 and k > 2:
+    if classes is None and sample.classes is not None and law.values.ndim == 2 and sample.k > 2:
         classes = sample.classes  # a class may be missing from the split
     try:
         weight = rest[0] if rest else None
         held = parse_laws(y, [law], sample_weight=weight, pos_label=pos_label, classes=classes)[0]
     except InputError as error:
         raise InputError(f"calibration=(scores, y): {error}") from None
-    if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
-        found = f"{list(held.classes)} beside {list(sample.classes)}"
-        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
-    rows = drop_absent_rows(held).fit_rows()
-    if np.unique(rows.codes).size < 2:
-        refuse(
-            "calibration must hold at least two classes", f"one class in {rows.codes.size} rows", "Use a larger split."
-        )
-    return rows
+    return drop_absent_rows(held)
 
 
 def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -32,7 +32,6 @@ from scoreprism.calibrators import (
     VectorScalingCalibrator,
     get_calibrator,
 )
-from scoreprism.calibrators._selected import feasible
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.references import MEMBERS, StackedReference
 
@@ -172,16 +171,16 @@ AUTOMATIC = ("auto", "flexible")
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
     if isinstance(calibrator, str) and calibrator in AUTOMATIC:
-        chosen = feasible(DIAGNOSIS[k == 2], k)
+        chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
-        chosen = list(chooser.named_candidates(k).values())
+        chosen = [one._parsed() for one in chooser.named_candidates(k).values()]
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
         chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
     elif isinstance(calibrator, Calibrator):
-        chosen = [calibrator]
+        chosen = [calibrator._parsed()]
     else:
         return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
     for one in chosen:

@@ -1,4 +1,4 @@
-"""Kernel smoothing of one variable: weighted sums under a kernel, exact or binned, and bandwidths."""
+"""Kernel regression on one variable: weighted sums under a kernel, exact or binned, and bandwidths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import locate
 
@@ -190,3 +191,54 @@ def rule_of_thumb(x: FloatArray, weight: FloatArray | None, kernel: Kernel) -> f
     range_ = float(quartiles[1] - quartiles[0]) / 1.34
     scale = max(min(spread, range_), 0.05 * spread) if range_ > 0.0 else spread  # heaps of ties are no reason for h → 0
     return float(0.9 * kernel.factor * scale * max(total, 1.0) ** -0.2)
+
+
+def choose_bandwidth(
+    choice: str | float, x: FloatArray, y: FloatArray, weight: FloatArray | None, kernel: Kernel
+) -> float:
+    """A given bandwidth, or one chosen from the data by "cv", "rule" or "under"; never 0."""
+    if not isinstance(choice, str):
+        return choice
+    rule = rule_of_thumb(x, weight, kernel)
+    if not rule > 1e-12:  # (nearly) constant scores
+        return 1.0
+    if choice == "cv":
+        return _leave_one_out(x, y, weight, rule, kernel)
+    return rule if choice == "rule" else 0.5 * rule
+
+
+def _leave_one_out(x: FloatArray, y: FloatArray, weight: FloatArray | None, rule: float, kernel: Kernel) -> float:
+    """The bandwidth around the rule whose estimate without a row comes closest to the row, in squared error."""
+    mass_of_row = np.ones(x.size) if weight is None else weight
+    share = float(mass_of_row @ y) / float(mass_of_row.sum())
+    low, high = float(x.min()), float(x.max())
+    best = (np.inf, rule)
+    for bandwidth in rule * 2.0 ** np.arange(-2.0, 3.01, 0.5):
+        grid = np.linspace(low, high, int(min(max(16 * (high - low) / bandwidth, 64), 2048)) + 1)
+        many = 128 * (high - low) / bandwidth > _MOST
+        sums = (
+            _exact_sums(x, y, weight, grid, bandwidth, kernel)
+            if many
+            else _binned_sums(x, y, weight, grid, bandwidth, kernel, per=128)
+        )
+        own = kernel.norm * np.minimum(mass_of_row, 1.0)  # a weight of 3 is three rows, of which one is left out
+        mass = np.interp(x, grid, sums.mass) - own
+        events = np.interp(x, grid, sums.events) - own * y
+        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, 1e-300), 0.0, 1.0), share)
+        best = min(best, (float(np.average((y - rate) ** 2, weights=mass_of_row)), float(bandwidth)))
+    return best[1]
+
+
+def kernel_estimate(
+    x: FloatArray, y: FloatArray, weight: FloatArray | None, grid: FloatArray, bandwidth: float, kernel: Kernel
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Grid points with rows in reach, the estimate there, and the kernel mass; an error where there are none."""
+    sums = kernel_sums(x, y, weight, grid, bandwidth, kernel)
+    reached = sums.mass > 0.0
+    if not reached.any():
+        refuse(
+            "at least one window of the kernel must hold a score",
+            f"{grid.size} windows of half-width {bandwidth:.3g}, all empty",
+            "Use a larger bandwidth, or more grid points.",
+        )
+    return grid[reached], sums.rate[reached], sums.mass[reached]

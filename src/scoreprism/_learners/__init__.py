@@ -1,1 +1,1 @@
-"""The learners of a reference law: regressions, boosting, and how they are mixed."""
+"""What is learned from rows: the members of a reference law and how they are mixed, boosting, penalised splines."""

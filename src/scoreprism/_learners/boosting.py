@@ -61,7 +61,7 @@ def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: IntArray) -> Le
 
 
 @dataclass(frozen=True)
-class Cells:
+class SortedRows:
     """Rows sorted by the cell they are in, column by column: sums over cells are then sums of runs."""
 
     parts: tuple[tuple[IntArray, IntArray, IntArray], ...]  # of some columns: rows, where runs begin, their cells
@@ -69,12 +69,12 @@ class Cells:
     width: int
 
     @staticmethod
-    def of(cells: NDArray[Any], width: int) -> Cells:
+    def of(cells: NDArray[Any], width: int) -> SortedRows:
         """From the cells of all rows, (columns, n)."""
         p, n = cells.shape
         step = max(1, _TOGETHER // n)
         parts = (_runs(cells[first : first + step], first, width) for first in range(0, p, step))
-        return Cells(tuple(parts), p, width)
+        return SortedRows(tuple(parts), p, width)
 
     def sums(self, slopes: Slopes) -> Slopes:
         """Sums by column and cell: (columns, width)."""
@@ -112,7 +112,7 @@ def _split(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
     return column, np.where(none, WIDTH, cut)  # no gain: everything goes left
 
 
-def _children(cells: Cells, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
+def _children(cells: SortedRows, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
     """Sums of the children: those on the left are summed, the others are what is left of their parents."""
     out = np.empty((2 * parents.shape[0], *parents.shape[1:]), dtype=np.complex128)
     for index, parent in enumerate(parents):
@@ -123,7 +123,7 @@ def _children(cells: Cells, slopes: Slopes, node: Leaves, parents: Slopes) -> Sl
     return out
 
 
-def grow(codes: Codes, cells: Cells, slopes: Slopes, growth: Growth) -> tuple[Tree, Leaves]:
+def grow(codes: Codes, cells: SortedRows, slopes: Slopes, growth: Growth) -> tuple[Tree, Leaves]:
     """A tree that lowers the loss, and the leaf of every row."""
     features: tuple[IntArray, ...] = ()
     cuts: tuple[IntArray, ...] = ()
@@ -252,16 +252,16 @@ def boost(
 def _growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
     p, n = codes.shape
     all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
-    cells = Cells.of(codes, WIDTH) if all_columns and all_rows else None
+    cells = SortedRows.of(codes, WIDTH) if all_columns and all_rows else None
     for _ in range(growth.stages):
         columns = np.arange(p) if all_columns else np.sort(rng.permutation(p)[: growth.columns])
         rows = slice(None) if all_rows else rng.integers(0, n, growth.rows)
         yield _grower(codes, columns, rows, cells, growth)
 
 
-def _grower(codes: Codes, columns: IntArray, rows: Any, cells: Cells | None, growth: Growth) -> Grower:
+def _grower(codes: Codes, columns: IntArray, rows: Any, cells: SortedRows | None, growth: Growth) -> Grower:
     seen = codes if cells is not None else codes[columns][:, rows]
-    sorted_ = Cells.of(seen, WIDTH) if cells is None else cells
+    sorted_ = SortedRows.of(seen, WIDTH) if cells is None else cells
 
     def grown(slopes: Slopes) -> tuple[Tree, FloatArray]:
         tree, leaf = grow(seen, sorted_, slopes[rows], growth)

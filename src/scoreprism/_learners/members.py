@@ -58,7 +58,10 @@ class Task:
         """At most `_ROWS` of the rows."""
         if self.codes.shape[0] <= _ROWS:
             return self
-        rows = np.sort(rng.choice(self.codes.shape[0], _ROWS, replace=False))
+        return self.part(np.sort(rng.choice(self.codes.shape[0], _ROWS, replace=False)))
+
+    def part(self, rows: IntArray) -> Task:
+        """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return Task(self.features.part(rows), self.base[rows], self.codes[rows], weight, self.k)
 
@@ -214,12 +217,6 @@ def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
     for part, law in zip(share, laws, strict=True):
         total = total + part * law
     return np.asarray(total)
-
-
-def task_part(task: Task, rows: IntArray) -> Task:
-    """Some rows of a task."""
-    weight = None if task.weight is None else task.weight[rows]
-    return Task(task.features.part(rows), task.base[rows], task.codes[rows], weight, task.k)
 
 
 def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:

@@ -12,12 +12,12 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._learners.boosting import (
     WIDTH,
     Boosted,
-    Cells,
     Grower,
     Growth,
     Leaves,
     Recoding,
     Slopes,
+    SortedRows,
     Tree,
     all_slopes,
     leaf_scores,
@@ -174,7 +174,7 @@ def boost_pairs(
 def _quadrants(codes: Codes, growth: Growth) -> Grower:
     """Trees that cut both columns of a pair at once, where it gains most: greedy cuts would not see the first one."""
     joint = codes[::2].astype(np.int16) * _SIDE + codes[1::2]
-    cells = Cells.of(joint, _SIDE**2)
+    cells = SortedRows.of(joint, _SIDE**2)
 
     def grown(slopes: Slopes) -> tuple[Tree, FloatArray]:
         below = cells.sums(slopes).reshape(-1, _SIDE, _SIDE).cumsum(axis=1).cumsum(axis=2)

@@ -1,1 +1,1 @@
-"""Fitted maps as data: their parts, how they are evaluated, and the formulas that SQL and engines get."""
+"""Fitted maps as data: their parts, how they are evaluated, their formulas for SQL and engines, their files."""

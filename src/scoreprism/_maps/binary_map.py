@@ -8,17 +8,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import locate
 from scoreprism._maps.formula import Term, sigmoid
-from scoreprism._maps.parts import Part, require
+from scoreprism._maps.parts import MapPart, Part, require
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
 _BLOCK = 1 << 14
 #: The range of the scores of each kind; a calibrator refuses others, a formula has no value for them.
 RANGES = {"probability": (0.0, 1.0), "logit": (-sys.float_info.max, sys.float_info.max)}
+
+
+def least_distance(total: float) -> float:
+    """1/(2n): how near to 0 or 1 a law fitted on rows of this weight may come."""
+    return min(0.5 / total, 0.25)
+
 
 # ── charts: in which coordinate a curve sees the score ──────────────────────────────────────────────
 
@@ -319,7 +324,7 @@ class Sum(Curve):
 
 
 @dataclass(frozen=True)
-class BinaryMap(Part):
+class BinaryMap(MapPart):
     """
     From a score to P(Y = 1): link⁻¹(curve(chart(score))).
 
@@ -382,11 +387,3 @@ class BinaryMap(Part):
         if self.clip > 0.0:
             value = value.cut(self.clip, 1.0 - self.clip)
         return score.only_within(*limits, value)
-
-
-def parse_distance(clip: object, total: float) -> float:
-    """How far a fitted law stays from 0 and 1: 1/(2n) unless said otherwise."""
-    if isinstance(clip, str):
-        parse_choice(clip, ("auto",), "clip")
-        return min(0.5 / total, 0.25)
-    return parse_number(clip, "clip", "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
+from abc import abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
@@ -40,6 +41,14 @@ class Part:
 
     def check(self) -> None:
         """Refuse numbers that cannot have come from a fit; called on parts that are read from a file."""
+
+
+@dataclass(frozen=True)
+class MapPart(Part):
+    """A part that is a whole map: from scores, (n,) for two classes and (n, K) for more, to a law of that shape."""
+
+    @abstractmethod
+    def __call__(self, score: FloatArray) -> FloatArray: ...
 
 
 def encode(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""Maps of several classes: a softmax of linear functions of log-probabilities, and its formulas."""
+"""Maps of several classes: softmaxes of log-probabilities, the identity, and a binary map for each class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scoreprism._maps.binary_map import (
     log_pair,
 )
 from scoreprism._maps.formula import Term
-from scoreprism._maps.parts import Part, require
+from scoreprism._maps.parts import MapPart, require
 
 
 def centered(logs: FloatArray) -> FloatArray:
@@ -30,7 +30,7 @@ def centered(logs: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class SoftmaxMap(Part):
+class SoftmaxMap(MapPart):
     """softmax(features · weights), the last row of weights being the intercepts, at least `floor` from 0."""
 
     tag = "softmax"
@@ -110,3 +110,59 @@ def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:
     if kind == "probability":
         return np.log(np.clip(as_matrix(score), low, 1.0 - low))
     return np.column_stack([-log_pair(score)[1], log_pair(score)[0]])
+
+
+@dataclass(frozen=True)
+class Same(MapPart):
+    """A law that stays what it is."""
+
+    tag = "same"
+
+    kind: str
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        law: FloatArray = score / score.sum(axis=1, keepdims=True)
+        return law
+
+
+@dataclass(frozen=True)
+class Tempered(MapPart):
+    """softmax(sharpness · log p), probabilities below `low` counted as `low`, and no result below `floor`."""
+
+    tag = "tempered"
+
+    kind: str
+    sharpness: float
+    low: float
+    floor: float
+
+    def check(self) -> None:
+        require(self.sharpness > 0, "Tempered.sharpness", "a positive value")
+        require(0 <= self.floor < 0.5, "Tempered.floor", "a value from 0 to 1/2")
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        law = np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
+        return np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
+
+
+@dataclass(frozen=True)
+class OneVsRestMap(MapPart):
+    """Binary maps of the columns, divided by their sum."""
+
+    tag = "one-vs-rest"
+
+    kind: str
+    maps: tuple[MapPart, ...]
+
+    def check(self) -> None:
+        good = len(self.maps) > 2 and all(isinstance(m, MapPart) for m in self.maps)
+        require(good, "OneVsRestMap.maps", "a map per class")
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        law = np.exp(log_softmax(score)) if self.kind == "logit" else score
+        columns = [m(np.ascontiguousarray(law[:, j])) for j, m in enumerate(self.maps)]
+        joined = np.column_stack(columns)
+        total = joined.sum(axis=1, keepdims=True)
+        law_of_all: FloatArray = np.full_like(joined, 1.0 / joined.shape[1])
+        np.divide(joined, total, out=law_of_all, where=total > 0.0)
+        return law_of_all

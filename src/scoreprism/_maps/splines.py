@@ -103,7 +103,7 @@ def natural_spline(knots: FloatArray, values: FloatArray, tails: str) -> Cubics:
 
 
 @dataclass(frozen=True)
-class Cells:
+class FitPoints:
     """Data of a penalised fit: basis functions at each point, weight and events there, and Σ w y² of all rows."""
 
     design: FloatArray
@@ -122,7 +122,7 @@ class Quadratic:
     square: float
 
 
-def local_problem(cells: Cells, beta: FloatArray, link: str) -> Quadratic:
+def local_problem(cells: FitPoints, beta: FloatArray, link: str) -> Quadratic:
     """Least squares for the identity link; the working model of IRLS at `beta` for the logit link."""
     b = cells.design
     if link == "identity":
@@ -137,7 +137,7 @@ def local_problem(cells: Cells, beta: FloatArray, link: str) -> Quadratic:
     return Quadratic(curvature, curvature @ beta + b.T @ gap, square)
 
 
-def deviance(cells: Cells, beta: FloatArray) -> float:
+def deviance(cells: FitPoints, beta: FloatArray) -> float:
     """The negative log-likelihood of the logit link."""
     eta = cells.design @ beta
     return float(cells.weight @ (np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)) - cells.events @ eta)
@@ -196,7 +196,7 @@ class SplineFit:
 
 
 def fit_penalised(
-    cells: Cells, penalty: FloatArray, smoothing: str | float, link: str, constraint: Constraint, beta: FloatArray
+    cells: FitPoints, penalty: FloatArray, smoothing: str | float, link: str, constraint: Constraint, beta: FloatArray
 ) -> SplineFit:
     """
     Penalised spline under linear constraints: least squares, or constrained IRLS for the logit link.
@@ -224,7 +224,7 @@ def fit_penalised(
     return SplineFit(beta, chosen)
 
 
-def _damped(cells: Cells, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:
+def _damped(cells: FitPoints, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:
     """The new coefficients, or a point on the way to them that is no worse than the old."""
 
     def objective(beta: FloatArray) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
-from scoreprism._maps.binary_map import Chart, logit_chart, parse_distance
+from scoreprism._maps.binary_map import Chart, least_distance, logit_chart
 from scoreprism._maps.parts import Part
 
 
@@ -48,7 +48,7 @@ class Data:
     @property
     def distance(self) -> float:
         """1/(2n): how near to 0 or 1 a law fitted on these rows may come."""
-        return parse_distance("auto", self.total)
+        return least_distance(self.total)
 
     @cached_property
     def rate(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -472,6 +472,8 @@ def _parse(
     )
     sample = drop_absent_rows(sample)
     for name, law in laws.items():
+        if isinstance(models[name], GivenLaw):
+            continue  # whoever parsed it has looked at it
         warn_of_hard_labels(law.values, law.name)
         if sample.classes is not None and np.unique(sample.y).size > 1:
             warn_of_reversed_scores(sample.model(name).fit_rows(), sample.classes)
@@ -702,11 +704,12 @@ def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
     return set(known) <= used
 
 
-def _level(name: str, source: object, laws: Any, n: int) -> Level | FeatureBlock:
+def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | FeatureBlock:
     """A parsed law under the name of its level, or features, parsed."""
     if isinstance(source, GivenLaw):
-        return next(laws).changed(name=name)  # type: ignore[no-any-return]
-    return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))  # type: ignore[arg-type]
+        law: Level = next(laws)
+        return law.changed(name=name)
+    return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))
 
 
 def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:

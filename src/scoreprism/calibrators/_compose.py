@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.parts import Map, Part, require
+from scoreprism._maps.parts import Map
+from scoreprism._maps.softmax_map import OneVsRestMap
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._isotonic import IsotonicCalibrator
+from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, rules
+from scoreprism.calibrators._stepwise import IsotonicCalibrator
 
 
-@dataclass(frozen=True)
-class OneVsRestMap(Part):
-    """Binary maps of the columns, divided by their sum."""
-
-    tag = "one-vs-rest"
-
-    kind: str
-    maps: tuple[Part, ...]
-
-    def check(self) -> None:
-        require(all(callable(m) for m in self.maps) and len(self.maps) > 2, "OneVsRestMap.maps", "a map per class")
-
-    def __call__(self, score: FloatArray) -> FloatArray:
-        law = np.exp(log_softmax(score)) if self.kind == "logit" else score
-        columns = [m(np.ascontiguousarray(law[:, j])) for j, m in enumerate(self.maps)]  # type: ignore[operator]
-        joined = np.column_stack(columns)
-        total = joined.sum(axis=1, keepdims=True)
-        law_of_all: FloatArray = np.full_like(joined, 1.0 / joined.shape[1])
-        np.divide(joined, total, out=law_of_all, where=total > 0.0)
-        return law_of_all
+def _parse_binary(value: str | Calibrator | None, _name: str) -> Calibrator:
+    return (IsotonicCalibrator() if value is None else get_calibrator(value))._parsed()
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -67,22 +49,20 @@ class OneVsRestCalibrator(Calibrator):
 
     name = "one-vs-rest"
     multiclass = True
+    _rules = rules(calibrator=_parse_binary)
 
     def __init__(self, calibrator: str | Calibrator | None = None, *, kind: str = "probability") -> None:
         self.calibrator = calibrator
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        from scoreprism.calibrators import get_calibrator
-
-        binary = IsotonicCalibrator() if self.calibrator is None else get_calibrator(self.calibrator)
         if data.k == 2:
-            return clone(binary).set_params(kind=data.kind)._fit(data)  # type: ignore[no-any-return]
+            return self._fit_binary(data)  # type: ignore[no-any-return]
         law = np.exp(log_softmax(data.score)) if data.kind == "logit" else data.score
-        maps = []
-        for j in range(data.k):
-            column = Data(
-                np.ascontiguousarray(law[:, j]), (data.codes == j).astype(np.intp), data.weight, 2, "probability"
-            )
-            maps.append(clone(binary).set_params(kind="probability")._fit(column))
-        return OneVsRestMap(data.kind, tuple(maps))
+        hits = [(data.codes == j).astype(np.intp) for j in range(data.k)]
+        columns = [np.ascontiguousarray(law[:, j]) for j in range(data.k)]
+        parts = [Data(s, y, data.weight, 2, "probability") for s, y in zip(columns, hits, strict=True)]
+        return OneVsRestMap(data.kind, tuple(self._fit_binary(part) for part in parts))
+
+    def _fit_binary(self, data: Data) -> Any:
+        return clone(self.calibrator).set_params(kind=data.kind)._fit(data)

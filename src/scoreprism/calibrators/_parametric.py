@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice
-from scoreprism._core.numerics import BELOW_ONE, rising_sigmoid
-from scoreprism._core.simplex import FloatArray, clip_law, one_hot, pick
+from scoreprism._core.numerics import rising_sigmoid
+from scoreprism._core.simplex import FloatArray, one_hot, pick
 from scoreprism._kernels.logistic import (
     Likelihood,
     expected,
@@ -19,11 +17,11 @@ from scoreprism._kernels.logistic import (
 )
 from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, log_pair
-from scoreprism._maps.parts import Map, Part, require
-from scoreprism._maps.softmax_map import log_law
+from scoreprism._maps.parts import Map
+from scoreprism._maps.softmax_map import Same, Tempered, log_law
 from scoreprism._sample.fit_batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
 _SHARPEST, _FLATTEST = 1e6, 1e-6
@@ -57,19 +55,6 @@ class IdentityCalibrator(Calibrator):
         if data.k > 2:
             return Tempered(data.kind, 1.0, 0.0, 0.0) if data.kind == "logit" else Same("probability")
         return BinaryMap(data.chart("probability"), Affine(1.0, 0.0), "identity")
-
-
-@dataclass(frozen=True)
-class Same(Part):
-    """A law that stays what it is."""
-
-    tag = "same"
-
-    kind: str
-
-    def __call__(self, score: FloatArray) -> FloatArray:
-        law: FloatArray = score / score.sum(axis=1, keepdims=True)
-        return law
 
 
 class PlattCalibrator(Calibrator):
@@ -224,26 +209,6 @@ class TemperatureCalibrator(Calibrator):
         return 1.0 / float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
 
 
-@dataclass(frozen=True)
-class Tempered(Part):
-    """softmax(sharpness · log p), probabilities below `low` counted as `low`, and no result below `floor`."""
-
-    tag = "tempered"
-
-    kind: str
-    sharpness: float
-    low: float
-    floor: float
-
-    def check(self) -> None:
-        require(self.sharpness > 0, "Tempered.sharpness", "a positive value")
-        require(0 <= self.floor < 0.5, "Tempered.floor", "a value from 0 to 1/2")
-
-    def __call__(self, score: FloatArray) -> FloatArray:
-        law = np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
-        return np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
-
-
 #: First and second derivative of the log loss at 1/T.
 Look = tuple[float, float]
 
@@ -352,13 +317,14 @@ class BetaCalibrator(Calibrator):
     name = "beta"
     monotone = smooth = True
     _kept = ("separated_",)
+    _rules = rules(parameters=one_of("abm", "am", "ab"))
 
     def __init__(self, *, parameters: str = "abm", kind: str = "probability") -> None:
         self.parameters = parameters
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        variant = parse_choice(self.parameters, ("abm", "am", "ab"), "parameters")
+        variant = self.parameters
         x = data.logit(data.score)
         columns = np.empty((3, x.size))
         columns[2] = 1.0

@@ -119,7 +119,7 @@ class Provenance:
         }
 
 
-def recorded(
+def record_provenance(
     scores: object, y: object, classes: NDArray[Any], data: Data, table: FloatArray | None = None
 ) -> Provenance:
     """What a fit knows: names of what came in, and rows with weight; `table` where the map sees a reduction of it."""

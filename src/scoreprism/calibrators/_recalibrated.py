@@ -26,8 +26,9 @@ from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import warn_of_training_rows
 from scoreprism._sample.folds import disjoint
 from scoreprism._sample.scores import class_labels, count_rows, parse_decision, parse_prediction
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._selected import describe_contradiction
+from scoreprism.calibrators._calibrator import Calibrator, get_calibrator
+from scoreprism.calibrators._compose import OneVsRestCalibrator
+from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
 
 
@@ -291,8 +292,6 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     def _map(self, scored: tuple[FloatArray, str], labels: NDArray[Any], weight: ArrayLike | None) -> Calibrator:
         """The fitted map of scores of one kind."""
-        from scoreprism.calibrators import OneVsRestCalibrator, get_calibrator
-
         score, kind = scored
         made: Calibrator = clone(get_calibrator(self.calibrator))
         if len(self.classes_) > 2 and not made.multiclass:
@@ -308,10 +307,10 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _warn_of_contradictions(self) -> None:
         """Say once that the data contradict the order that the maps keep."""
         maps = [pair.calibrator for pair in self.calibrated_]
-        found = [one for one in maps if getattr(one, "contradiction_", None) is not None]
+        found = [one for one in maps if isinstance(one, SelectedCalibrator) and one.contradiction_ is not None]
         if found:
-            worst = max(found, key=lambda one: one.contradiction_["gain"])
-            text = describe_contradiction(worst, "pass calibrator=SelectedCalibrator(order='any') to follow them")
+            worst = max(found, key=lambda one: one.contradiction_["gain"])  # type: ignore[index]
+            text = worst.describe_contradiction("pass calibrator=SelectedCalibrator(order='any') to follow them")
             if len(maps) > 1:
                 text += f" Found in {len(found)} of {len(maps)} folds; the figures are those of the clearest."
             warnings.warn(text, ContradictedOrderWarning, stacklevel=outside())

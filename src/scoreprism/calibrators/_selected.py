@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import outside, parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._kernels.isotonic import isotonic_fit
+from scoreprism._maps.order import judge_order, put_in_order
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import Split, enough_rows, make_folds
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._isotonic import IsotonicCalibrator
-from scoreprism.calibrators._kernel import KernelCalibrator
-from scoreprism.calibrators._multiclass import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
+from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules
+from scoreprism.calibrators._kernel_smoothing import KernelCalibrator
 from scoreprism.calibrators._parametric import (
     BetaCalibrator,
     IdentityCalibrator,
     PlattCalibrator,
     TemperatureCalibrator,
 )
-from scoreprism.calibrators._smooth import MonotoneSplineCalibrator, NaturalSplineCalibrator
+from scoreprism.calibrators._softmax_maps import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
+from scoreprism.calibrators._splines import MonotoneSplineCalibrator, NaturalSplineCalibrator
+from scoreprism.calibrators._stepwise import IsotonicCalibrator
 from scoreprism.exceptions import ContradictedOrderWarning
 from scoreprism.losses import ProperLoss, get_loss
 
 #: What ``candidates="auto"`` chooses among, simplest first, by order and by whether there are two classes.
-CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
+_CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
     "keep": {
         True: (
             IdentityCalibrator(),
@@ -59,15 +60,8 @@ CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
         ),
     },
 }
-#: Above so many classes a map with a weight for every pair of classes, or of pairs, has too many to be fitted.
-_TOO_MANY_CLASSES = {"polynomial": 8, "matrix-scaling": 20}
 #: How many standard errors better a map that may reverse the order must be for a warning.
 _CONTRADICTION = 2.0
-
-
-def feasible(candidates: Sequence[Calibrator], k: int) -> list[Calibrator]:
-    """Those of some candidates that K classes do not overwhelm."""
-    return [one for one in candidates if k <= _TOO_MANY_CLASSES.get(one.name, k)]
 
 
 class SelectedCalibrator(Calibrator):
@@ -142,6 +136,10 @@ class SelectedCalibrator(Calibrator):
 
     name = "selected"
     multiclass = True
+    _rules = rules(loss=lambda value, _name: get_loss(value), order=one_of(*_CANDIDATES))
+    losses_: dict[str, float]
+    std_errors_: dict[str, float]
+    contradiction_: dict[str, Any] | None
     _kept = ("selected_", "losses_", "std_errors_", "order_kept_", "ties_added_", "contradiction_", "calibrator_")
 
     def __init__(
@@ -181,12 +179,37 @@ class SelectedCalibrator(Calibrator):
         """
         super().fit(scores, y, sample_weight)
         if self.contradiction_ is not None:
-            warnings.warn(describe_contradiction(self), ContradictedOrderWarning, stacklevel=outside())
+            warnings.warn(self.describe_contradiction(), ContradictedOrderWarning, stacklevel=outside())
         return self
+
+    def describe_contradiction(self, remedy: str = "pass order='any' to follow them") -> str:
+        """
+        What the data say against the order that the map keeps.
+
+        Parameters
+        ----------
+        remedy : str, default="pass order='any' to follow them"
+            What can be done about it.
+
+        Returns
+        -------
+        str
+            The sentence of the warning, with its figures; empty where ``contradiction_`` is None.
+        """
+        check_is_fitted(self)
+        found = self.contradiction_
+        if found is None:
+            return ""
+        what = "the order of the scores" if len(self.classes_) == 2 else "the order of the classes within rows"
+        figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
+        return (
+            f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
+            f"{get_loss(self.loss).name} loss {figures} than the best map that keeps it. The order is kept; {remedy}."
+        )
 
     @property
     def _keeps_order(self) -> bool:
-        return parse_choice(self.order, CANDIDATES, "order") == "keep"
+        return parse_choice(self.order, _CANDIDATES, "order") == "keep"
 
     def _fit(self, data: Data) -> Map:
         loss = get_loss(self.loss)
@@ -194,18 +217,18 @@ class SelectedCalibrator(Calibrator):
         self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(named)), {}, {}, None
         if enough_rows(data.codes, self.cv):
             folds = make_folds(self.cv, data, self.random_state)
-            rows = {name: _out_of_fold(candidate, data, folds, loss) for name, candidate in named.items()}
-            found = _choose(rows, data.weight)
-            self.selected_, self.losses_, self.std_errors_ = found.name, found.losses, found.std_errors
+            judge: list[_Judge] = [lambda law, held: loss.evaluate(law, held.codes)]
+            rows = {name: _row_losses(candidate, data, folds, judge)[0] for name, candidate in named.items()}
+            self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, data.weight)
             if self._keeps_order and isinstance(self.candidates, str) and self.candidates == "auto":
-                self.contradiction_ = self._contradicted(data, folds, loss, rows[found.best])
+                self.contradiction_ = self._contradicted(data, folds, loss, rows[best])
         winner: Calibrator = clone(named[self.selected_])
-        winner.map_ = winner._fit(data)
+        winner.map_ = winner._fit_parsed(data)
         for name in ("classes_", "n_features_in_", "reduction_"):
             if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
                 setattr(winner, name, getattr(self, name))
         self.calibrator_ = winner
-        self.order_kept_, self.ties_added_ = ranking(winner.map_, data.score)
+        self.order_kept_, self.ties_added_ = judge_order(winner.map_, data.score)
         return winner.map_
 
     def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -224,12 +247,10 @@ class SelectedCalibrator(Calibrator):
         dict of str to Calibrator
             Copies, not fitted; a repeated name is numbered.
         """
-        order = parse_choice(self.order, CANDIDATES, "order")
+        order = parse_choice(self.order, _CANDIDATES, "order")
         if isinstance(self.candidates, str) and self.candidates == "auto":
-            made = [clone(one) for one in feasible(CANDIDATES[order][k == 2], k)]
+            made = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
         else:
-            from scoreprism.calibrators import get_calibrator
-
             listed_ = [self.candidates] if isinstance(self.candidates, (str, Calibrator)) else self.candidates
             made = [clone(get_calibrator(candidate)) for candidate in listed_]
         if not made:
@@ -261,7 +282,7 @@ class SelectedCalibrator(Calibrator):
         self, data: Data, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
     ) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
-        free = feasible(CANDIDATES["any"][data.k == 2], data.k)
+        free = [one for one in _CANDIDATES["any"][data.k == 2] if data.k <= one.most_classes]
         rivals = [one for one in free if not (one.monotone or isinstance(one, PlattCalibrator))]
         lines = {one.name: _freed(clone(one).set_params(kind=data.kind), data, folds, loss) for one in rivals}
         if data.k == 2:
@@ -280,36 +301,16 @@ class SelectedCalibrator(Calibrator):
         return {"map": name, "gain": gain, "std_error": error}
 
 
-def describe_contradiction(fitted: SelectedCalibrator, remedy: str = "pass order='any' to follow them") -> str:
-    """What the data say against the order that a map keeps, with the figures."""
-    found = fitted.contradiction_
-    assert found is not None  # noqa: S101 - only asked where there is one
-    what = "the order of the scores" if len(fitted.classes_) == 2 else "the order of the classes within rows"
-    figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
-    return (
-        f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
-        f"{get_loss(fitted.loss).name} loss {figures} than the best map that keeps it. The order is kept; {remedy}."
-    )
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The map that was chosen, the one with the smallest loss, and how all did."""
-
-    name: str
-    best: str
-    losses: dict[str, float]
-    std_errors: dict[str, float]
-
-
-def _choose(rows: dict[str, FloatArray], weight: FloatArray | None) -> _Choice:
-    """The first candidate within one standard error of the paired difference to the best."""
+def _choose(
+    rows: dict[str, FloatArray], weight: FloatArray | None
+) -> tuple[str, str, dict[str, float], dict[str, float]]:
+    """The first candidate within one standard error of the paired difference to the best; the best; how all did."""
     losses = {name: _mean(losses, weight) for name, losses in rows.items()}
     best = min(losses, key=lambda name: losses[name])
     pairs = {name: _paired(losses, rows[best], weight) for name, losses in rows.items()}
     alike = 1e-9 * abs(losses[best])  # maps that are the same up to rounding
     chosen = next((name for name, (gap, error) in pairs.items() if gap <= error + alike), best)
-    return _Choice(chosen, best, losses, {name: error for name, (_, error) in pairs.items()})
+    return chosen, best, losses, {name: error for name, (_, error) in pairs.items()}
 
 
 def _mean(rows: FloatArray, weight: FloatArray | None) -> float:
@@ -332,53 +333,33 @@ def _paired(rows: FloatArray, others: FloatArray, weight: FloatArray | None) -> 
     return mean, float(np.sqrt((w**2 * (gap - mean) ** 2).sum())) / float(w.sum())
 
 
-def _out_of_fold(candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss) -> FloatArray:
-    """The loss of each row under fits that did not see it, averaged over these; NaN where it was never tested."""
-    shared = candidate._shared(data)
-    total, times = np.zeros(data.codes.shape[0]), np.zeros(data.codes.shape[0])
-    for train, test in folds:
-        held = data.part(test)
-        total[test] += loss.loss(clone(shared)._fit(data.part(train))(held.score), held.codes)
-        times[test] += 1.0
-    return _averaged(total, times)
+#: The loss of each row that was held out, from its law.
+_Judge = Callable[[FloatArray, Data], FloatArray]
 
 
-def _freed(
-    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """The same for a map that may reverse the order, and for its values put in the order of the scores."""
-    shared = candidate._shared(data)
-    free, ordered, times = (np.zeros(data.codes.shape[0]) for _ in range(3))
+def _row_losses(candidate: Calibrator, data: Data, folds: Sequence[Split], judges: Sequence[_Judge]) -> FloatArray:
+    """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
+    shared = candidate._parsed()._shared(data)
+    total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
     for train, test in folds:
         held = data.part(test)
         law = clone(shared)._fit(data.part(train))(held.score)
-        free[test] += loss.loss(law, held.codes)
-        ordered[test] += loss.loss(_in_order(law, -held.score if falling else held.score, held.weight), held.codes)
+        total[:, test] += [judge(law, held) for judge in judges]
         times[test] += 1.0
-    return _averaged(free, times), _averaged(ordered, times)
-
-
-def _in_order(law: FloatArray, score: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """The nearest values that do not fall with the score; of several classes, the same values in the score's order."""
-    if law.ndim == 1:
-        return isotonic_fit(score, law, weight)
-    rank = np.argsort(np.argsort(score, axis=1, kind="stable"), axis=1)
-    return np.take_along_axis(np.sort(law, axis=1), rank, axis=1)
-
-
-def _averaged(total: FloatArray, times: FloatArray) -> FloatArray:
-    """Sums over the tests of each row, divided by their number."""
     with np.errstate(invalid="ignore"):
         rows: FloatArray = total / np.where(times > 0.0, times, np.nan)
     return rows
 
 
-def ranking(fitted: Map, score: FloatArray) -> tuple[bool, bool]:
-    """Whether a map keeps the order of the scores it was fitted on, and whether it makes different ones equal."""
-    if score.ndim == 1:
-        steps = np.diff(fitted(np.unique(score)))
-        return bool((steps >= 0.0).all()), bool((steps == 0.0).any())
-    law = fitted(score)
-    order = np.argsort(score, axis=1, kind="stable")
-    steps, before = (np.diff(np.take_along_axis(table, order, axis=1), axis=1) for table in (law, score))
-    return bool((steps >= 0.0).all()), bool(((steps == 0.0) & (before > 0.0)).any())
+def _freed(
+    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
+) -> FloatArray:
+    """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
+
+    def as_it_is(law: FloatArray, held: Data) -> FloatArray:
+        return loss.evaluate(law, held.codes)
+
+    def ordered(law: FloatArray, held: Data) -> FloatArray:
+        return as_it_is(put_in_order(law, -held.score if falling else held.score, held.weight), held)
+
+    return _row_losses(candidate, data, folds, [as_it_is, ordered])

@@ -14,8 +14,8 @@ from scoreprism._maps.binary_map import BinaryMap, Steps, Sum
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_batch import Batch
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._base import Calibrator
-from scoreprism.calibrators._smooth import NaturalSplineCalibrator
+from scoreprism.calibrators._calibrator import Calibrator
+from scoreprism.calibrators._splines import NaturalSplineCalibrator
 
 
 class TreeCalibrator(Calibrator):

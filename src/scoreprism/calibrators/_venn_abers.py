@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._maps.binary_map import BinaryMap, Chart, Steps
 from scoreprism._maps.formula import Term
-from scoreprism._maps.parts import Map, Part, require
+from scoreprism._maps.parts import Map, MapPart, Part, require
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import make_folds
-from scoreprism.calibrators._base import Calibrator
+from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
 #: Weights that differ by more than this factor are handled one place at a time, for up to so many different scores.
 _SPAN, _MOST = 1e8, 4000
@@ -219,7 +219,7 @@ def _compressed(starts: FloatArray, values: FloatArray) -> Steps:
 
 
 @dataclass(frozen=True)
-class VennAbersMap(Part):
+class VennAbersMap(MapPart):
     """The merged probability of one inductive predictor, or of several on parts of the data (cross Venn–Abers)."""
 
     tag = "venn-abers"
@@ -295,6 +295,7 @@ class VennAbersCalibrator(Calibrator):
 
     name = "venn-abers"
     monotone = True
+    _rules = rules(merge=one_of("log", "brier"))
 
     def __init__(
         self, *, cv: Any = None, merge: str = "log", random_state: object = 0, kind: str = "probability"
@@ -305,7 +306,6 @@ class VennAbersCalibrator(Calibrator):
         self.kind = kind
 
     def _fit(self, data: Data) -> Map:
-        merge = parse_choice(self.merge, ("log", "brier"), "merge")
         parts = [data]
         if self.cv is not None:
             folds = make_folds(self.cv, data, self.random_state)
@@ -319,7 +319,7 @@ class VennAbersCalibrator(Calibrator):
                     f"a factor of {span:.2g}",
                     "Drop rows of negligible weight.",
                 )
-        return VennAbersMap(data.chart("score"), tuple(VennAbersSums(*s) for s in sums), merge)
+        return VennAbersMap(data.chart("score"), tuple(VennAbersSums(*s) for s in sums), self.merge)
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """

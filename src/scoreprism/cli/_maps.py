@@ -192,8 +192,8 @@ def export(
 
 def _loaded(path: str) -> Calibrator:
     """A map from its file."""
+    from scoreprism._maps.map_files import READER
     from scoreprism.calibrators import from_json
-    from scoreprism.calibrators._files import READER
     from scoreprism.cli._sources import read_small
 
     return from_json(read_small(path, "CALIBRATOR", READER.megabytes))

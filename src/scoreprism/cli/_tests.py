@@ -81,9 +81,9 @@ def _run(data: Predictions, given: dict[str, Any]) -> Any:
 
 
 def _answer(data: Predictions, results: Any, given: dict[str, Any]) -> Report:
+    from scoreprism._kernels.holm import holm
     from scoreprism.cli._answers import answer, make_table
     from scoreprism.cli._output import plain_settings
-    from scoreprism._kernels.holm import holm
     from scoreprism.report import Notice
 
     rows: list[tuple[Any, ...]] = []

@@ -14,10 +14,9 @@ from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.ranked import Stream
-from scoreprism._maps.splines import Cells, fit_penalised, local_problem
+from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
+from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem
 from scoreprism._sample.fit_rows import Data
-from scoreprism.calibrators._problem import SplineProblem
-from scoreprism.calibrators._smooth import monotone_problem, rising
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 
@@ -177,7 +176,7 @@ class SplineCurve:
 
         def curve(stream: Stream) -> FloatArray:
             events = pools.redrawn(stream)
-            cells = Cells(design, pools.weight, events, float(events.sum()), self.rows.total)
+            cells = FitPoints(design, pools.weight, events, float(events.sum()), self.rows.total)
             line = _line(straight, place, cells)
             far = float(np.log(2.0 * self.rows.total - 1.0))
             bounds = rising(basis, min(-far, float(line.min())), max(far, float(line.max())), 0.0)
@@ -187,7 +186,7 @@ class SplineCurve:
         return curve
 
 
-def _line(straight: FloatArray, place: FloatArray, cells: Cells) -> FloatArray:
+def _line(straight: FloatArray, place: FloatArray, cells: FitPoints) -> FloatArray:
     """Where the fit starts, and how far it may go: Platt's line if it rises, as `SplineProblem.line` has it."""
     fit = fit_logistic(straight, cells.events / cells.weight, cells.weight)
     slope, intercept = fit.coefficients

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scoreprism.datasets._example import ExactExample, german_credit_population
-from scoreprism.datasets._german import GermanCredit, load_german_credit
-from scoreprism.datasets._laws import AppendixELaw, CopulaLaw, PopulationTerms, Sample, SquareLaw
-from scoreprism.datasets._levelsets import ScoreLaw
+from scoreprism.datasets._examples import ExactExample, german_credit_population
+from scoreprism.datasets._german_credit import GermanCredit, load_german_credit
+from scoreprism.datasets._level_sets import ScoreLaw
+from scoreprism.datasets._synthetic import AppendixELaw, CopulaLaw, PopulationTerms, Sample, SquareLaw
 
 __all__ = [
     "AppendixELaw",

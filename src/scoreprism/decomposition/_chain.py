@@ -22,7 +22,7 @@ from scoreprism._document.tables import floor_mark
 from scoreprism._kernels.term_intervals import FORMS, Ends, Moments, TermInference, WhatIf, steps
 from scoreprism._sample.floors import floor_of
 from scoreprism._sample.level import Level, spread
-from scoreprism._sample.sample import Sample, drop_absent_rows, parse_laws
+from scoreprism._sample.sample import Sample, parse_laws
 from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
 from scoreprism.losses import ProperLoss, get_loss
@@ -156,10 +156,7 @@ class Chain:
             backend=next((level.backend for level in given if level.backend), None),
         )
         laws = [level.changed(name=old.name) for level, old in zip(parsed, given, strict=True)]
-        if not population:  # a state of probability 0 is one all the same
-            sample = drop_absent_rows(replace(sample, levels=tuple(laws)))
-            laws = list(sample.levels)  # type: ignore[arg-type]
-        self._set(replace(sample, levels=()), bring_together(laws), terms, population=population)
+        self._set(sample, bring_together(laws), terms, population=population)
 
     def _set(
         self,
@@ -454,6 +451,27 @@ class Chain:
             sample=self.sample.take(some), levels=tuple(level.take(some) for level in self.levels), fit=None
         )
 
+    def renamed(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
+        """
+        The same terms and levels by other names.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the terms, as many as levels.
+        levels : sequence of str
+            Of the levels.
+
+        Returns
+        -------
+        Chain
+            The same laws.
+        """
+        return self._with(
+            terms=tuple(term._replace(name=name) for term, name in zip(self.terms, names, strict=True)),
+            levels=tuple(level.changed(name=name) for level, name in zip(self.levels, levels, strict=True)),
+        )
+
     def up_to(self, level: int) -> Chain:
         """
         The first levels alone.
@@ -654,7 +672,7 @@ def conclude(
     clip: float | None,
     moments: Moments,
     risk: float,
-    rows: RowLosses | None,
+    rows: RowLosses | Callable[[], RowLosses] | None,
     notes: Sequence[str],
 ) -> Decomposition:
     """The decomposition, once its moments are known."""

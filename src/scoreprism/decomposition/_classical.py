@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law,
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
 from scoreprism._kernels.term_intervals import Moments
 from scoreprism._sample.level import Level
-from scoreprism._sample.sample import Sample, drop_absent_rows, parse_laws
+from scoreprism._sample.sample import Sample, parse_laws
 from scoreprism.decomposition._chain import Chain, Term, conclude, infinite_rows
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._result import Decomposition, RowLosses
@@ -163,14 +161,13 @@ def resolution_decomposition(
         classes=classes,
         backend=backend_of(y_proba),
     )
-    sample = drop_absent_rows(replace(sample, levels=(score.changed(name="S"), level.changed(name="C"))))
-    pair: Any = sample.levels
-    return Chain.of(sample, pair).with_marginal().decompose(loss, form, clip=clip)
+    pair = Chain.of(sample, (score.changed(name="S"), level.changed(name="C")))
+    return pair.with_marginal().decompose(loss, form, clip=clip)
 
 
 def corp_decomposition(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     sample_weight: ArrayLike | None = None,
@@ -188,8 +185,8 @@ def corp_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     loss : str or ProperLoss, default="log"

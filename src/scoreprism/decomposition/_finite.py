@@ -10,7 +10,8 @@ from scoreprism._core.arrays import parse_law, parse_numbers
 from scoreprism._core.checks import plain, refuse, require_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
-from scoreprism.decomposition._chain import Chain, Level
+from scoreprism._sample.level import Level
+from scoreprism.decomposition._chain import Chain
 from scoreprism.decomposition._result import Decomposition
 from scoreprism.exceptions import NestingError
 from scoreprism.losses import ProperLoss

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 
 from scoreprism._core.checks import parse_choice, refuse
-from scoreprism.losses._base import ProperLoss
 from scoreprism.losses._beta import BetaLoss
 from scoreprism.losses._custom import OpaqueLoss, check_proper, from_entropy, from_loss
 from scoreprism.losses._families import Brier, LogLoss, PseudoSpherical, RankedProbability, Spherical, Tsallis
+from scoreprism.losses._proper_loss import ProperLoss
 from scoreprism.losses._threshold import CostWeighted, Elementary
 
 __all__ = [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import parse_count, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, n_classes
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
-from scoreprism.losses._base import ProperLoss
+from scoreprism.losses._proper_loss import ProperLoss
 
 __all__ = ["OpaqueLoss", "check_proper", "from_entropy", "from_loss"]
 
@@ -75,15 +75,13 @@ class _CustomLoss(ProperLoss):
             )
         return np.maximum(risk - entropy, 0.0)
 
-    def _law(self, value: object, name: str) -> FloatArray:
-        law = super()._law(value, name)
+    def _require_classes(self, law: FloatArray, name: str) -> None:
         if self._classes is not None and n_classes(law) != self._classes:
             refuse(
                 f"the loss {self._label!r} is for {self._classes} classes",
                 f"{name} with {n_classes(law)}",
                 "Make another with from_loss(function, n_classes=…).",
             )
-        return law
 
     def formula(self, k: int) -> str:
         return self._label

@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes, one_hot, pick
-from scoreprism.losses._base import ProperLoss
+from scoreprism.losses._proper_loss import ProperLoss
 
 
 def _row_sum(values: FloatArray) -> FloatArray:

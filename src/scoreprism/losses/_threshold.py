@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
-from scoreprism.losses._base import ProperLoss
+from scoreprism.losses._proper_loss import ProperLoss
 
 __all__ = ["CostWeighted", "Elementary"]
 

@@ -14,9 +14,9 @@ from scoreprism._core.frames import column_names
 from scoreprism._core.labels import GivenLaw, parse_groups, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 from scoreprism._kernels.bins import equal_mass_cuts
+from scoreprism._kernels.term_intervals import Bound, quantile
 from scoreprism._sample.features import Encoder, parse_features
 from scoreprism.calibrators import get_calibrator
-from scoreprism._kernels.term_intervals import Bound, quantile
 from scoreprism.losses import ProperLoss, get_loss
 
 

@@ -14,8 +14,10 @@ from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import parse_choice, refuse, require_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
-from scoreprism._learners.members import MEMBERS, Fitted, Task, hit_rows, mixed, mixing_weights, task_part
+from scoreprism._learners.members import MEMBERS, Fitted, Task, hit_rows, mixed, mixing_weights
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.folds import Split, make_folds
 
 #: From the features and the law to start from to the laws of all variants of all members.
 Predict = Callable[[Features, FloatArray], list[FloatArray]]
@@ -114,9 +116,6 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         StackedReference
             Itself.
         """
-        from scoreprism._sample.fit_rows import Data
-        from scoreprism._sample.folds import make_folds
-
         labels = parse_labels(y, "y")
         self.classes_, codes = distinct(labels, "y")
         k = self.classes_.size
@@ -129,16 +128,27 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._share = share[1] if k == 2 else share
         base = self._base(y_proba, codes.size)
         self._given = y_proba is not None
-        self._encoder = Encoder.fitted(self._table(table, base, given=y_proba is not None))
-        features = self._encoder(self._table(table, base, given=y_proba is not None))
-        whole = Task(features, base, codes, weight, k)
+        columns = self._columns(table, base)
+        self._encoder = Encoder.fitted(columns)
+        whole = Task(self._encoder(columns), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
         folds = make_folds(self.cv, Data(base, codes, weight, k, "probability"), rng)
-        hits = _out_of_fold(self, whole, folds, rng)
-        self.weights_ = mixing_weights(hits, weight)
+        self.weights_ = mixing_weights(self._hits_out_of_fold(whole, folds, rng), weight)
         self._predict = self.fit_members(whole, rng)
         self.n_features_in_ = len(table)
         return self
+
+    def _hits_out_of_fold(self, task: Task, folds: Sequence[Split], rng: np.random.Generator) -> FloatArray:
+        """What members that were fitted without a row give to its outcome; 1 for rows that are in no test part."""
+        found = []
+        for train, test in folds:
+            held = task.part(test)
+            laws = self.fit_members(task.part(train), rng)(held.features, held.base)
+            found.append(hit_rows(laws, held.codes))
+        hits = np.ones((found[0].shape[0], task.codes.shape[0]))
+        for (_, test), rows in zip(folds, found, strict=True):
+            hits[:, test] = rows
+        return hits
 
     def _base(self, y_proba: ArrayLike | None, n: int) -> FloatArray:
         if y_proba is None:
@@ -150,8 +160,8 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             refuse("y_proba must have a column for each label", found, "Pass a law over the labels of y.")
         return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
 
-    def _table(self, table: list[NDArray[Any]], base: FloatArray, *, given: bool) -> list[NDArray[Any]]:
-        return [*score_columns(base), *table] if given else table
+    def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
+        return [*score_columns(base), *table] if self._given else table
 
     def predict_proba(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> FloatArray:
         """
@@ -178,7 +188,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(table) != self.n_features_in_:
             refuse(f"X must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features.")
         base = self._base(y_proba, rows)
-        features = self._encoder(self._table(table, base, given=y_proba is not None))
+        features = self._encoder(self._columns(table, base))
         return as_matrix(mixed(self._predict(features, base), self.weights_))
 
     def predict(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> NDArray[Any]:
@@ -199,17 +209,3 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         best: NDArray[Any] = self.classes_[self.predict_proba(X, y_proba=y_proba).argmax(axis=1)]
         return best
-
-
-def _out_of_fold(
-    reference: StackedReference, task: Task, folds: Sequence[tuple[Any, Any]], rng: np.random.Generator
-) -> FloatArray:
-    parts = []
-    for train, test in folds:
-        held = task_part(task, test)
-        laws = reference.fit_members(task_part(task, train), rng)(held.features, held.base)
-        parts.append((test, hit_rows(laws, held.codes)))
-    hits = np.ones((parts[0][1].shape[0], task.codes.shape[0]))
-    for test, found in parts:
-        hits[:, test] = found
-    return hits

@@ -12,7 +12,7 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._maps.binary_map import parse_distance
+from scoreprism._maps.binary_map import least_distance
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
@@ -135,7 +135,7 @@ class Scaling:
 
     def floor(self, least: float, mass: float, k: int) -> float:
         """How near to 0 the law of a map may come, from its smallest value on the rows it was fitted on."""
-        most = min(parse_distance("auto", mass), 0.5 / k)
+        most = min(least_distance(mass), 0.5 / k)
         return float(min(most, max(least, most**2 if self.vector else 1e-300)))
 
 
@@ -190,7 +190,7 @@ class Fitting:
         table = self.facts.table
         least = float(table["least"][lines].min())
         zeros = bool(table["zeros"][lines].any())
-        return max(0.5 * least if zeros else min(least, parse_distance("auto", self._mass(lines))), 1e-290)
+        return max(0.5 * least if zeros else min(least, least_distance(self._mass(lines))), 1e-290)
 
     def _require_errors(self) -> None:
         """A sharpness has a best value only if what happened was not always what had the largest probability."""

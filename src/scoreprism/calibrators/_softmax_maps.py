@@ -1,0 +1,252 @@
+"""Maps of several classes at once: vector, matrix, Dirichlet and polynomial maps of log-probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scoreprism._core.checks import parse_count, parse_number
+from scoreprism._core.simplex import FloatArray, as_matrix
+from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._maps.parts import Map
+from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, log_law
+from scoreprism._sample.fit_rows import Data, smallest
+from scoreprism.calibrators._calibrator import Calibrator, number, rules
+
+_POSITIVE = number("a positive number", lambda v: v > 0.0)
+
+
+def _floor(law: FloatArray, total: float) -> float:
+    """As `BinaryMap.floored`: 1/(2n), or the smallest fitted probability where it is smaller, but not below 1/(2n)²."""
+    most = min(0.5 / total, 0.5 / law.shape[1])
+    return float(min(most, max(law.min(), most**2)))
+
+
+class _SoftmaxCalibrator(Calibrator):
+    """What the maps below share: features, a ridge around the identity, one convex fit."""
+
+    multiclass = True
+    _rules = rules(ridge=_POSITIVE)
+    _features = "centered"
+
+    ridge: float
+
+    def _fit(self, data: Data) -> Map:
+        low = smallest(data)
+        weights = self._weights(FEATURES[self._features](log_law(data.score, data.kind, low)), data)
+        fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
+        return replace(fitted, floor=_floor(as_matrix(fitted(data.score)), data.total))
+
+    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
+        """Weights of the features, one column per class, and below them the intercepts."""
+        design = np.column_stack([features, np.ones(len(features))])
+        start = np.zeros((design.shape[1], data.k))
+        start[: data.k] = np.eye(data.k)
+        return fit_softmax(design, data.codes, data.weight, start, self._ridges(start, data))
+
+    def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
+        """Penalty of every weight."""
+        return np.full(start.shape, self.ridge)
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights of the features, one column per class."""
+        return np.array(self._fitted.weights[:-1])
+
+    @property
+    def intercepts_(self) -> FloatArray:
+        """Intercepts, one per class."""
+        return np.array(self._fitted.weights[-1])
+
+
+class VectorScalingCalibrator(_SoftmaxCalibrator):
+    """
+    A slope and an intercept for every class: softmax(a_k · z_k + b_k) (Guo et al. 2017).
+
+    z are log-probabilities minus their mean over the classes, which is all that logits and a softmax have in common.
+
+    Parameters
+    ----------
+    ridge : float, default=0.01
+        ½·ridge·Σ[(a_k − 1)² + b_k²] is added to the negative log-likelihood, which keeps the fit finite.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, K)
+        Slopes, on the diagonal.
+    intercepts_ : array of shape (K,)
+        Intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import VectorScalingCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> sharp = law**2 / (law**2).sum(axis=1, keepdims=True)          # twice too confident
+    >>> VectorScalingCalibrator().fit(sharp, y).weights_.diagonal().round(1)
+    array([0.5, 0.5, 0.5])
+    """
+
+    name = "vector-scaling"
+
+    def __init__(self, *, ridge: float = 0.01, kind: str = "probability") -> None:
+        self.ridge = ridge
+        self.kind = kind
+
+    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
+        start = np.stack([np.ones(data.k), np.zeros(data.k)])
+        slopes, intercepts = fit_softmax(
+            features, data.codes, data.weight, start, np.full(start.shape, self.ridge), diagonal=True
+        )
+        return np.vstack([np.diag(slopes), intercepts])
+
+
+class MatrixScalingCalibrator(_SoftmaxCalibrator):
+    """
+    A full matrix on the log-ratios: softmax(W z + b), with a ridge that pulls W to the identity (Guo et al. 2017).
+
+    z are log-probabilities minus their mean, so nothing depends on a reference class or on the constant of a softmax.
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        ½·ridge·(‖W − I‖² + ‖b‖²) is added to the negative log-likelihood.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, K)
+        Wᵀ: one column per class.
+    intercepts_ : array of shape (K,)
+        Intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import MatrixScalingCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> swapped = law[:, [1, 0, 2]]                                   # two columns in the wrong order
+    >>> matrix = MatrixScalingCalibrator().fit(swapped, y)
+    >>> bool(np.abs(matrix.predict_proba(swapped) - law).mean() < 0.02)
+    True
+    """
+
+    name = "matrix-scaling"
+    most_classes = 20
+
+    def __init__(self, *, ridge: float = 1.0, kind: str = "probability") -> None:
+        self.ridge = ridge
+        self.kind = kind
+
+
+class DirichletCalibrator(_SoftmaxCalibrator):
+    """
+    Dirichlet calibration: softmax(W log p + b), off-diagonal weights and intercepts shrunken (Kull et al. 2019).
+
+    The map if scores are Dirichlet distributed within each class. The penalty is theirs (ODIR): on the mean log loss,
+    ``ridge·mean(W_ij², i ≠ j) + ridge_intercept·mean(b_j²)``; the diagonal is free up to a trace.
+
+    Parameters
+    ----------
+    ridge : float, default=0.001
+        Penalty of the off-diagonal weights.
+    ridge_intercept : float, default=0.001
+        Penalty of the intercepts.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, K)
+        Wᵀ: one column per class.
+    intercepts_ : array of shape (K,)
+        Intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import DirichletCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> sharp = law**2 / (law**2).sum(axis=1, keepdims=True)
+    >>> bool(np.abs(DirichletCalibrator().fit(sharp, y).predict_proba(sharp) - law).mean() < 0.02)
+    True
+    """
+
+    name = "dirichlet"
+    _rules = rules(ridge=_POSITIVE, ridge_intercept=_POSITIVE)
+    _features = "log"
+
+    def __init__(self, *, ridge: float = 0.001, ridge_intercept: float = 0.001, kind: str = "probability") -> None:
+        self.ridge = ridge
+        self.ridge_intercept = ridge_intercept
+        self.kind = kind
+
+    def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
+        k, total = data.k, data.total
+        ridges = np.full(start.shape, 2.0 * total * self.ridge / (k * (k - 1)))
+        ridges[:k][np.diag_indices(k)] = 1e-6
+        ridges[-1] = 2.0 * total * self.ridge_intercept / k
+        return ridges
+
+
+def _parse_degree(value: object, name: str) -> int:
+    parse_number(value, name, "1 or 2", lambda v: v in (1.0, 2.0))
+    return parse_count(value, name, 1)
+
+
+class PolynomialCalibrator(_SoftmaxCalibrator):
+    """
+    Multinomial logistic regression on log-ratios, their squares and products, shrunken to the identity.
+
+    The flexible end of the multiclass maps: it can bend each log-odds. Log-ratios are taken to the mean over classes
+    and cut at ±10, so that squares cannot run away.
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        ½·ridge·‖weights − identity‖² is added to the negative log-likelihood.
+    degree : int, default=2
+        1 leaves the squares and products out (then it is matrix scaling).
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    weights_ : array of shape (p, K)
+        Weights of the log-ratios, then of their squares and products divided by 10.
+    intercepts_ : array of shape (K,)
+        Intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import PolynomialCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> bool(np.abs(PolynomialCalibrator().fit(law, y).predict_proba(law) - law).mean() < 0.03)
+    True
+    """
+
+    name = "polynomial"
+    most_classes = 8
+    _rules = rules(degree=_parse_degree, ridge=_POSITIVE)
+
+    def __init__(self, *, ridge: float = 1.0, degree: int = 2, kind: str = "probability") -> None:
+        self.ridge = ridge
+        self.degree = degree
+        self.kind = kind
+
+    @property
+    def _features(self) -> str:  # type: ignore[override]
+        return "squares" if self.degree > 1 else "centered"

@@ -1,0 +1,322 @@
+"""Maps that see the score in blocks or bins: isotonic, histogram binning, a Platt line with shrunken bin effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.arrays import parse_numbers
+from scoreprism._core.checks import parse_count, refuse
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
+from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder
+from scoreprism._kernels.logistic import expected
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, Steps, Sum, least_distance
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.fit_rows import Data
+from scoreprism.calibrators._calibrator import (
+    Calibrator,
+    at_least,
+    one_of,
+    optional,
+    parse_distance,
+    resolve_distance,
+    rules,
+)
+from scoreprism.calibrators._parametric import fit_line
+
+
+class IsotonicCalibrator(Calibrator):
+    """
+    Isotonic regression by pooling adjacent violators (paper, appendix E.1).
+
+    Parameters
+    ----------
+    interpolation : {"centered", "linear", "step"}, default="centered"
+        Between blocks: straight lines between the mean scores of the blocks (Oron & Flournoy 2017), straight lines
+        from the last score of one block to the first of the next (as scikit-learn), or right-continuous steps.
+    shrink : bool, default=True
+        Give a block with k events of weight m the value (k + p̄)/(m + 1), p̄ the base rate, then pool again with
+        weights m + 1. One pseudo-observation per block keeps short blocks at the ends away from 0 and 1.
+    clip : "auto" or float, default="auto"
+        Smallest distance from 0 and 1; "auto" is 1/(2n), n the sum of the weights. 0 lets blocks reach the ends.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are; isotonic maps only use their order, and their values between blocks.
+
+    Attributes
+    ----------
+    n_blocks_ : int
+        Number of blocks.
+
+    Notes
+    -----
+    ``IsotonicCalibrator(interpolation="step", shrink=False, clip=0)`` is the textbook estimator, which minimises
+    every proper loss among nondecreasing maps of the rows it was fitted on, and gives probability 0 or 1 to the ends.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import IsotonicCalibrator
+    >>> s, y = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0, 0, 1, 0, 1, 1]
+    >>> IsotonicCalibrator(interpolation="step", shrink=False, clip=0).fit(s, y).calibrate(s)
+    array([0. , 0. , 0.5, 0.5, 1. , 1. ])
+    >>> IsotonicCalibrator().fit(s, y).calibrate(s).round(3)
+    array([0.167, 0.25 , 0.417, 0.583, 0.75 , 0.833])
+    """
+
+    name = "isotonic"
+    monotone = True
+    _rules = rules(interpolation=one_of("centered", "linear", "step"), clip=parse_distance)
+
+    def __init__(
+        self,
+        *,
+        interpolation: str = "centered",
+        shrink: bool = True,
+        clip: str | float = "auto",
+        kind: str = "probability",
+    ) -> None:
+        self.interpolation = interpolation
+        self.shrink = shrink
+        self.clip = clip
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        ladder = isotonic_ladder(data.score, data.y, data.weight)
+        value = ladder.value
+        if self.shrink:
+            ladder, value = _shrunken(ladder, data.rate)
+        curve = _curve(ladder, value, self.interpolation)
+        return BinaryMap(data.chart("score"), curve, "identity", resolve_distance(self.clip, data))
+
+    def _fit_many(self, batch: Batch) -> FloatArray:
+        if not self.shrink or self.interpolation != "centered" or self.clip != "auto":
+            return super()._fit_many(batch)
+        found = np.empty(batch.weight.shape)
+        for weight, events, law in zip(batch.weight, batch.events, found, strict=True):
+            blocks, total = isotonic_blocks(weight, events), float(weight.sum())
+            mass = np.add.reduceat(weight * batch.center, blocks.start)
+            rate = float(events.sum()) / total
+            again = isotonic_blocks(blocks.weight + 1.0, blocks.events + rate)
+            held = np.add.reduceat(blocks.weight, again.start)
+            center = np.add.reduceat(mass, again.start) / held
+            law[:] = np.interp(batch.center, center, np.maximum.accumulate(again.value))
+            low = least_distance(total)
+            np.clip(law, low, 1.0 - low, out=law)
+        return found
+
+    @property
+    def n_blocks_(self) -> int:
+        """Number of different values."""
+        values: FloatArray = self._fitted.curve.values
+        return len(np.unique(values))
+
+
+def _shrunken(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
+    """Blocks with one pseudo-observation at the base rate each, pooled again so that values do not fall."""
+    weight, events = ladder.weight + 1.0, ladder.events + rate
+    blocks = isotonic_blocks(weight, events)
+    mass = np.add.reduceat(ladder.center * ladder.weight, blocks.start)
+    held = np.add.reduceat(ladder.weight, blocks.start)
+    first, last = ladder.first[blocks.start], ladder.last[blocks.stop - 1]
+    center = np.clip(mass / held, first, last)
+    return Ladder(first, last, center, held, np.add.reduceat(ladder.events, blocks.start)), blocks.value
+
+
+def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> Curve:
+    """Blocks as a curve; values are made nondecreasing to the last bit."""
+    value = np.maximum.accumulate(value)
+    if interpolation == "step":
+        return Steps(ladder.first, value)
+    if interpolation == "centered":
+        return BrokenLine(ladder.center, value)
+    knots = np.column_stack([ladder.first, ladder.last]).ravel()
+    keep = np.concatenate([[True], np.diff(knots) > 0.0])
+    return BrokenLine(knots[keep], np.repeat(value, 2)[keep])
+
+
+def _bin_sums(bins: IntArray, count: int, *columns: FloatArray) -> list[FloatArray]:
+    return [np.bincount(bins, column, count).astype(np.float64) for column in columns]
+
+
+class BinningCalibrator(Calibrator):
+    """
+    Histogram binning: the event rate of each bin of the score (Zadrozny & Elkan 2001).
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins; fewer where ties leave no room, or where bins would be empty.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equal mass, or of equal width between the smallest and the largest score.
+    clip : "auto" or float, default="auto"
+        Smallest distance from 0 and 1; "auto" is 1/(2n).
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    edges_ : array of shape (b − 1,)
+        Where one bin ends and the next begins.
+    values_ : array of shape (b,)
+        Event rate of each bin.
+
+    Examples
+    --------
+    >>> from scoreprism.calibrators import BinningCalibrator
+    >>> binning = BinningCalibrator(n_bins=2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1])
+    >>> binning.edges_, binning.values_
+    (array([0.25]), array([0.5, 1. ]))
+    >>> binning.calibrate([0.0, 0.9])
+    array([0.5  , 0.875])
+    """
+
+    name = "binning"
+    _rules = rules(n_bins=at_least(1), strategy=one_of("quantile", "uniform"), clip=parse_distance)
+
+    def __init__(
+        self, *, n_bins: int = 10, strategy: str = "quantile", clip: str | float = "auto", kind: str = "probability"
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.clip = clip
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        low, high = float(data.score.min()), float(data.score.max())
+        if self.strategy == "quantile":
+            cuts = equal_mass_cuts(data.score, data.weight, self.n_bins)
+        else:
+            cuts = low + (high - low) * np.arange(1, self.n_bins) / self.n_bins if high > low else np.zeros(0)
+        bins = np.searchsorted(cuts, data.score, side="right")
+        ones = np.ones(data.y.size) if data.weight is None else data.weight
+        held, events = _bin_sums(bins, cuts.size + 1, ones, ones * data.y)
+        full = np.flatnonzero(held)  # an empty bin joins the one before it, or at the start the first full one
+        starts = np.concatenate([[min(low, cuts[0]) if cuts.size else low], cuts])[full]
+        starts[0] = min(low, starts[0])
+        steps = Steps(starts, events[full] / held[full])
+        return BinaryMap(data.chart("score"), steps, "identity", resolve_distance(self.clip, data))
+
+    @property
+    def edges_(self) -> FloatArray:
+        """Cuts between bins."""
+        return np.array(self._fitted.curve.starts[1:])
+
+    @property
+    def values_(self) -> FloatArray:
+        """Event rates, before clipping."""
+        return np.array(self._fitted.curve.values)
+
+
+def _parse_bins(value: object, name: str) -> str | int:
+    return "auto" if isinstance(value, str) and value == "auto" else parse_count(value, name, 1)
+
+
+def _parse_edges(value: object, name: str) -> FloatArray:
+    edges = parse_numbers(value, name)
+    if edges.ndim != 1 or (np.diff(edges) <= 0).any():
+        refuse("edges must be increasing numbers", repr(value), "Pass the cuts between bins in order.")
+    return edges
+
+
+class BinEffectsCalibrator(Calibrator):
+    """
+    Platt's line plus a shrunken effect for each bin of equal mass, for maps that are neither monotone nor smooth.
+
+    On the logit scale, ``logit C = slope · logit S + intercept + u_b`` in bin b, with u_b ~ N(0, τ²): the effects are
+    penalised by 1/(2τ²), and τ² is estimated by how far the bins scatter beyond chance (DerSimonian & Laird). Where
+    they do not, τ² is 0 and the map is Platt's.
+
+    Parameters
+    ----------
+    n_bins : "auto" or int, default="auto"
+        Number of bins; "auto" is ⌈2 n^(1/3)⌉.
+    edges : array-like of shape (b − 1,), optional
+        Cuts between bins, on the scale of the scores, instead of equal mass. Folds of one data set should share them.
+    kind : {"probability", "logit"}, default="probability"
+        What scores are.
+
+    Attributes
+    ----------
+    variance_ : float
+        τ², between the bins.
+    effects_ : array of shape (b,)
+        Effects on the logit scale.
+
+    Examples
+    --------
+    >>> from typing import Any
+
+    import numpy as np
+    >>> from scoreprism.calibrators import BinEffectsCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(5000)
+    >>> c = np.where(np.abs(s - 0.5) < 0.1, 0.9, s)                   # one stretch is badly wrong
+    >>> fitted = BinEffectsCalibrator().fit(s, rng.random(5000) < c)
+    >>> bool(abs(fitted.calibrate([0.5])[0] - 0.9) < 0.05)
+    True
+    """
+
+    name = "bin-effects"
+    _kept = ("variance_",)
+    _rules = rules(edges=optional(_parse_edges), n_bins=_parse_bins)
+
+    def __init__(self, *, n_bins: str | int = "auto", edges: Any = None, kind: str = "probability") -> None:
+        self.n_bins = n_bins
+        self.edges = edges
+        self.kind = kind
+
+    def _fit(self, data: Data) -> Map:
+        line, _ = fit_line(data)
+        x = data.logit(data.score)
+        cuts = self._cuts(data)
+        bins = np.searchsorted(cuts, x, side="right")
+        offset = line(x)
+        ones = np.ones(x.size) if data.weight is None else data.weight
+        effects, self.variance_ = _shrunken_effects(bins, cuts.size + 1, offset, data.y, ones)
+        starts = np.concatenate([[min(float(x.min()), cuts[0] if cuts.size else np.inf) - 1.0], cuts])
+        return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").floored(data.score, data.distance)
+
+    def _cuts(self, data: Data) -> FloatArray:
+        """Cuts on the logit scale."""
+        if self.edges is not None:
+            return np.unique(data.logit(self.edges))
+        return equal_mass_cuts(data.logit(data.score), data.weight, self._count(data))
+
+    def _count(self, data: Data) -> int:
+        return auto_bins(data.total) if isinstance(self.n_bins, str) else self.n_bins
+
+    def _shared(self, data: Data) -> BinEffectsCalibrator:
+        """Bin edges come from all scores, shared by the folds: edges per fold inflate the spread by half."""
+        if self.edges is not None:
+            return self
+        return BinEffectsCalibrator(edges=equal_mass_cuts(data.score, data.weight, self._count(data)), kind=self.kind)
+
+    @property
+    def effects_(self) -> FloatArray:
+        """Bin effects."""
+        return np.array(self._fitted.curve.second.values)
+
+
+def _shrunken_effects(
+    bins: IntArray, count: int, offset: FloatArray, y: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, float]:
+    """Penalised effects of the bins beside an offset, and the variance between them."""
+    p = expected(offset)
+    gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
+    used = mass > 0.0
+    scatter = float((gap[used] ** 2 / mass[used]).sum()) - max(int(used.sum()) - 2, 0)
+    spare = float(mass.sum() - (mass**2).sum() / mass.sum()) if mass.any() else 0.0
+    variance = scatter / spare if scatter > 0.0 and spare > 0.0 else 0.0
+    effects = np.zeros(count)
+    if variance == 0.0:
+        return effects, 0.0
+    for _ in range(50):  # Newton in every bin at once
+        p = expected(offset + effects[bins])
+        gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
+        step = np.clip((gap - effects / variance) / (mass + 1.0 / variance), -2.0, 2.0)
+        effects += step
+        if np.abs(step).max() < 1e-12:
+            break
+    return effects, variance
