@@ -296,6 +296,19 @@ def test_infinite_losses_of_a_given_law():
     )
 
 
+def test_a_level_of_sums_has_only_the_losses_that_were_summed():
+    found = scale.decompose(rows(2000), target="y", score="s", q="q", loss="log")
+    with pytest.raises(UnavailableError, match="the brier loss of level 'Q' was not summed"):
+        found.chain.decompose("brier")
+    plain_sums = scale.decompose(rows(2000), target="y", score="s", loss="log")
+    assert plain_sums.chain.decompose("brier").names == ("reliability", "refinement")  # S and C are at hand
+
+
+def test_a_score_that_is_no_name_is_refused():
+    with pytest.raises(InputError, match="score must be the name of a column; got None"):
+        scale.summarize(rows(100), target="y", score=None)
+
+
 def test_infinite_losses_by_cell():
     data = rows(4000, digits=None).with_columns(s=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("s")))
     with pytest.warns(InfiniteLossWarning):

@@ -135,7 +135,8 @@ class ChainFit:
         said, doubted = _split_notes(split, rows)
         notes, doubts = (*sample.notes.get(name, ()), *said), (*sample.doubts.get(name, ()), *doubted)
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
-        count = 1 if not blocks else _parse_repeats(repeats, learner)
+        asked = _parse_repeats(repeats, learner)
+        count = asked if blocks else 1
         ties = partial(_feature_columns, blocks)
         if split is not None and not blocks:
             plan, partitions = no_crossfit(rows), None
@@ -154,7 +155,7 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference)),
+            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,

@@ -195,7 +195,7 @@ def recalibrate_stages(
     sample = path.sample
     used = _DEFAULTS[sample.k == 2] if calibrator is None else calibrator
     seed = int(parse_random_state(random_state).integers(2**62))
-    options = {"cv": parse_splits(cv, sample), "random_state": seed}
+    options = {"cv": parse_splits(cv, path), "random_state": seed}
     distance = parse_clip(clip, sample.k)
     one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
     found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))

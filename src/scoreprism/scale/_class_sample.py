@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -36,17 +35,23 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
     facts = find_facts(rows, _loss_sums(rows, request), request.clip)
     table, how = _drawn_rows(frame, rows, facts, request)
     used = table["y"].shape[0]
-    results = {}
-    for i, (name, found) in enumerate(_decompose(table, rows, request).items()):
+    if rows.roles.weighted:
+        table = {name: column[table["w"] > 0.0] for name, column in table.items()}
+    sample, folds, results = _sample(table, rows), table.get("fold"), {}
+    for i, (name, found) in enumerate(_decompose(sample, folds, request).items()):
         risk, error = _risk_of_all(facts, request.losses[name], i)
         notes = _sample_notes(used, facts.n, how, risk, error)
         twin = found.floored  # the loss of all rows is not summed at the floor
         floored = None if twin is None else _add_facts(twin, notes[:1], facts, math.nan, math.nan)
         results[name] = replace(_add_facts(found, notes, facts, risk, error), floored=floored)
-    fit = partial(_decompose, rows=rows, request=request, floors=floors_of(results))
+    floors = floors_of(results)
+
+    def fit(part: NDArray[np.bool_]) -> dict[str, Decomposition]:
+        return _decompose(sample.take(part), None if folds is None else folds[part], request, floors)
+
     for kind, place in rows.roles.parts.items():
-        parts = _parts_of(table, rows.roles.own_keys[place], rows.roles.every)
-        results = attach_parts(results, kind, parts, fit)
+        labels, code = coded(segment_labels(table, rows.roles.own_keys[place], rows.roles.every))
+        results = attach_parts(results, kind, {label: code == i for i, label in enumerate(labels)}, fit)
     return results
 
 
@@ -88,25 +93,25 @@ def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
+def _sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
+    """The rows that were drawn, parsed as any others."""
+    labels = np.empty(rows.k, dtype=object)
+    labels[:] = rows.roles.classes
+    levels = range(len(rows.roles.levels))
+    laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(rows.k)]).astype(np.float64) for t in levels]
+    given: dict[str, Any] = dict(zip(("y_proba", "q", "latent"), laws, strict=False))
+    y = labels[table["y"].astype(np.intp)]
+    return Sample.of(y, **given, sample_weight=table.get("w"), classes=list(rows.roles.classes))
+
+
 def _decompose(
-    table: Mapping[str, NDArray[Any]],
-    rows: ClassRows,
-    request: ClassRequest,
-    floors: Mapping[str, float] | None = None,
+    sample: Sample, folds: NDArray[Any] | None, request: ClassRequest, floors: Mapping[str, float] | None = None
 ) -> dict[str, Decomposition]:
     """Plain decompose on rows in memory; parts at the floor of the whole."""
-    k, classes = rows.k, rows.roles.classes
-    levels = range(len(rows.roles.levels))
-    laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(k)]).astype(np.float64) for t in levels]
-    labels = np.empty(k, dtype=object)
-    labels[:] = classes
-    given: dict[str, Any] = dict(zip(("q", "latent"), laws[1:], strict=False))
-    y = labels[table["y"].astype(np.intp)]
-    sample = Sample.of(y, laws[0], sample_weight=table.get("w"), classes=list(classes), **given)
     fit = ChainFit.of(
         sample,
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
-        cv=_splits(table["fold"]) if "fold" in table else request.cv,
+        cv=request.cv if folds is None else _splits(folds),
         random_state=request.random_state,
     )
     chain = fit.fit(request.losses.values(), request.clip, floors)
@@ -118,15 +123,6 @@ def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp
     if not 2 <= len(labels) <= MOST_MODELS:
         refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another cv_column or key.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
-
-
-def _parts_of(
-    table: Mapping[str, NDArray[Any]], names: Sequence[str], every: str | None
-) -> dict[tuple[Any, ...], dict[str, NDArray[Any]]]:
-    """The rows of each segment, or of each period."""
-    labels, place = coded(segment_labels(table, names, every))
-    held = {label: place == i for i, label in enumerate(labels)}
-    return {label: {name: column[rows] for name, column in table.items()} for label, rows in held.items()}
 
 
 def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:

@@ -112,7 +112,7 @@ def summarize(
         if q is not None and not by_row(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
             refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
-    laws = {level: (name,) for level, name in (("S", score), ("Q", q), ("Π", latent)) if name is not None}
+    laws = {"S": (score,), **{level: (name,) for level, name in (("Q", q), ("Π", latent)) if name is not None}}
     roles = parse_roles(
         laws, target=target, sample_weight=sample_weight, by=by, time=time, every=every, cv=cv, cv_column=cv_column,
         key=key, pos_label=pos_label,

@@ -18,7 +18,6 @@ from scoreprism._fitting.fitted_laws import CellFits
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
-from scoreprism.decomposition._chain import Term
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._sums import SumTable
 from scoreprism.scale._sums_to_sample import beyond, fit_sums
@@ -268,11 +267,6 @@ def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tu
     return a, b, d
 
 
-#: Terms of the baseline's map against a map of this period, and of the scores against the baseline's map.
-_LOSES = (Term("reliability", "reliability"), Term("refinement", "remaining"))
-_GAINS = (Term("reliability", "information"), Term("refinement", "remaining"))
-
-
 # ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
 
 
@@ -299,8 +293,8 @@ def _stale(now: Chain, base: Chain, loss: ProperLoss, clip: float | None, level:
     fits = base.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
     law = Level.of("B", fits.at(now.sample.prediction))
-    loses = Chain.of(now.sample, (law, now.levels[1]), _LOSES).decompose(loss, "debiased", clip=clip)
-    gains = Chain.of(now.sample, (now.levels[0], law), _GAINS).decompose(loss, "difference", clip=clip)
+    loses = Chain.of(now.sample, (law, now.levels[1])).decompose(loss, "debiased", clip=clip)
+    gains = Chain.of(now.sample, (now.levels[0], law)).decompose(loss, "difference", clip=clip)
     bracket = loses.interval("reliability", level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
     return {
