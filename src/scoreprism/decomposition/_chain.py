@@ -322,11 +322,8 @@ class Chain:
             Losses.
         """
         y, cells = self.sample.y, self.sample.cells
-        lines = [
-            loss.evaluate(level.law, y) if level.fits is None else level.fits.losses(loss, y) for level in self.levels
-        ]
         known = {} if cells is None else cells.known(loss).mean
-        return np.stack([known.get(level.name, line) for level, line in zip(self.levels, lines, strict=True)])
+        return np.stack([known[one.name] if one.name in known else one.losses(loss, y) for one in self.levels])
 
     def level_spreads(self, loss: ProperLoss) -> FloatArray:
         """

@@ -147,8 +147,8 @@ class Comparison(Drawable, TermTable):
 
 
 def compare(
-    scores: Mapping[str, ArrayLike] | ArrayLike,
-    y_true: ArrayLike,
+    scores: Mapping[str, ArrayLike] | ArrayLike | Sample,
+    y_true: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -160,8 +160,9 @@ def compare(
 
     Parameters
     ----------
-    scores : mapping of str to scores or fitted classifiers, or frame
-        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`.
+    scores : mapping of str to scores or fitted classifiers, frame, or Sample
+        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`. Or everything at
+        once.
     y_true : array-like of shape (n,)
         Outcomes.
     X : array-like or frame of shape (n, p), optional
@@ -190,7 +191,7 @@ def compare(
     >>> bool(gap.low > 0)
     True
     """
-    models = parse_models(scores, "scores")
+    rows = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     rng = parse_random_state(random_state)
@@ -201,7 +202,7 @@ def compare(
     losses = parse_losses([loss])
     of_rows, of_fit = split_options(options | {"random_state": seed})
     parse_choice(form, FORMS, "form")
-    sample = Sample.of(y_true, models, X, **of_rows)
+    sample = Sample.of(*rows, X, **of_rows)
     distance = parse_clip(clip, sample.k)
     samples = {name: sample.model(name) for name in sample.predictions}
     fits = share_folds([ChainFit.of(one, **of_fit) for one in samples.values()])
