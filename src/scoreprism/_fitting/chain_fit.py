@@ -155,7 +155,7 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference), tested=plan.tested),
+            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,
