@@ -274,6 +274,7 @@ EDGES = {
 
 
 @pytest.mark.filterwarnings("ignore::scoreprism.exceptions.RefutedShapeWarning")
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("case", EDGES)
 @pytest.mark.parametrize(("level", "least"), [(0.5, 3), (0.9, 19), (0.99, 199)])
 def test_a_uniform_band_contains_the_pointwise_one_and_both_their_curve(case, level, least):
@@ -354,6 +355,7 @@ def test_rare_events_are_covered():
     assert np.mean(held) >= 0.88
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 def test_a_falling_event_rate_is_warned_of_and_has_a_band():
     rng = np.random.default_rng(0)
     s = rng.random(400)

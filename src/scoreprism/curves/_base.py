@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import backend_of, make_frame
+from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
 from scoreprism._document.tables import Drawable
 from scoreprism._sample.sample import Sample
@@ -139,11 +139,6 @@ def require_one_model(y_proba: object) -> None:
     shape = getattr(y_proba, "shape", ())
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 2:
         require_two_classes(shape[1])
-
-
-def backend_among(*values: object) -> str | None:
-    """The dataframe library of the first of several inputs that came in one."""
-    return next((found for found in map(backend_of, values) if found is not None), None)
 
 
 def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:

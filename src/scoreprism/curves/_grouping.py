@@ -162,9 +162,9 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
     x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
     return GroupingCurve(
-        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x), calibrated=frozen(calibrated),
-        quantiles=frozen(np.array([line for _, line in found])), variance=frozen(variance), low=frozen(low),
-        high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
+        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
+        calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
+        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 
 

@@ -16,8 +16,7 @@ from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Curve, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation import compare
-from scoreprism.estimation._decompose import decompose
+from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss, get_loss
 
 

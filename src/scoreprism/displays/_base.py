@@ -13,9 +13,22 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
 from scoreprism._document.drawing import draws
+from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import predicted
+from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
-from scoreprism.displays._inputs import Part, by_name, check_axes, class_of, folds_of, one_vs_rest, sequence_of, taken
+from scoreprism.displays._inputs import (
+    Part,
+    by_name,
+    check_axes,
+    class_of,
+    folds_of,
+    has_many_classes,
+    name_predictions,
+    one_vs_rest,
+    sequence_of,
+    taken,
+)
 from scoreprism.displays._labels import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 
@@ -28,6 +41,8 @@ C = TypeVar("C", bound=Curve)
 _BESIDE = 4
 #: Arguments of curve functions that are no options.
 _POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
+#: Options that belong to the rows.
+ROWS = ("X", *ROW_OPTIONS)
 #: What our lines are marked with, so that a second display on the same axes goes on with the palette.
 _MODEL = "scoreprism model"
 
@@ -95,7 +110,7 @@ class Display(ABC, Generic[C]):
     def from_predictions(
         cls,
         y_true: Any,
-        y_proba: Any,
+        y_proba: Any = None,
         *,
         name: str | None = None,
         ax: Any = None,
@@ -107,8 +122,8 @@ class Display(ABC, Generic[C]):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Outcomes.
+        y_true : array-like of shape (n,), or Sample
+            Outcomes; or everything at once.
         y_proba : array-like, or mapping of str to array-like
             Predicted probabilities of one model, or of several by name.
         name : str, optional
@@ -125,14 +140,13 @@ class Display(ABC, Generic[C]):
         display
             Drawn.
         """
-        models = cls._models(y_proba, name)
         drawing, computing = cls._split(options)
         cls._check(ax)
         seed = computing.get("random_state")
         if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
             computing["random_state"] = int(parse_random_state(seed).integers(2**62))
-        parts = [Part(y_true, score, key, computing) for key, score in models.items()]
-        return cls._of(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
+        parts = cls._parse(y_true, y_proba, name, computing)
+        return cls._made(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any) -> Self:
@@ -199,23 +213,26 @@ class Display(ABC, Generic[C]):
         cls._check(options.get("ax"))
         folds = folds_of(cv_results, y)
         title = name or class_of(folds[0][1])
-        parts = [cls._fold(f"{title}, fold {i}", fold, X, y, options) for i, fold in enumerate(folds, start=1)]
+        scored = [cls._fold(fold, X, y, options) for fold in folds]
         if cls.pools_folds:
             rows = np.concatenate([test for test, _ in folds])
             if np.unique(rows).size < rows.size:
                 rule = f"{cls.__name__} pools folds, so each row must be tested once"
                 refuse(rule, f"{rows.size} tests of {np.unique(rows).size} rows", "Use KFold or the like.")
-            law = np.concatenate([part.y_proba for part in parts])
-            whole = taken(options, rows) | {"classes": parts[0].options.get("classes")}
+            law = np.concatenate([law for law, _ in scored])
+            whole = taken(options, rows) | {"classes": scored[0][1].get("classes")}
             return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
         drawing, _ = cls._split(options)
-        display = cls._of([part._replace(options=cls._split(part.options)[1]) for part in parts])
+        parts = []
+        for i, ((law, mine), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
+            parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(mine)[1])
+        display = cls._made(parts)
         display._folds_of = title
         return display.plot(**drawing)
 
     @classmethod
-    def _fold(cls, name: str, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> Part:
-        """One fold as a model of its own rows."""
+    def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the model of a fold says of its own rows, and the options of these rows."""
         test, estimator = fold
         mine, inside = taken(options, test), take_rows(X, test)
         law, labels = cls._scores(estimator, inside, take_rows(y, test), mine)
@@ -224,14 +241,14 @@ class Display(ABC, Generic[C]):
             mine["classes"] = list(labels)
         if cls.features and mine.get("q") is None:
             mine.setdefault("X", inside)
-        return Part(take_rows(y, test), law, name, mine)
+        return law, mine
 
     # ── what displays differ in ─────────────────────────────────────────────────────────────────────
 
     @classmethod
     def _curve(cls, part: Part) -> C:
         """The numbers of one model."""
-        found: C = cls._computes(part.y_true, part.y_proba, name=part.name, **part.options)
+        found: C = cls._computes(part.sample, name=part.name, **part.options)
         return found
 
     @classmethod
@@ -240,11 +257,24 @@ class Display(ABC, Generic[C]):
         return cls([cls._curve(part) for part in parts])
 
     @classmethod
-    def _of(cls, parts: Sequence[Part]) -> Self:
-        """The display of several models; where a figure is of two classes, several become one against the rest."""
-        if cls._of_two_classes:
-            parts = [one for part in parts for one in one_vs_rest(part)]
-        return cls._made(parts)
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[Part]:
+        """The models of a figure; where it is of two classes, several become one against the rest."""
+        rows = {key: value for key, value in options.items() if key in ROWS}
+        rest = {key: value for key, value in options.items() if key not in ROWS}
+        label = None
+        if isinstance(y_true, Sample):
+            sample = Sample.of(y_true, y_proba, **rows)
+            names = name_predictions(sample, name)
+        else:
+            models = cls._models(y_proba, name)
+            if cls._of_two_classes and any(has_many_classes(score) for score in models.values()):
+                label = rows.pop("pos_label", None)
+            sample = Sample.of(y_true, {key or "model": score for key, score in models.items()}, **rows)
+            names = dict(zip(sample.predictions, models, strict=True))
+        parts = [Part(sample.model(key), shown, rest) for key, shown in names.items()]
+        if not cls._of_two_classes or sample.k == 2:
+            return parts
+        return [one for part in parts for one in one_vs_rest(part, label)]
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:

@@ -92,7 +92,7 @@ class DecompositionDisplay(Display[Any]):
 
     @classmethod
     def _curve(cls, part: Part) -> Decomposition:
-        found: Decomposition = decompose(part.y_true, part.y_proba, **part.options)
+        found: Decomposition = decompose(part.sample, **part.options)
         return found
 
     @classmethod

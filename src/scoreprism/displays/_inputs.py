@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import listed, refuse
 from scoreprism._core.frames import take_rows
-from scoreprism._core.simplex import n_classes
 from scoreprism._sample.sample import Sample
 from scoreprism.displays._style import Canvas
 
@@ -19,10 +17,9 @@ _BY_ROW = ("sample_weight", "groups", "q", "latent")
 
 
 class Part(NamedTuple):
-    """One model of a figure: outcomes, probabilities, its name, and how its curve is computed."""
+    """One model of a figure: its rows, its name, and how its curve is computed."""
 
-    y_true: Any
-    y_proba: Any
+    sample: Sample
     name: str | None
     options: dict[str, Any]
 
@@ -39,27 +36,24 @@ def check_axes(ax: Any) -> Canvas:
     return ax
 
 
-def one_vs_rest(part: Part) -> list[Part]:
-    """A model of several classes as one of two classes for each: the class, or something else."""
-    if hasattr(part.y_proba, "predict_proba"):
-        return [part]
-    if n_classes(parse_law(part.y_proba, "y_proba")) == 2:
-        return [part]
-    options = dict(part.options)
-    label = options.pop("pos_label", None)
-    sample = Sample.of(part.y_true, part.y_proba, classes=options.pop("classes", None))
-    labels: list[Any] = [] if sample.classes is None else sample.classes.tolist()
+def one_vs_rest(part: Part, label: object) -> list[Part]:
+    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
+    sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
     if label is not None and label not in labels:
         refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
-    chosen = range(len(labels)) if label is None else [labels.index(label)]
-    found = []
-    for k in chosen:
-        mine = options | {
-            key: np.asarray(options[key])[:, k] for key in ("q", "latent") if options.get(key) is not None
-        }
-        name = str(labels[k]) if part.name is None else f"{part.name}, {labels[k]}"
-        found.append(Part((sample.y == k).astype(int), sample.prediction[:, k], name, mine))
-    return found
+    return [
+        part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
+        for k, one in enumerate(labels)
+        if label is None or one == label
+    ]
+
+
+def has_many_classes(y_proba: Any) -> bool:
+    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
+    if hasattr(y_proba, "predict_proba"):
+        return len(getattr(y_proba, "classes_", ())) > 2
+    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
+    return len(shape) == 2 and shape[1] > 2
 
 
 def sequence_of(curves: Any) -> tuple[Any, ...]:
@@ -76,6 +70,16 @@ def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str,
     if len(named) < len(models):
         refuse("models must have different names", listed(models), "Rename them.")
     return named
+
+
+def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
+    """What each model of a sample is called in a figure; one that nobody named has no name."""
+    if len(sample.predictions) > 1:
+        if name is not None:
+            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
+        return {key: key for key in sample.predictions}
+    only = sample.name
+    return {only: name or (None if only == "model" else only)}
 
 
 def class_of(model: Any) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism._core.checks import parse_choice
-from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._base import Display, enters
@@ -65,8 +64,8 @@ class MurphyDisplay(Display[MurphyCurve]):
 
     @classmethod
     def _curve(cls, part: Part) -> MurphyCurve:
-        many = {"thresholds": _GRID} if parse_labels(part.y_true, "y_true").shape[0] > _MANY else {}
-        return murphy_curve(part.y_true, part.y_proba, name=part.name, **(many | part.options))
+        many = {"thresholds": _GRID} if part.sample.n > _MANY else {}
+        return murphy_curve(part.sample, name=part.name, **(many | part.options))
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -62,7 +63,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         options = dict(part.options)
         if options.get("method", "corp") == "corp":
             options.pop("random_state", None)  # nothing is random there
-        return resolution_plane(part.y_true, part.y_proba, **options)
+        return resolution_plane(part.sample, **options)
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
@@ -73,8 +74,8 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
     @classmethod
     def _made(cls, parts: Sequence[Part]) -> Self:
-        models = {part.name or "model": part.y_proba for part in parts}
-        return cls(cls._curve(parts[0]._replace(y_proba=models)))
+        models = {part.name or "model": part.sample.prediction for part in parts}
+        return cls(cls._curve(parts[0]._replace(sample=replace(parts[0].sample, predictions=models))))
 
     @property
     def names(self) -> list[str]:

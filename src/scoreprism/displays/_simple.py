@@ -193,7 +193,7 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
     def _curve(cls, part: Part) -> ScoreDistribution:
         """Fine bins, which the figure brings together to what can be seen."""
         fine = {"n_bins": 1000} | part.options
-        return score_distribution(part.y_true, part.y_proba, name=part.name, **fine)
+        return score_distribution(part.sample, name=part.name, **fine)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """

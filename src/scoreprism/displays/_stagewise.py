@@ -9,9 +9,11 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._sample.staged_models import geometric, read_stages
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
 from scoreprism.curves import StagewiseCurve, stagewise_curve
-from scoreprism.displays._base import Display, enters
+from scoreprism.displays._base import ROWS, Display, enters
+from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import Canvas, Inks
@@ -70,6 +72,14 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         """A mapping whose keys are numbers, or a sequence, holds the stages of one model."""
         numbered = isinstance(y_proba, Mapping) and all(isinstance(key, (int, float, np.number)) for key in y_proba)
         return {name: y_proba} if numbered else super()._models(y_proba, name)
+
+    @classmethod
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[Part]:
+        """Each model as a sample of its stages."""
+        rows = {key: value for key, value in options.items() if key in ROWS}
+        rest = {key: value for key, value in options.items() if key not in ROWS}
+        models = {name: None} if isinstance(y_true, Sample) and y_proba is None else cls._models(y_proba, name)
+        return [Part(stage_sample(y_true, stages, **rows), key, rest) for key, stages in models.items()]
 
     @classmethod
     def _scores(cls, estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
