@@ -154,7 +154,7 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference)),
+            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference), tested=plan.tested),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,

@@ -34,11 +34,14 @@ class LevelTask:
     reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
 
 
-def make_tasks(levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool) -> list[Level | LevelTask]:
-    """Laws as they are, features as tasks that contain all coarser ones and the score."""
+def make_tasks(
+    levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool, tested: NDArray[np.bool_] | None = None
+) -> list[Level | LevelTask]:
+    """Laws as they are, features as tasks that contain all coarser ones and the score; rows not tested are ignored."""
     tasks: list[Level | LevelTask] = []
     blocks: list[FeatureBlock] = []
     features: Features | None = None
+    looked_at = slice(None) if tested is None else tested
     for level in levels:
         if isinstance(level, Level):
             tasks.append(level)
@@ -48,7 +51,8 @@ def make_tasks(levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool)
         first = [] if blocks else score_columns(rows.score)
         blocks.append(level)
         if own and (first or new):
-            encoded = Encoder.fitted([*first, *new])([*first, *new])
+            table = [*first, *new]
+            encoded = Encoder.fitted([column[looked_at] for column in table])(table)
             features = encoded if features is None else features.beside(encoded)
         known: Any = features
         if not own:

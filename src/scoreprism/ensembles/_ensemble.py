@@ -16,7 +16,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector
 from scoreprism._fitting.candidates import floored
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import parse_features, score_columns
-from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import warn_of_reversed_scores
@@ -73,7 +73,7 @@ def parse_ensemble(
 ) -> Ensemble:
     """Read an ensemble, whose fitted members are applied to X, and combine it; `rows` are arguments of `Sample.of`."""
     if isinstance(y_true, Sample):
-        sample = Sample.of(y_true, scores, **{"X": X, **rows})  # type: ignore[arg-type]
+        sample = Sample.of(y_true, scores, **{"X": X, **rows})
         members = parse_members(sample)
         fixed = _pool(members, aggregate, weights)
         law = None if fixed is None else fixed[0]
@@ -228,7 +228,7 @@ def _make_combiner(aggregate: Any) -> Any:
 def _crossfit(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:
     """A combiner fitted in folds: every row is combined by a fit that has not seen it."""
     members = np.stack(list(sample.predictions.values()))
-    data = Data(members[0], sample.y, fitting_weights(sample.weight), sample.k, "probability")
+    data = sample.model(next(iter(sample.predictions))).fit_rows()
     first = int(np.random.default_rng(seed).integers(2**62))  # what `ChainFit.of` makes of the seed
     plan = make_crossfit(cv, data, sample.groups, first)
     return plan.gather(fit_combiner(combiner, members, data, plan)).law

@@ -195,7 +195,7 @@ def recalibrate_stages(
     sample = path.sample
     used = _DEFAULTS[sample.k == 2] if calibrator is None else calibrator
     seed = int(parse_random_state(random_state).integers(2**62))
-    options = {"cv": parse_splits(cv, sample), "random_state": seed}
+    options = {"cv": parse_splits(cv, path), "random_state": seed}
     distance = parse_clip(clip, sample.k)
     one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
     found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
@@ -245,7 +245,7 @@ def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = N
 def _alike(values: FloatArray, mass: FloatArray) -> float:
     """Probability that two rows have the same value."""
     code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
-    share = np.bincount(code, mass)
+    share = np.sort(np.bincount(code, mass))  # the same bits in whichever order values come
     return float(share @ share)
 
 

@@ -19,7 +19,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import StagePath, follow, read_stages
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
@@ -523,9 +523,8 @@ class Folds:
         Rows are dealt in an order that goes by the score. Where several calls, each with a score of its own, are to
         have the same folds, it is left out: then rows that are alike otherwise go by their place.
         """
-        shape = (sample.n,) if sample.k == 2 else (sample.n, sample.k)
-        law = np.full(shape, 1.0 / sample.k) if score is None else score
-        data = Data(law, sample.y, fitting_weights(sample.weight), sample.k, "probability")
+        data = sample.model(next(iter(sample.predictions))).fit_rows()
+        data = replace(data, score=np.full(data.score.shape, 1.0 / sample.k) if score is None else score)
         if np.unique(sample.y).size < 2:
             refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
         seed = int(parse_random_state(random_state).integers(2**62))

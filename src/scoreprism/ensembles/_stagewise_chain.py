@@ -386,7 +386,7 @@ def stagewise_decomposition(
     path = replace(path, sample=replace(path.sample, levels=above))
     distance = parse_clip(clip, path.sample.k)
     seed = int(parse_random_state(random_state).integers(2**62))
-    options = {"cv": parse_splits(cv, path.sample), "random_state": seed, "calibrator": calibrator}
+    options = {"cv": parse_splits(cv, path), "random_state": seed, "calibrator": calibrator}
     found = _along(path, positions, reference, chosen, distance, options | {"n_jobs": n_jobs})
     table, last = _every_stage(path, chosen, confidence, options | {"clip": distance}, n_jobs)
     compression = None
@@ -424,14 +424,16 @@ def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
     return np.array(sorted(known[number] for number in wanted), dtype=np.intp)
 
 
-def parse_splits(cv: Any, sample: Sample) -> Any:
-    """Splits, drawn once for all stages."""
+def parse_splits(cv: Any, path: StagePath) -> Any:
+    """Splits of the rows that came, drawn once for all stages."""
     if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
         return cv
     from sklearn.model_selection import check_cv
 
+    origin = path.stages[0].fit_rows().origin
+    labels, groups = (path.sample.y, path.sample.groups) if origin is None else (origin.labels, origin.groups)
     try:
-        return list(check_cv(cv).split(np.zeros((sample.n, 1)), sample.y, sample.groups))
+        return list(check_cv(cv).split(np.zeros((len(labels), 1)), labels, groups))
     except (TypeError, ValueError) as error:
         refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
 
