@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import reliability_curve
-from scoreprism.curves._base import Binary
-from scoreprism.curves._binned import Bins
+from scoreprism.curves._binned_curve import Bins
+from scoreprism.curves._curve import Binary
 
 LEVEL, SEED, RESAMPLES = 0.9, 20240607, 300
 

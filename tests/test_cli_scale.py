@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 
 import scoreprism
 from scoreprism import metrics, scale
@@ -22,7 +23,6 @@ from scoreprism.cli._options import ENGINES, PERIODS, SCALE
 from scoreprism.cli._scale import at_scale
 from scoreprism.inference import calibration_test
 from scoreprism.report import summarize_sums
-from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 from scoreprism.report._evidence import of_many
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
+from scoreprism._kernels.paired_tests import corrected_t
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.paper import CLAIMS, PLANS, PRINTED, Work
@@ -54,7 +55,6 @@ from scoreprism.paper._members import (
 from scoreprism.paper._printed import METHODS
 from scoreprism.paper._recorded import Record, Recorded
 from scoreprism.pipelines import repeated_splits
-from scoreprism._kernels.paired_tests import corrected_t
 from scoreprism.report import Figure, Notice, Origin, Report, Table
 from scoreprism.report._pieces import table
 from tests.test_displays import collisions

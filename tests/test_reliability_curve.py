@@ -159,7 +159,7 @@ def test_clopper_pearson_keeps_its_level_everywhere_and_mid_p_on_average():
 
 def test_likelihood_intervals_against_brute_force():
     """The ratio at a few scores from two constrained isotonic fits, and its cutoff taken from the result."""
-    from scoreprism.curves._likelihood import Paths
+    from scoreprism.curves._likelihood_band import Paths
 
     y, s = sample(40, 3)
     y = y[np.argsort(s)].astype(float)
@@ -495,7 +495,7 @@ def test_redraws_in_cells_are_those_of_rows_up_to_noise(monkeypatch):
     for s in (rng.random(70_000), np.round(rng.random(70_000), 2), rng.beta(0.5, 4, 150_000)):
         y = rng.random(s.size) < s
         pooled = reliability_curve(y, s, n_resamples=400, random_state=0)
-        monkeypatch.setattr("scoreprism.curves._redraws._WORTHWHILE", np.inf)
+        monkeypatch.setattr("scoreprism.curves._isotonic_curve._WORTHWHILE", np.inf)
         exact, other = (reliability_curve(y, s, n_resamples=400, random_state=seed) for seed in (0, 1))
         monkeypatch.undo()
         width = exact.high - exact.low

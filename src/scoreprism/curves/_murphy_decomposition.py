@@ -15,13 +15,11 @@ from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
-from scoreprism.curves._decision_cells import DecisionCells
-from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
-from scoreprism.curves._decisions import usual_thresholds
-from scoreprism.curves._elementary import BrokenLine
-from scoreprism.curves._fitted_lines import divergence_lines, level_lines, out_of_sample, spread_line
-from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
+from scoreprism.curves._curve import Binary, Curve, require_one_model, require_two_classes
+from scoreprism.curves._decision_curves import usual_thresholds
+from scoreprism.curves._decision_loss import DecisionCells, DecisionLoss, DecisionRows, largest_difference, largest_loss
+from scoreprism.curves._murphy_curve import of_certainty, parse_thresholds, sides
+from scoreprism.curves._threshold_lines import BrokenLine, divergence_lines, level_lines, out_of_sample, spread_line
 from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.losses import ProperLoss, get_loss

@@ -18,7 +18,7 @@ from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, ris
 from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem
 from scoreprism._sample.fit_rows import Data
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._base import Binary
+from scoreprism.curves._curve import Binary
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
 _POINTS = 200

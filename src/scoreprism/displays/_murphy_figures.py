@@ -10,11 +10,9 @@ import numpy as np
 from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
-from scoreprism.displays._base import Display, enters
-from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import legend, thinned, wrapped
-from scoreprism.displays._limits import zoomed
-from scoreprism.displays._panels import compact, shared_legend, split_axes
+from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
+from scoreprism.displays._display import Display, Part, enters
+from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.

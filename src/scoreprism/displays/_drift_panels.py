@@ -11,14 +11,15 @@ from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.displays._inputs import check_axes
-from scoreprism.displays._labels import inches, legend, root_figure, shortened
+from scoreprism.displays._display import check_axes
+from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.scale._drift import AGAINST, LOSS, MARKED, Drift
 from scoreprism.scale._groups import key_order
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 #: More periods than this have a band instead of bars, and no mark on every one of them.
 _BARS = 26

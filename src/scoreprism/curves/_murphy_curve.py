@@ -11,8 +11,8 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Binary, Curve, parse_binary
-from scoreprism.curves._elementary import BrokenLine, pooled, summed
+from scoreprism.curves._curve import Binary, Curve, parse_binary
+from scoreprism.curves._threshold_lines import BrokenLine, pooled, summed
 from scoreprism.losses import ProperLoss, get_loss
 
 

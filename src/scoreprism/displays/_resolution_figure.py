@@ -11,10 +11,9 @@ import numpy as np
 from scoreprism._core.frames import columns_of
 from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
-from scoreprism.displays._base import Display, enters
-from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import place_labels, wrapped
-from scoreprism.displays._limits import require_finite
+from scoreprism.displays._axes import require_finite
+from scoreprism.displays._display import Display, Part, enters
+from scoreprism.displays._figure_text import place_labels, wrapped
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
 
