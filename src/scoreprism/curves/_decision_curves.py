@@ -11,7 +11,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._curve import Binary, Curve, parse_binary
+from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
 from scoreprism.curves._murphy_curve import parse_thresholds, sides_and_squares
 
 
@@ -95,7 +95,7 @@ def score_distribution(
     return histogram(rows, parse_count(n_bins, "n_bins", 1), name)
 
 
-def histogram(rows: Binary, count: int, name: str | None = None) -> ScoreDistribution:
+def histogram(rows: BinaryRows, count: int, name: str | None = None) -> ScoreDistribution:
     """Histogram of parsed rows."""
     edges = np.linspace(0.0, 1.0, count + 1)
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
@@ -227,7 +227,7 @@ def usual_thresholds(rate: float) -> FloatArray:
     return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
 
 
-def _acted_on(rows: Binary, theta: FloatArray, odds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _acted_on(rows: BinaryRows, theta: FloatArray, odds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Share of events and of non-events above each threshold, and the standard error of the net benefit."""
     mass, squares = sides_and_squares(rows, theta)
     share = rows.weights / rows.total

@@ -12,7 +12,7 @@ from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder
 from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._curve import Binary
+from scoreprism.curves._curve import BinaryRows
 from scoreprism.curves._likelihood_band import likelihood_band
 from scoreprism.curves._multiscale_band import multiscale_band
 from scoreprism.curves._smooth_curves import SplineCurve
@@ -100,7 +100,7 @@ class Sorted:
     first: IntArray  # (m,): where each distinct score begins
 
     @classmethod
-    def of(cls, rows: Binary) -> Sorted:
+    def of(cls, rows: BinaryRows) -> Sorted:
         """Sort the rows."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
@@ -170,7 +170,7 @@ class Sorted:
         return value
 
 
-def isotonic_points(rows: Binary) -> tuple[FloatArray, FloatArray, FloatArray]:
+def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArray]:
     """First and last score of every block (once where they are the same), the rate and the share of mass there."""
     ladder = isotonic_ladder(rows.score, rows.y, rows.weight)
     ends = np.column_stack([ladder.first, ladder.last]).ravel()
@@ -179,7 +179,7 @@ def isotonic_points(rows: Binary) -> tuple[FloatArray, FloatArray, FloatArray]:
     return ends[held], np.repeat(ladder.value, 2)[held], np.repeat(share, 2)[held]
 
 
-def isotonic_band(rows: Binary, ask: Ask) -> Band:
+def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
     """The band of the isotonic curve."""
     ranked = Sorted.of(rows)
     at = ranked.grid()

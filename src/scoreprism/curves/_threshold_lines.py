@@ -15,7 +15,7 @@ from scoreprism.losses import ProperLoss
 
 
 @dataclass(frozen=True)
-class BrokenLine:
+class ThresholdLine:
     r"""
     A function of θ in [0, 1] that is :math:`u_j(1-\theta) + v_j\theta` on :math:`[t_j, t_{j+1})`.
 
@@ -68,34 +68,34 @@ def pooled(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[Float
     return ranked.take(first), [np.add.reduceat(column.take(order), first) for column in columns]
 
 
-def summed(points: FloatArray, du: FloatArray, dv: FloatArray) -> BrokenLine:
+def summed(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLine:
     """The line with given changes: `du` is added from a point on, `dv` up to it."""
     u = np.cumsum(du)
     v = np.cumsum(dv[::-1])[::-1]
     after = np.append(v[1:], 0.0)
     if points[0] > 0.0:
-        return BrokenLine(np.append(0.0, points), np.append(0.0, u), np.append(v[0], after))
-    return BrokenLine(points, u, after)
+        return ThresholdLine(np.append(0.0, points), np.append(0.0, u), np.append(v[0], after))
+    return ThresholdLine(points, u, after)
 
 
-def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> BrokenLine:
+def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · ℓ_θ(p, y): (1 − θ) where p ≤ θ and y = 1, θ where p > θ and y = 0."""
     points, (du, dv) = pooled(p, share * y, share * (1 - y))
     return summed(points, du, dv)
 
 
-def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenLine:
+def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · d_θ(p, q): |q − θ| where θ lies between p and q."""
     return mean_spreads(p[None], q, share)
 
 
-def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenLine:
+def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · Σ_k d_θ(p_k, q): several predictions per row, judged against the same law."""
     moved = p != q  # what stays where it is adds nothing, and a million of zeros would only be sorted
     times = moved.sum(axis=0)
     ends = np.flatnonzero(times)
     if not ends.size:
-        return BrokenLine(np.zeros(1), np.zeros(1), np.zeros(1))
+        return ThresholdLine(np.zeros(1), np.zeros(1), np.zeros(1))
     rows = np.nonzero(moved)[1]
     up, down, back = share * q, share * (1.0 - q), -times[ends]
     points, (du, dv) = pooled(
@@ -106,7 +106,7 @@ def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> BrokenLine:
     return summed(points, du, dv)
 
 
-def mean_entropies(q: FloatArray, share: FloatArray) -> BrokenLine:
+def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · ℰ_θ(q): the smaller of θ(1 − q) and (1 − θ)q."""
     points, (du, dv) = pooled(q, share * q, share * (1.0 - q))
     return summed(points, du, dv)
@@ -125,7 +125,7 @@ class Spread(NamedTuple):
         return Spread(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def level_lines(chain: Chain, share: FloatArray) -> list[BrokenLine]:
+def level_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
     """Mean loss of every level."""
     return [mean_losses(*_level(level, chain.sample.y, share)) for level in chain.levels]
 
@@ -152,7 +152,7 @@ def _of_score(fit: Any, y: IntArray, share: FloatArray) -> Spread:
     return Spread.together([Spread(as_vector(part.law), y, share / len(fit.parts)) for part in fit.parts])
 
 
-def spread_line(level: Level, share: FloatArray) -> BrokenLine:
+def spread_line(level: Level, share: FloatArray) -> ThresholdLine:
     """Mean of ``factor · Σ_k d_θ(fold law k, mean of the fold laws)`` over the partitions of a level."""
     fit = level.fits
     if isinstance(fit, CellFits):
@@ -170,7 +170,7 @@ def spread_line(level: Level, share: FloatArray) -> BrokenLine:
     return mean_spreads(flat, flat.mean(axis=0), level.factor * share)
 
 
-def divergence_lines(chain: Chain, share: FloatArray) -> list[BrokenLine]:
+def divergence_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
     """Mean of d_θ(P_t, P_{t+1}) for every step, and the mean entropy of the last level."""
     fits, laws = [level.fits for level in chain.levels], [as_vector(level.law) for level in chain.levels]
     lines = []

@@ -20,7 +20,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, Part, stacked_frame
+from scoreprism.displays._display import Display, ShownModel, stacked_frame
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
@@ -30,7 +30,7 @@ from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 _FOLDS = 5
 
 
-def recalibrated(part: Part, calibrator: Any) -> Part:
+def recalibrated(part: ShownModel, calibrator: Any) -> ShownModel:
     """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
     chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
     if options.get("calibration") is None:
@@ -127,12 +127,12 @@ class DecompositionDisplay(Display[Any]):
     _of_two_classes = False
 
     @classmethod
-    def _curve(cls, part: Part) -> Decomposition:
+    def _curve(cls, part: ShownModel) -> Decomposition:
         found: Decomposition = decompose(part.sample, **part.options)
         return found
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         found: dict[str, Decomposition] = {}
         for part in parts:
             options = dict(part.options)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BY_ROW = ("sample_weight", "groups", "q", "latent")
 
 
-class Part(NamedTuple):
+class ShownModel(NamedTuple):
     """One model of a figure: its rows, its name, and how its curve is computed."""
 
     sample: Sample
@@ -48,7 +48,7 @@ def check_axes(ax: Any) -> Canvas:
     return ax
 
 
-def one_vs_rest(part: Part, label: object) -> list[Part]:
+def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
     """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
     sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
     if label is not None and label not in labels:
@@ -335,18 +335,18 @@ class Display(ABC, Generic[C]):
     # ── what displays differ in ─────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def _curve(cls, part: Part) -> C:
+    def _curve(cls, part: ShownModel) -> C:
         """The numbers of one model."""
         found: C = cls._computes(part.sample, name=part.name, **part.options)
         return found
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         """The display of several models."""
         return cls([cls._curve(part) for part in parts])
 
     @classmethod
-    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[Part]:
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
         """The models of a figure; where it is of two classes, several become one against the rest."""
         rows = {key: value for key, value in options.items() if key in ROWS}
         rest = {key: value for key, value in options.items() if key not in ROWS}
@@ -360,7 +360,7 @@ class Display(ABC, Generic[C]):
                 label = rows.pop("pos_label", None)
             sample = Sample.of(y_true, {key or "model": score for key, score in models.items()}, **rows)
             names = dict(zip(sample.predictions, models, strict=True))
-        parts = [Part(sample.model(key), shown, rest) for key, shown in names.items()]
+        parts = [ShownModel(sample.model(key), shown, rest) for key, shown in names.items()]
         if not cls._of_two_classes or sample.k == 2:
             return parts
         return [one for part in parts for one in one_vs_rest(part, label)]

@@ -11,7 +11,7 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
-from scoreprism.displays._display import Display, Part, enters
+from scoreprism.displays._display import Display, ShownModel, enters
 from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
@@ -61,7 +61,7 @@ class MurphyDisplay(Display[MurphyCurve]):
     _shows = MurphyCurve
 
     @classmethod
-    def _curve(cls, part: Part) -> MurphyCurve:
+    def _curve(cls, part: ShownModel) -> MurphyCurve:
         many = {"thresholds": _GRID} if part.sample.n > _MANY else {}
         return murphy_curve(part.sample, name=part.name, **(many | part.options))
 

@@ -12,7 +12,7 @@ from scoreprism._core.frames import columns_of
 from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, Part, enters
+from scoreprism.displays._display import Display, ShownModel, enters
 from scoreprism.displays._figure_text import place_labels, wrapped
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
@@ -58,7 +58,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     _of_two_classes = False
 
     @classmethod
-    def _curve(cls, part: Part) -> ResolutionPlane:
+    def _curve(cls, part: ShownModel) -> ResolutionPlane:
         options = dict(part.options)
         if options.get("method", "corp") == "corp":
             options.pop("random_state", None)  # nothing is random there
@@ -72,7 +72,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         return super()._models(y_proba, name)
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         models = {part.name or "model": part.sample.prediction for part in parts}
         return cls(cls._curve(parts[0]._replace(sample=replace(parts[0].sample, predictions=models))))
 

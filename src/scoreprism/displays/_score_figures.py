@@ -23,7 +23,7 @@ from scoreprism.curves import (
     score_distribution,
 )
 from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, Part, enters
+from scoreprism.displays._display import Display, ShownModel, enters
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.inference import MapInference
@@ -205,7 +205,7 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
     _shows = ScoreDistribution
 
     @classmethod
-    def _curve(cls, part: Part) -> ScoreDistribution:
+    def _curve(cls, part: ShownModel) -> ScoreDistribution:
         """Fine bins, which the figure brings together to what can be seen."""
         fine = {"n_bins": 1000} | part.options
         return score_distribution(part.sample, name=part.name, **fine)
@@ -296,7 +296,7 @@ class GroupingDisplay(Display[GroupingCurve]):
     _shows = GroupingCurve
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         """Several models are compared in fewer bins: each bin has its noise."""
         few = {} if len(parts) == 1 else {"n_bins": 5}
         return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
@@ -403,7 +403,7 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
     _shows = CalibrationMap
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         curves = []
         for part in parts:
             options = dict(part.options)

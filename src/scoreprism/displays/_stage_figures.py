@@ -14,7 +14,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._axes import require_finite, split_axes
-from scoreprism.displays._display import ROWS, Display, Part, enters
+from scoreprism.displays._display import ROWS, Display, ShownModel, enters
 from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
@@ -75,12 +75,12 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         return {name: y_proba} if numbered else super()._models(y_proba, name)
 
     @classmethod
-    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[Part]:
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
         """Each model as a sample of its stages."""
         rows = {key: value for key, value in options.items() if key in ROWS}
         rest = {key: value for key, value in options.items() if key not in ROWS}
         models = {name: None} if isinstance(y_true, Sample) and y_proba is None else cls._models(y_proba, name)
-        return [Part(stage_sample(y_true, stages, **rows), key, rest) for key, stages in models.items()]
+        return [ShownModel(stage_sample(y_true, stages, **rows), key, rest) for key, stages in models.items()]
 
     @classmethod
     def _scores(cls, estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:

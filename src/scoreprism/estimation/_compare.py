@@ -191,7 +191,9 @@ def compare(
     >>> bool(gap.low > 0)
     True
     """
-    rows = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
+    rows: tuple[Any, Any] = (scores, y_true)
+    if not isinstance(scores, Sample):
+        rows = y_true, parse_models(scores, "scores")
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     rng = parse_random_state(random_state)
