@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 
 import scoreprism
 from scoreprism import metrics, scale

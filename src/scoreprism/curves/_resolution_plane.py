@@ -14,10 +14,9 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Curve, require_known
+from scoreprism.curves._curve import Curve, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation import compare
-from scoreprism.estimation._decompose import decompose
+from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss, get_loss
 
 
