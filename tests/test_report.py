@@ -12,9 +12,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
-from scoreprism.report._calibration import grades
-from scoreprism.report._decisions import longest_run
-from scoreprism.report._periods import periods
 
 import scoreprism
 from scoreprism import scale
@@ -28,6 +25,8 @@ from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
 from scoreprism.report import SECTIONS, Figure, Notice, Range, Table, make_report, summarize, summarize_sums
+from scoreprism.report._calibration_section import grades
+from scoreprism.report._decision_section import longest_run
 from scoreprism.report._model import KINDS, show
 from scoreprism.report._regions import readable, rules_of
 from scoreprism.report._segment_section import periods
@@ -475,8 +474,8 @@ def test_rules_put_the_steps_of_a_feature_together():
 @pytest.mark.statistical
 def test_regions_are_shown_no_more_often_than_they_should():
     """Size: under a calibrated score and features that say nothing, a region is shown in at most 5 % of reports."""
-    from scoreprism.report._case import parse_case
-
+    from scoreprism import Sample
+    from scoreprism.report._build import fit_case
     from scoreprism.report._regions import find_regions
 
     shown = 0
