@@ -156,7 +156,7 @@ class Sample:
         if y_proba is None:
             refuse("y_proba must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as y_true.")
         return _parse(
-            cls, y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
+            y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
             segments=segments, time=time, pos_label=pos_label, classes=classes,
         )  # fmt: skip
 
@@ -424,7 +424,6 @@ class Sample:
 
 
 def _parse(
-    cls: type[Sample],
     y_true: ArrayLike,
     y_proba: Any,
     X: ArrayLike | None,
