@@ -314,7 +314,7 @@ def test_scores_that_rank_the_wrong_way_round(data, table):
     Path("data/part1.parquet").unlink()
     Path("data/part2.parquet").unlink()
     found = call("diagnose", "data", *ONE, code=2)
-    area = metrics.auc(table["y"].to_numpy(), 1 - table["p"].to_numpy())
+    area = 1 - metrics.auc(table["y"].to_numpy(), table["p"].to_numpy())
     assert f"an area under the ROC curve of {area:.3f}" in found.stderr
     call("diagnose", "data", *ONE, "--as-given")
 
