@@ -164,7 +164,8 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     return GroupingCurve(
         name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
         calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
-        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
+        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
+        mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 
 
