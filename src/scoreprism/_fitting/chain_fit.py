@@ -135,7 +135,8 @@ class ChainFit:
         said, doubted = _split_notes(split, rows)
         notes, doubts = (*sample.notes.get(name, ()), *said), (*sample.doubts.get(name, ()), *doubted)
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
-        count = 1 if not blocks else _parse_repeats(repeats, learner)
+        asked = _parse_repeats(repeats, learner)
+        count = asked if blocks else 1
         ties = partial(_feature_columns, blocks)
         if split is not None and not blocks:
             plan, partitions = no_crossfit(rows), None
@@ -154,7 +155,7 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference), tested=plan.tested),
+            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,
@@ -463,7 +464,11 @@ def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...],
 
 def _surprises(sample: Sample, law: FloatArray) -> list[str]:
     """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
-    expected = sample.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1))
+    return describe_surprises(sample.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1)))
+
+
+def describe_surprises(expected: float) -> list[str]:
+    """A note where fewer outcomes than this are expected to be other than the likeliest."""
     if expected >= FEW_SURPRISES:
         return []
     what = "outcomes are expected to be other than what C calls likeliest"
@@ -472,6 +477,19 @@ def _surprises(sample: Sample, law: FloatArray) -> list[str]:
 
 #: An estimate of what a level adds is muted where the spread of the level is more than this share of it.
 _MOSTLY_NOISE = 0.25
+
+
+def describe_overfit(result: Decomposition, level: int, remedy: str = "pass more rows") -> str | None:
+    """That the law of a level has learned noise; None where it has not."""
+    spread = result._moments.value({result._levels + level: 1.0})
+    loss = result._moments.value(dict.fromkeys(range(level, result._levels), 1.0))  # the steps from here on
+    if not spread > OVERFIT * loss > 0.0:
+        return None
+    what = "Terms that involve it are unreliable" if level == 1 else "Its bounds hold, its estimates are unreliable"
+    return (
+        f"the law {result.level_names[level]} overfits: its spread over the folds is {100 * spread / loss:.1f} % of "
+        f"its loss (up to {100 * OVERFIT:.0f} % is normal). {what}; {remedy}."
+    )
 
 
 def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
@@ -488,28 +506,18 @@ def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
     notes: list[str] = []
     for t in fitted:
         name = result.level_names[t]
-        spread = result._moments.value({result._levels + t: 1.0})
-        loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
-        overfits = spread > OVERFIT * loss > 0.0
-        if overfits:
-            remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
-            note = (
-                f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
-                f"(up to {100 * OVERFIT:.0f} % is normal). "
-            )
-            note += (
-                "Terms that involve it are unreliable" if t == 1 else "Its bounds hold, its estimates are unreliable"
-            )
-            note = f"{note}; {remedy}."
-            warnings.warn(note, OverfitWarning, stacklevel=outside())
-            notes.append(note)
+        remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
+        overfit = describe_overfit(result, t, remedy)
+        if overfit is not None:
+            warnings.warn(overfit, OverfitWarning, stacklevel=outside())
+            notes.append(overfit)
             if t == 1:
-                doubts.append((t, note))
+                doubts.append((t, overfit))
         if t > 1:
             term = result.names[t - 1]
-            if spread > _MOSTLY_NOISE * result.terms[term]:
+            if result._moments.value({result._levels + t: 1.0}) > _MOSTLY_NOISE * result.terms[term]:
                 muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
-                if not overfits:
+                if overfit is None:
                     notes.append(f"how large {term} is cannot be told from so few rows, only what it is at least")
             if result._inference(term).reach(0.95) < 0.0:
                 note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"

@@ -378,12 +378,9 @@ class Additive(StagedModel):
         return self.linked(self.whole(self.table(X), stage))
 
     def laws(self, X: Any) -> Iterator[FloatArray]:
-        """
-        The law after every stage.
-
-        One round at a time where the sum of rounds is what the model predicts, which the last stage shows; else (trees
-        that are dropped or averaged) a prediction for each stage.
-        """
+        """The law after every stage."""
+        # one round at a time where the sum of rounds is what the model predicts, which the last stage shows; else
+        # (trees that are dropped or averaged) a prediction for each stage
         table = self.table(X)
         found: list[FloatArray] = []
         margin = None

@@ -22,7 +22,7 @@ from scoreprism.curves._murphy_curve import of_certainty, parse_thresholds, side
 from scoreprism.curves._threshold_lines import ThresholdLine, divergence_lines, level_lines, out_of_sample, spread_line
 from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
-from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses import Elementary, ProperLoss, get_loss
 
 #: Where intervals are given unless other thresholds are asked for.
 _THRESHOLDS = np.arange(1, 100) / 100
@@ -427,7 +427,7 @@ def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
         if theta == 1.0:  # nothing costs anything there
             found.append(np.zeros((size, size)))
             continue
-        loss = get_loss("elementary", theta=max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
+        loss = Elementary(theta=max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
         if curve.form == "plugin":
             extras = chain.divergences(loss)
         found.append(Moments.of(chain.level_losses(loss), extras, sample.weight, sample.groups).covariance)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
+from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.displays._axes import check_axes
 from scoreprism.displays._display import register
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
-from scoreprism.scale._drift import AGAINST, LOSS, MARKED, Drift
-from scoreprism.scale._groups import key_order
+from scoreprism.scale import Drift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,7 +111,7 @@ class DriftDisplay:
         display
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
-        known, confidence = (LOSS, *self.drift.names), parse_confidence(level)
+        known, confidence = (Drift.LOSS, *self.drift.names), parse_confidence(level)
         shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
         tracks = [self._track(name, confidence) for name in shown]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
@@ -166,7 +167,7 @@ class DriftDisplay:
 
     def _draw(self, axes: Canvas, inks: Inks, track: Track) -> None:
         x, names = np.arange(len(self._labels)), self.drift.names
-        colour = inks.ink if track.name == LOSS else inks.line(track.name, names)
+        colour = inks.ink if track.name == Drift.LOSS else inks.line(track.name, names)
         many = len(self._labels) > _BARS
         if many:
             band = {"color": colour, "alpha": 0.22 if inks.mode == "light" else 0.35, "linewidth": 0}
@@ -181,7 +182,7 @@ class DriftDisplay:
         self.changed_ += axes.plot(x, track.changed, color=colour, **mark, **edge)
         self.changed_[-1].set_in_layout(False)  # where nothing changed it would stand at the corner of the figure
         self._baseline(axes, inks, track)
-        axes.set_title(self._loss if track.name == LOSS else track.name, loc="left", color=inks.ink)
+        axes.set_title(self._loss if track.name == Drift.LOSS else track.name, loc="left", color=inks.ink)
         self._limits(axes, inks, track)
 
     def _baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
@@ -246,7 +247,7 @@ class DriftDisplay:
     def _against(self) -> str:
         given = self.drift.against
         named = {"previous": "the period before", "first": "the first period"}
-        return named.get(given, str(given)) if given in AGAINST else str(given)
+        return named.get(given, str(given)) if given in Drift.AGAINST else str(given)
 
     @property
     def _loss(self) -> str:
@@ -258,7 +259,7 @@ class DriftDisplay:
 
 def _estimate(found: Any, name: str, level: float) -> tuple[float, Interval]:
     """A term of one period with its interval; the loss has none but that of a mean."""
-    if name != LOSS:
+    if name != Drift.LOSS:
         return found.terms[name], found.interval(name, level)
     error = found._moments.std_error(dict.fromkeys(range(len(found.level_names)), 1.0))
     margin = quantile(level, two_sided=True) * error

@@ -143,7 +143,7 @@ def summarize(
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
         refuse("random_state of a report must be a whole number", plain(random_state), remedy)
-    confidence, losses = parse_confidence(level), parse_losses(loss if isinstance(loss, (list, tuple)) else [loss])
+    confidence, losses = parse_confidence(level), parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss)
     maps = tuple(calibrators or ())
     for name in maps:
         get_calibrator(name)
@@ -437,8 +437,8 @@ def _kept(case: SumCase, every: Mapping[str, object]) -> SumCase:
     more = {"periods": every.get(str(time)), "segments": groups[0] if len(groups) == 1 else None}
     loss = case.loss
     main = replace(model.decompositions[loss], **more)  # type: ignore[arg-type]
-    kept = replace(model, decompositions=model.decompositions | {loss: main})
-    return replace(case, models=case.models | {model.name: kept})
+    kept = replace(model, decompositions={**model.decompositions, loss: main})
+    return replace(case, models={**case.models, model.name: kept})
 
 
 def _sums_result(model: SumSubject) -> ModelResult:

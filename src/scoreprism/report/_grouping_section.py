@@ -116,7 +116,9 @@ def _alone(case: RowCase, model: RowSubject, sample: Sample, column: FeatureBloc
         warnings.simplefilter("ignore", ScoreprismWarning)
         score_law, fit = model.score_law, model.fit
         if score_law is not None:  # and so in its folds
-            fit = replace(fit, levels=make_tasks([column], fit.rows, own=True), mixture=None)
+            fit = replace(
+                fit, levels=make_tasks(replace(fit.sample, levels=(column,)), fit.rows, own=True), mixture=None
+            )
         else:  # splits of all rows do not fit some of them
             fit = ChainFit.of(replace(sample, levels=(column,)), random_state=model.seed, n_jobs=case.n_jobs)
             score_law = fit.fit_score()[0]

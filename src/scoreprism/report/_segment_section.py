@@ -102,7 +102,7 @@ def _found(
     """Segments that are large enough, decomposed; and what was left out."""
     names, codes = np.unique(labels, return_inverse=True)
     counts = np.stack([np.bincount(codes[model.y == c], minlength=names.size) for c in range(model.k)])
-    chosen, said = choose_segments(names, counts)
+    chosen, said = choose_segments(names.tolist(), counts)
     keep = np.flatnonzero(np.isin(codes, chosen))
     if not keep.size:
         return None, [*said, "no segment is large enough"]
@@ -130,7 +130,7 @@ def choose_segments(
     enough = (size >= LEAST) & (rare >= RAREST)
     said = []
     if not enough.all():
-        small = [f"{names[i]} ({size[i]:,.0f})" for i in np.flatnonzero(~enough)]
+        small = [f"{names[i]} ({size[i]:,.0f})" for i in np.flatnonzero(~enough).tolist()]
         said.append(f"left out for fewer than {LEAST} rows or {RAREST} of the rarer outcome: {enumerated(small, 6)}")
     chosen = np.flatnonzero(enough)
     if last is not None and chosen.size > last:

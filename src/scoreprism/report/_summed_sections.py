@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.labels import key_order
 from scoreprism._core.progress import tracked
 from scoreprism._document.tables import marked
+from scoreprism._kernels.holm import MARKED
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.report._calibration_section import diagram, graded, meaning, metrics_table
@@ -24,9 +26,6 @@ from scoreprism.report._segment_section import meaning as segments_meaning
 from scoreprism.report._subject import collect_warnings
 from scoreprism.report._sums import SumCase, SumSubject, curve_of, grades_of
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
-from scoreprism.scale._drift import MARKED
-from scoreprism.scale._fit import decompose_partial
-from scoreprism.scale._groups import key_order
 
 #: Periods at most: the last ones.
 MOST_PERIODS = 60
@@ -138,9 +137,7 @@ def _decomposed(case: SumCase, partial: Partial, column: str) -> tuple[SegmentDe
     with collect_warnings():
         for label, part in tracked(_parts(partial, column, chosen), len(chosen), f"laws by {column}"):
             try:
-                result = decompose_partial(
-                    part, loss=case.losses[case.loss], random_state=case.seed, floors=_floors(case)
-                )
+                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed, floors=_floors(case))
             except ScoreprismError as error:
                 skipped[label] = str(error)
                 continue

@@ -18,10 +18,9 @@ from scoreprism._fitting.fitted_laws import CellFits
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
-from scoreprism.decomposition._chain import Term
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._sheet import beyond
+from scoreprism.scale._sum_table import SumTable
+from scoreprism.scale._sums_to_sample import beyond, fit_sums
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30
@@ -234,7 +233,7 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(partial: Partial, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+    def of(partial: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
         table = partial.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
@@ -250,7 +249,7 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(partial: Partial, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = partial.table, partial.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
@@ -268,11 +267,6 @@ def _loss_moments(partial: Partial, loss: ProperLoss, clip: float | None) -> tup
     return a, b, d
 
 
-#: Terms of the baseline's map against a map of this period, and of the scores against the baseline's map.
-_LOSES = (Term("reliability", "reliability"), Term("refinement", "remaining"))
-_GAINS = (Term("reliability", "information"), Term("refinement", "remaining"))
-
-
 # ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
 
 
@@ -284,10 +278,8 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
     fitted: dict[Any, Chain] = {}
 
     def chain(label: Any) -> Chain:
-        from scoreprism.scale._fit import fitted_laws
-
         if label not in fitted:
-            fitted[label] = fitted_laws(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
+            fitted[label] = fit_sums(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
         return fitted[label]
 
     clip = periods[pairs[0][0]].clip
@@ -301,8 +293,8 @@ def _stale(now: Chain, base: Chain, loss: ProperLoss, clip: float | None, level:
     fits = base.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
     law = Level.of("B", fits.at(now.sample.prediction))
-    loses = Chain.of(now.sample, (law, now.levels[1]), _LOSES).decompose(loss, "debiased", clip=clip)
-    gains = Chain.of(now.sample, (now.levels[0], law), _GAINS).decompose(loss, "difference", clip=clip)
+    loses = Chain.of(now.sample, (law, now.levels[1])).decompose(loss, "debiased", clip=clip)
+    gains = Chain.of(now.sample, (now.levels[0], law)).decompose(loss, "difference", clip=clip)
     bracket = loses.interval("reliability", level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
     return {
