@@ -86,6 +86,8 @@ def _starts(variance: FloatArray) -> IntArray:
     return np.flatnonzero(fresh | ~inside | np.concatenate([[True], inside[1:] != inside[:-1]]))
 
 
+# ── the curve and its band ────────────────────────────────────────────────────────────────────────
+
 #: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
 _POINTS = 500
 

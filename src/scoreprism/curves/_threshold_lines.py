@@ -112,6 +112,9 @@ def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
     return summed(points, du, dv)
 
 
+# ── lines of fitted levels ────────────────────────────────────────────────────────────────────────
+
+
 class Spread(NamedTuple):
     """Laws with outcomes and shares whose mean is that of a level."""
 
