@@ -8,6 +8,7 @@ import numpy as np
 
 from scoreprism._calibration_test.binary_statistics import tie_starts
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import FloatArray, as_matrix, pick
 
 Parts = dict[str, dict[str, float]]
@@ -36,7 +37,7 @@ def group_table(data: Scored, n_groups: int) -> FloatArray:
     ends = np.append(tie_starts(s)[1:], s.size)
     reached = np.cumsum(weight)[ends - 1]
     targets = reached[-1] * np.arange(1, n_groups + 1) / n_groups
-    last = np.unique(np.searchsorted(reached, targets * (1.0 - 1e-12)))
+    last = np.unique(np.searchsorted(reached, targets * REACHED))
     start = np.concatenate([[0], ends[last[:-1]]])
     mass, observed, expected, squares = (
         np.add.reduceat(column, start) for column in (weight, weight * data.y, weight * s, weight**2)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
@@ -77,9 +78,9 @@ class ScoreTest:
 def _inverse_root(variance: FloatArray) -> FloatArray:
     """R with uᵀ Var⁻ u = ‖Rᵀu‖², directions without variance left out."""
     scale = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    scale = np.where(scale > 1e-12 * max(float(scale.max()), 1e-300), scale, np.inf)
+    scale = np.where(scale > 1e-12 * max(float(scale.max()), TINY), scale, np.inf)
     size, turn = np.linalg.eigh(variance / np.outer(scale, scale))
-    kept = size > 1e-9 * max(float(size.max()), 1e-300)
+    kept = size > 1e-9 * max(float(size.max()), TINY)
     root: FloatArray = (turn[:, kept] / np.sqrt(size[kept])) / scale[:, None]
     return root
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from scoreprism._core.numerics import clipped_sigmoid as expected
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, Partitions, Ties, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, Cells, RowFits, between
 from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner, fit_foreign
 from scoreprism._kernels.local_shifts import local_shifts
-from scoreprism._kernels.logistic import expected
 from scoreprism._learners.members import MEMBERS, Task, foreign_law, hit_rows, mixed, mixing_weights
 from scoreprism._sample.feature_tables import Table
 from scoreprism._sample.features import Encoder, Features

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import clipped_sigmoid as expected
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.second_order import (
@@ -29,7 +30,6 @@ from scoreprism._fitting.second_order import (
     reach_of_classes,
     residuals,
 )
-from scoreprism._kernels.logistic import expected
 from scoreprism.decomposition._rows import Fits, Second, spread
 from scoreprism.losses import ProperLoss
 

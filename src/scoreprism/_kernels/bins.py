@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import FloatArray
 
 
@@ -17,7 +18,7 @@ def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> Fl
     ranked = x[order]
     upto = np.arange(1, x.size + 1, dtype=np.float64) if weight is None else np.cumsum(weight[order])
     goals = upto[-1] * np.arange(1, n_bins) / n_bins
-    last = np.searchsorted(upto, goals * (1.0 - 1e-12))  # the row at which a bin is full
+    last = np.searchsorted(upto, goals * REACHED)  # the row at which a bin is full
     below = ranked[last]
     above = np.searchsorted(ranked, below, side="right")
     inside = above < x.size

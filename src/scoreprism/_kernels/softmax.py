@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, pick
 
 #: Up to this many weights a fit ends with Newton steps.
 _FEW = 120
-
-
-def log_softmax(eta: FloatArray) -> FloatArray:
-    """log(e^η / Σ e^η) of each row, without overflow."""
-    shifted = eta - eta.max(axis=1, keepdims=True)
-    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logs
 
 
 def fit_softmax(

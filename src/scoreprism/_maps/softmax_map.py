@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.numerics import BELOW_ONE
+from scoreprism._core.numerics import BELOW_ONE, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
-from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import (
     Affine,
     BetaCurve,
@@ -17,7 +16,6 @@ from scoreprism._maps.binary_map import (
     Cubics,
     Curve,
     LogLine,
-    log_pair,
 )
 from scoreprism._maps.formula import Term
 from scoreprism._maps.parts import Part, require

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.numerics import clipped_sigmoid as expected
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.logistic import expected
 from scoreprism._sample.fit_rows import Data
 
 #: Newton steps from the fit to everything; three are enough unless a training set is odd.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
+from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.parts import Map, Part, require
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._base import Calibrator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number, refuse
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import (
     _MOST,
@@ -134,7 +135,7 @@ def _leave_one_out(x: FloatArray, data: Data, rule: float, kernel: Kernel) -> fl
         own = kernel.norm * np.minimum(weight, 1.0)  # a weight of 3 is three rows, of which one is left out
         mass = np.interp(x, grid, sums.mass) - own
         events = np.interp(x, grid, sums.events) - own * data.y
-        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, 1e-300), 0.0, 1.0), data.rate)
+        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, TINY), 0.0, 1.0), data.rate)
         best = min(best, (float(np.average((data.y - rate) ** 2, weights=weight)), float(bandwidth)))
     return best[1]
 

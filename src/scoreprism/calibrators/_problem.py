@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_count, parse_number
+from scoreprism._core.numerics import EDGE, REACHED, rate_log_odds
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
 from scoreprism._kernels.logistic import fit_logistic, separated
@@ -28,11 +29,11 @@ _OUTER = (0.005, 0.995)
 def quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
     """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
     if weight is None:
-        ranks = np.ceil(np.array(shares) * x.size * (1.0 - 1e-12)).astype(np.intp) - 1
+        ranks = np.ceil(np.array(shares) * x.size * REACHED).astype(np.intp) - 1
         return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
     order = np.argsort(x)
     upto = np.cumsum(weight[order])
-    at = np.searchsorted(upto, np.array(shares) * upto[-1] * (1.0 - 1e-12))
+    at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
     found: FloatArray = x[order][np.minimum(at, x.size - 1)]
     return found
 
@@ -84,7 +85,7 @@ class SplineOptions:
             k=k,
             smoothing=_parse_penalty(parameters["penalty"]),
             space=space,
-            clip=max(parse_distance(parameters["clip"], data.total), 1e-12),
+            clip=max(parse_distance(parameters["clip"], data.total), EDGE),
             hard=not isinstance(parameters["clip"], str),
             cv=parameters["cv"],
             random_state=parameters["random_state"],
@@ -151,7 +152,7 @@ class SplineProblem:
         slope, intercept = fit.coefficients
         if slope <= 0.0 or not fit.converged or separated(self.x, self.data.y) != 0:
             mean = min(max(mean, self.options.clip), 1.0 - self.options.clip)
-            slope, intercept = 0.0, np.log(mean / (1.0 - mean))
+            slope, intercept = 0.0, rate_log_odds(mean)
         line: FloatArray = slope * place + intercept
         return line
 

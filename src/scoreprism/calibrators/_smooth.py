@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_number
+from scoreprism._core.numerics import clipped_sigmoid, rate_log_odds
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
+from scoreprism._kernels.logistic import fit_or_smooth, separated
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import Basis, Constraint, natural_spline
@@ -93,7 +94,7 @@ class NaturalSplineCalibrator(Calibrator):
             start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
             design = _cardinal(whole.logit(batch.center), knots)
             beta = fit_lines(batch, design, start.coefficients, penalty)
-            found = Calibrator._fit_many(self, batch) if beta is None else expected(beta @ design)
+            found = Calibrator._fit_many(self, batch) if beta is None else clipped_sigmoid(beta @ design)
             return batch.kept_inside(found)
 
         return batch.once(f"natural-spline {self.n_knots} {self.ridge}", fit)
@@ -330,7 +331,7 @@ def _fitted(
     smoothing, data = problem.options.smoothing, problem.data
     owner.penalty_ = smoothing if isinstance(smoothing, float) else 0.0
     if problem.constant:  # one score says no more than the base rate
-        return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+        return BinaryMap(data.logit, Affine(0.0, rate_log_odds(data.rate)), "logit")
     fit = problem.fit()
     owner.penalty_ = fit.penalty
     return problem.map(settle(fit.beta))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import REACHED, WITHIN
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.ranked import Stream
 from scoreprism.inference._corp import replicated, stream_of
@@ -48,7 +49,7 @@ class Ask:
 
         Refused where they are so few that not one is expected beyond either end of the band.
         """
-        least = int(np.ceil(2.0 / (1.0 - self.level) * (1.0 - 1e-12))) - 1
+        least = int(np.ceil(2.0 / (1.0 - self.level) * REACHED)) - 1
         if self.n_resamples < least:
             rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
             refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
@@ -75,7 +76,7 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
     keeps the level exactly, whatever B, up to rounding and ties (which only add).
     """
     count = curves.shape[0]
-    k = max(int((count + 1) * (1.0 - level) / 2.0 * (1.0 + 1e-12)), 1)
+    k = max(int((count + 1) * (1.0 - level) / 2.0 * WITHIN), 1)
     ranked = np.partition(curves, (k - 1, count - k), axis=0)
     return ranked[k - 1], ranked[count - k]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
+from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
 from scoreprism._fitting.chain_fit import fitted_chain
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
@@ -174,5 +175,5 @@ def _quantiles(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Weighted quantiles: the smallest value that has the share of the weight at or below it."""
     order = np.argsort(values)
     reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, np.array(QUANTILES) * reached[-1] * (1.0 - 1e-12))
+    place = np.searchsorted(reached, np.array(QUANTILES) * reached[-1] * REACHED)
     return np.asarray(values[order][place])

@@ -8,6 +8,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
 from scoreprism._kernels.ranked import Stream
@@ -197,5 +198,5 @@ def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: 
     before = np.where(near, ratio[inside, columns], 0.0)
     after, limit = ratio[found, columns], cutoff[found, columns]
     # at θ = 0 or 1 the ratio may be infinite: the end of the scale then is the end of the interval
-    share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, 1e-300), 1.0)
+    share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, TINY), 1.0)
     return left + np.clip(share, 0.0, 1.0) * (chart[found] - left)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._core.checks import outside
+from scoreprism._core.numerics import EDGE
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
@@ -95,7 +96,7 @@ def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArra
 
 def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
-    truth = np.clip(family.sums(mean * family.cells) / family.weight, 1e-12, 1.0 - 1e-12)
+    truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
     def largest(stream: Stream) -> FloatArray:
         share = redrawn_rates(stream, family.cells, mean)

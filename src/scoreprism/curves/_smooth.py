@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.numerics import rising_sigmoid
+from scoreprism._core.numerics import rate_log_odds, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
@@ -194,7 +194,7 @@ def _line(straight: FloatArray, place: FloatArray, cells: Cells) -> FloatArray:
     if slope <= 0.0 or not fit.converged:
         share, near = float(cells.events.sum()) / cells.count, 0.5 / cells.count
         share = min(max(share, near), 1.0 - near)
-        slope, intercept = 0.0, np.log(share / (1.0 - share))
+        slope, intercept = 0.0, rate_log_odds(share)
     line: FloatArray = slope * place + intercept
     return line
 

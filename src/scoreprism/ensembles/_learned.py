@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, outside, parse_number
+from scoreprism._core.numerics import FINEST_EDGE, TINY, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
-from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.softmax_map import centered, log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiner import Combiner
@@ -20,7 +20,6 @@ from scoreprism.exceptions import InfiniteLossError, SeparationWarning
 
 #: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
 _FARTHEST = 5.0
-_SMALLEST = 1e-300
 #: Rows of the rough first fit where there are many.
 _FEW = 4096
 
@@ -217,12 +216,12 @@ def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
-        pooled = np.maximum(v @ hits, _SMALLEST)
+        pooled = np.maximum(v @ hits, TINY)
         slope = 1.0 - hits @ (weight / pooled) / total
         return float(v.sum() - weight @ np.log(pooled) / total), slope
 
     def curvature(v: FloatArray) -> FloatArray:
-        found: FloatArray = (hits * (weight / np.maximum(v @ hits, _SMALLEST) ** 2 / total)) @ hits.T
+        found: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
         return found
 
     m = hits.shape[0]
@@ -300,7 +299,7 @@ class _BetaLikelihood:
         hit = np.empty(p.size)
         hit[self.event] = beta_cdf(p[self.event], a, b)
         hit[~self.event] = beta_cdf(1.0 - p[~self.event], b, a)
-        return np.maximum(hit, _SMALLEST)
+        return np.maximum(hit, TINY)
 
     def few(self) -> _BetaLikelihood | None:
         """Some rows, drawn at random, for a rough first fit; None if there are not many more."""
@@ -315,7 +314,7 @@ class _BetaLikelihood:
         from scipy.special import betaln, xlog1py, xlogy
 
         a, b = np.exp(theta[:2])
-        p = np.clip(theta[2:] @ self.laws, 1e-15, 1.0 - 1e-15)
+        p = np.clip(theta[2:] @ self.laws, FINEST_EDGE, 1.0 - FINEST_EDGE)
         density = np.exp(xlogy(a - 1.0, p) + xlog1py(b - 1.0, -p) - betaln(a, b))
         rate = np.where(self.event, -1.0, 1.0) * density / self._hits(theta, p)
         slope = np.empty(theta.size)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
+from scoreprism._core.numerics import TINY, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.logistic import expected, fit_logistic, smoothed_targets
-from scoreprism._kernels.softmax import _curvature, fit_softmax, log_softmax
+from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
+from scoreprism._kernels.softmax import _curvature, fit_softmax
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import centered, log_law
 from scoreprism._sample.fit_rows import Data, smallest
@@ -108,7 +109,7 @@ class Stacking(Combiner):
 
     def _law(self, laws: FloatArray) -> FloatArray:
         eta = _features(laws, self.charts_) @ self.coef_.T + self.intercept_
-        return expected(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
+        return clipped_sigmoid(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
 
 
 def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
@@ -168,6 +169,6 @@ def vanishing(curved: FloatArray, even: FloatArray) -> bool:
     scale = np.sqrt(np.maximum(np.diag(even), 0.0))
     scale = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
-    seen = values > 1e-12 * max(float(values[-1]), 1e-300)
+    seen = values > 1e-12 * max(float(values[-1]), TINY)
     basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
     return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

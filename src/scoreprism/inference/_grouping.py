@@ -10,12 +10,13 @@ import numpy as np
 
 from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.candidates import Block, Problem, calibrate, fit_levels
 from scoreprism._fitting.chain_fit import Request, parse
 from scoreprism._fitting.learners import ShiftLearner
-from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
+from scoreprism._learners.members import Task, hit_rows, mixed
 from scoreprism._sample.features import Features
 from scoreprism.decomposition._intervals import tail
 from scoreprism.references._stack import StackedReference
@@ -158,7 +159,7 @@ def score_basis(score: FloatArray) -> FloatArray:
     if n < 10 * k:
         found = f"{n} rows for {k} classes"
         refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
-    eta = to_eta(score)
+    eta = law_logits(score)
     columns = list(eta.T[1:] - eta.T[0])
     joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
     knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_random_state
+from scoreprism._core.numerics import WITHIN
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.ranked import drawn
 from scoreprism.decomposition._intervals import Interval, quantile
@@ -309,7 +310,7 @@ class GapInference(Inference):
             return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
 
         def below(t: float) -> float:
-            return float((self.norm(t * gap + noise, mass) <= centre * (1.0 + 1e-12)).mean())
+            return float((self.norm(t * gap + noise, mass) <= centre * WITHIN).mean())
 
         none = max(below(0.0), 1.0 / noise.shape[0])
         low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, IntArray, sigmoid
+from scoreprism._core.numerics import sigmoid
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.datasets import AppendixELaw
 from scoreprism.paper._checks import Check, claimed, claims_table, scientific
 from scoreprism.paper._maps_figures import data_figure, distances_figure

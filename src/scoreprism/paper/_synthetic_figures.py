@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, sigmoid
+from scoreprism._core.numerics import sigmoid
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays._style import MARKERS, Inks
 from scoreprism.paper._drawing import grid_figure

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, sigmoid
+from scoreprism._core.numerics import sigmoid
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw
 
 Score: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]

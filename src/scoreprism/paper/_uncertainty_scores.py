@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, sigmoid
+from scoreprism._core.numerics import sigmoid
+from scoreprism._core.simplex import FloatArray
 from scoreprism.datasets import CopulaLaw
 from scoreprism.datasets._levelsets import ScoreLaw
 from scoreprism.paper._population import refined
