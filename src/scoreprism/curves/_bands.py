@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import REACHED, WITHIN
+from scoreprism._core.resampling import Rng, Streams, replicate
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream
-from scoreprism.inference._corp import replicated, stream_of
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1
@@ -39,11 +36,11 @@ class Ask:
     level: float
     uniform: bool
     n_resamples: int
-    entropy: NDArray[np.int64]
+    streams: Streams
     n_jobs: int | None
     interval: str = "mid-p"
 
-    def draws(self, curve: Callable[[Stream], FloatArray]) -> FloatArray:
+    def draws(self, curve: Callable[[Rng], FloatArray]) -> FloatArray:
         """
         Redrawn curves, one a row; each has a stream of its own, so their number and `n_jobs` change none.
 
@@ -53,7 +50,7 @@ class Ask:
         if self.n_resamples < least:
             rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
             refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
-        return replicated(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
+        return replicate(lambda some: np.array([curve(self.streams(b)) for b in some]), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""
@@ -62,10 +59,6 @@ class Ask:
             return low, high
         below, above = uniform_band(curves, self.level)
         return np.minimum(below, low), np.maximum(above, high)
-
-
-def _some(curve: Callable[[Stream], FloatArray], entropy: NDArray[np.int64], replicates: range) -> FloatArray:
-    return np.array([curve(stream_of(entropy, b)) for b in replicates])
 
 
 def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -155,7 +148,7 @@ def pulled_in(rate: FloatArray, size: FloatArray, level: float) -> FloatArray:
     return (rate * total + missed) / (total + 2.0 * missed)
 
 
-def redrawn_rates(stream: Stream, size: FloatArray, rate: FloatArray) -> FloatArray:
+def redrawn_rates(rng: Rng, size: FloatArray, rate: FloatArray) -> FloatArray:
     """Shares of events in binomial draws."""
     whole = np.maximum(np.rint(size), 1.0).astype(np.int64)
-    return np.random.Generator(stream).binomial(whole, rate) / whole
+    return rng.binomial(whole, rate) / whole

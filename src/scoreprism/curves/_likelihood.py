@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.numerics import TINY
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
@@ -163,8 +163,8 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     theta, index = rate[place], np.arange(count + 1)
     early, late = index <= place[:, None], index > place[:, None]
 
-    def redrawn(stream: Stream) -> FloatArray:
-        paths = Paths.of(held, held * redrawn_rates(stream, held, rate))
+    def redrawn(rng: Rng) -> FloatArray:
+        paths = Paths.of(held, held * redrawn_rates(rng, held, rate))
         path = paths.events - theta[:, None] * paths.weight
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder
-from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._likelihood import likelihood_band
@@ -120,8 +120,8 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
         if ranked.weight is None and worthwhile(ranked.score):
             return Band(x, *ask.around(ask.draws(Redraws.of(*ranked.tallied(), at))))
 
-        def redrawn(stream: Stream) -> FloatArray:
-            return ranked.fitted(np.random.Generator(stream).random(ranked.score.shape[0]) < ranked.score, at)
+        def redrawn(rng: Rng) -> FloatArray:
+            return ranked.fitted(draw_events(rng, ranked.score), at)
 
         return Band(x, *ask.around(ask.draws(redrawn)))
     event = ranked.y > 0.5

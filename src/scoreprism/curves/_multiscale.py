@@ -10,8 +10,8 @@ import numpy as np
 
 from scoreprism._core.checks import outside
 from scoreprism._core.numerics import EDGE
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
 from scoreprism.exceptions import RefutedShapeWarning
 
@@ -98,8 +98,8 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
     truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
-    def largest(stream: Stream) -> FloatArray:
-        share = redrawn_rates(stream, family.cells, mean)
+    def largest(rng: Rng) -> FloatArray:
+        share = redrawn_rates(rng, family.cells, mean)
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._core.numerics import rate_log_odds, rising_sigmoid
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.ranked import Stream
 from scoreprism._maps.splines import Cells, fit_penalised, local_problem
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._problem import SplineProblem
@@ -77,9 +77,9 @@ class Pools:
         """Weighted events of each cell."""
         return np.add.reduceat(self.rows.weights * outcome, self.first)
 
-    def redrawn(self, stream: Stream) -> FloatArray:
+    def redrawn(self, rng: Rng) -> FloatArray:
         """Weighted events of each cell when outcomes are drawn from the scores."""
-        return self.events((np.random.Generator(stream).random(self.rows.n) < self.rows.score).astype(np.float64))
+        return self.events(draw_events(rng, self.rows.score).astype(np.float64))
 
 
 def _critical(process: FloatArray, ask: Ask) -> float:
@@ -154,8 +154,8 @@ class SplineCurve:
         root = np.linalg.solve(np.linalg.cholesky(precision), self.design.T)  # its columns have the variances as norms
         error = np.sqrt((root**2).sum(axis=0))
 
-        def path(stream: Stream) -> FloatArray:
-            values: FloatArray = (np.random.Generator(stream).standard_normal(beta.size) @ root) / error
+        def path(rng: Rng) -> FloatArray:
+            values: FloatArray = (rng.standard_normal(beta.size) @ root) / error
             return values
 
         c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
@@ -164,19 +164,19 @@ class SplineCurve:
         low, high = rising_sigmoid(eta - c * error) - near, rising_sigmoid(eta + c * error) + near
         return Band(self.x, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
-    def _redraw(self) -> Callable[[Stream], FloatArray]:
+    def _redraw(self) -> Callable[[Rng], FloatArray]:
         """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
         pools, problem = Pools.of(self.rows), self.problem
         if problem.constant:
-            return lambda stream: np.full(self.x.size, pools.redrawn(stream).sum() / self.rows.total)
+            return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
         at = pools.events(problem.chart(pools.rows.score)) / pools.weight
         basis = problem.basis
         design = basis.design(at)
         place = (basis.greville - basis.left) / (basis.right - basis.left)
         straight = np.stack([design @ place, np.ones(at.size)])
 
-        def curve(stream: Stream) -> FloatArray:
-            events = pools.redrawn(stream)
+        def curve(rng: Rng) -> FloatArray:
+            events = pools.redrawn(rng)
             cells = Cells(design, pools.weight, events, float(events.sum()), self.rows.total)
             line = _line(straight, place, cells)
             far = float(np.log(2.0 * self.rows.total - 1.0))
@@ -249,7 +249,7 @@ class KernelCurve:
     def band(self, ask: Ask) -> Band:
         """The band."""
         if ask.kind == "consistency":
-            return Band(self.x, *ask.around(ask.draws(lambda stream: self._of(self.pools.redrawn(stream)))))
+            return Band(self.x, *ask.around(ask.draws(lambda rng: self._of(self.pools.redrawn(rng)))))
         return self._confidence(ask)
 
     def _confidence(self, ask: Ask) -> Band:
@@ -268,8 +268,8 @@ class KernelCurve:
         noise = share * np.sqrt(spread * np.maximum(pilot[self.x.size :] * (1.0 - pilot[self.x.size :]), 1e-12))
         error = np.sqrt((noise**2).sum(axis=1))
 
-        def path(stream: Stream) -> FloatArray:
-            values: FloatArray = (noise @ np.random.Generator(stream).standard_normal(at.size)) / error
+        def path(rng: Rng) -> FloatArray:
+            values: FloatArray = (noise @ rng.standard_normal(at.size)) / error
             return values
 
         from scipy.special import ndtr

@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._core.arrays import parse_law, parse_numbers
 from scoreprism._core.checks import parse_count, parse_number, parse_random_state, refuse
 from scoreprism._core.numerics import sigmoid
+from scoreprism._core.resampling import draw_events
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.datasets._levelsets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
@@ -153,7 +154,7 @@ class SquareLaw(ABC):
         z2 = self.rho * z1 + np.sqrt(1.0 - self.rho**2) * noise
         X = np.stack([ndtr(z1), ndtr(z2)], axis=1)
         q = self.q(X)
-        return Sample(X, (rng.random(size) < q).astype(np.intp), q)
+        return Sample(X, draw_events(rng, q).astype(np.intp), q)
 
     def irreducible(self, loss: str | ProperLoss = "log") -> float:
         """

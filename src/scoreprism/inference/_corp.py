@@ -8,23 +8,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count
+from scoreprism._core.resampling import Streams, replicate
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
-from scoreprism._core.workers import run_all, worker_count
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums, sums_of_draws
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import in_sample, two_class_sheet
 from scoreprism.decomposition._intervals import Interval
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.decomposition._rows import Question, Sheet
 from scoreprism.losses import ProperLoss
-
-#: Replicates a thread takes at a time.
-_CHUNK = 16
 
 _BIAS = (
     "the in-sample bias stays inside: every resample is fitted on itself, so replicates of miscalibration and "
@@ -197,12 +193,12 @@ def corp_bootstrap(
     sheet = two_class_sheet(y_true, y_proba, sample_weight, pos_label, classes)
     asked = Question.of(loss, "difference", clip, 2)
     count = parse_count(n_resamples, "n_resamples", 2)
-    entropy = parse_random_state(random_state).integers(2**63, size=2)
+    streams = Streams.of(random_state)
     estimate = in_sample(sheet, asked)
     ranked = _ranked(sheet, asked)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
     make = _fast.compiled_sums if compiled else _sums
-    replicates = replicated(partial(_some, ranked, asked, make, entropy), count, n_jobs)
+    replicates = replicate(partial(_some, ranked, asked, make, streams), count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
 
 
@@ -218,28 +214,12 @@ def _sums(ranked: Ranked) -> Kernel:
     return partial(sums_of_draws, ranked)
 
 
-def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
-    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
-    if worker_count(n_jobs) == 1:
-        return some(range(count))
-    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
-
-
 def _some(
-    ranked: Ranked, asked: Question, make: Callable[[Ranked], Kernel], entropy: NDArray[np.int64], replicates: range
+    ranked: Ranked, asked: Question, make: Callable[[Ranked], Kernel], streams: Streams, replicates: range
 ) -> FloatArray:
     """Some of the replicates; each has a stream of its own."""
     sums = make(ranked)
-    return np.array([_terms(sums(stream_of(entropy, b)), asked) for b in replicates])
-
-
-def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
-    """The random stream of one replicate."""
-    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
+    return np.array([_terms(sums(streams(b)), asked) for b in replicates])
 
 
 def _terms(sums: Sums, asked: Question) -> tuple[float, float, float]:
