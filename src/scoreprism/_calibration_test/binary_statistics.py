@@ -15,7 +15,7 @@ import numpy as np
 from scoreprism._calibration_test.score_lines import Scored
 from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 
 #: Knots of the natural spline as quantiles of the logit (Harrell 2015, table 2.3).
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
@@ -173,12 +173,7 @@ def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> 
 
 def corp(data: Scored) -> Corp:
     """Identity against the isotonic fit."""
-    return Corp(data.law, data.weight, data.weight * data.size, tie_starts(data.law))
-
-
-def tie_starts(ranked: FloatArray) -> IntArray:
-    """Where each distinct value of a sorted array begins."""
-    return np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    return Corp(data.law, data.weight, data.weight * data.size, run_starts(data.law))
 
 
 # ── cumulative differences and bins ─────────────────────────────────────────────────────────────────────
@@ -196,7 +191,7 @@ class Walk:
     @classmethod
     def of(cls, law: FloatArray, weight: FloatArray, size: FloatArray) -> Walk:
         """From sorted scores, and weight and number of their rows."""
-        ends = np.append(tie_starts(law), law.size)
+        ends = np.append(run_starts(law), law.size)
         variance = np.concatenate([[0.0], np.cumsum(weight**2 * size * law * (1.0 - law))])
         return cls(law * size, weight, ends, variance[ends])
 

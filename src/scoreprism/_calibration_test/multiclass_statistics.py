@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
 from scoreprism._calibration_test.score_lines import Scored
-from scoreprism._core.numerics import TINY
+from scoreprism._core.numerics import scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
@@ -77,11 +77,8 @@ class ScoreTest:
 
 def _inverse_root(variance: FloatArray) -> FloatArray:
     """R with uᵀ Var⁻ u = ‖Rᵀu‖², directions without variance left out."""
-    scale = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    scale = np.where(scale > 1e-12 * max(float(scale.max()), TINY), scale, np.inf)
-    size, turn = np.linalg.eigh(variance / np.outer(scale, scale))
-    kept = size > 1e-9 * max(float(size.max()), TINY)
-    root: FloatArray = (turn[:, kept] / np.sqrt(size[kept])) / scale[:, None]
+    scale, sizes, axes = scaled_axes(variance, 1e-9, 1e-12)
+    root: FloatArray = (axes / np.sqrt(sizes)) / scale[:, None]
     return root
 
 

@@ -108,6 +108,20 @@ def softmax(eta: FloatArray) -> FloatArray:
     return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
+def scaled_axes(matrix: FloatArray, least: float, constant: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """
+    Scales of a nonnegative matrix, and eigenvalues and axes once its diagonal is brought to ones by them.
+
+    Axes below `least` of the largest eigenvalue are left out; what varies less than `constant` of what varies most
+    has an infinite scale, and is 0 divided by it.
+    """
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = np.where(scale > constant * max(float(scale.max()), TINY), scale, np.inf)
+    values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
+    kept = values > least * max(float(values[-1]), TINY)
+    return scale, values[kept], axes[:, kept]
+
+
 def rising_cubic(t: FloatArray, b0: Numbers, b1: Numbers, b2: Numbers, b3: Numbers) -> FloatArray:
     """
     The cubic on [0, 1] with these Bernstein coefficients.

@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._core.resampling import Rng, count_rows
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 
 #: Loss summed over the drawn rows, then weight and events of each isotonic block.
 Sums = tuple[float, FloatArray, FloatArray]
@@ -49,7 +49,7 @@ class Ranked:
         event, cost = y[order] == 1, losses[order]
         infinite = np.flatnonzero(np.isinf(cost))
         cost[infinite] = 0.0
-        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        segment = run_starts(event)
         return cls(cost, infinite, None if weight is None else weight[order], segment, int(not event[0]))
 
     @property

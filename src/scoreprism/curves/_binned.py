@@ -11,6 +11,7 @@ from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval, sum_interval
 from scoreprism._kernels.bins import equal_mass_cuts
+from scoreprism._kernels.isotonic import run_starts
 from scoreprism.curves._bands import Ask, Band, pointwise_band
 from scoreprism.curves._base import Binary
 from scoreprism.metrics._curves import even_codes
@@ -37,9 +38,7 @@ class Bins:
             index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
         order = np.argsort(index, kind="stable")
         weight = None if rows.weight is None else rows.weight[order]
-        index = index[order]
-        first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
-        return cls(Binary(rows.score[order], rows.y[order], weight, rows.backend), first)
+        return cls(Binary(rows.score[order], rows.y[order], weight, rows.backend), run_starts(index[order]))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each bin."""

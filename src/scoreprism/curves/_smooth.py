@@ -12,6 +12,7 @@ from scoreprism._core.numerics import rate_log_odds, rising_sigmoid
 from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._maps.splines import Cells, fit_penalised, local_problem
@@ -56,7 +57,7 @@ class Pools:
         """Cells of about equally many rows, none of which splits a tie."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
-        new = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        new = run_starts(score)
         if new.shape[0] > most:
             goals = np.arange(most) * (rows.n / most)
             new = np.unique(new[np.searchsorted(new, goals)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
-from scoreprism._core.numerics import TINY, clipped_sigmoid, log_softmax
+from scoreprism._core.numerics import clipped_sigmoid, log_softmax, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
 from scoreprism._kernels.softmax import _curvature, fit_softmax
@@ -166,9 +166,6 @@ def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray
 
 def vanishing(curved: FloatArray, even: FloatArray) -> bool:
     """Whether the curvature is gone in a direction in which there is some at even odds."""
-    scale = np.sqrt(np.maximum(np.diag(even), 0.0))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
-    seen = values > 1e-12 * max(float(values[-1]), TINY)
-    basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)
+    scale, values, axes = scaled_axes(even, 1e-12)
+    basis = axes / np.sqrt(values) / scale[:, None]
+    return bool(values.size and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
-from scoreprism._core.numerics import TINY, law_logits
+from scoreprism._core.numerics import TINY, law_logits, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
 from scoreprism.ensembles._aggregate import Ensemble, parse_ensemble
 from scoreprism.inference._grouping import freed, grouping_test, score_basis
@@ -215,10 +215,5 @@ def _quadratic(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
     """The quadratic form of a sum in the inverse of its covariance, on the directions in which there is any."""
     if total.size == 0:
         return 0.0, 0
-    scale = np.sqrt(np.diag(covariance))
-    scale = np.where(scale > 1e-9 * max(float(scale.max()), TINY), scale, np.inf)
-    value, vector = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = value > 1e-8 * max(float(value.max()), TINY)
-    kept &= value > 0.0
-    along = vector[:, kept].T @ (total / scale)
-    return float((along**2 / value[kept]).sum()), int(kept.sum())
+    scale, values, axes = scaled_axes(covariance, 1e-8, 1e-9)
+    return float(((axes.T @ (total / scale)) ** 2 / values).sum()), values.size
