@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
-from scoreprism._core.resampling import Streams, count_rows, draw_rows
+from scoreprism._core.resampling import Streams, count_rows
 from scoreprism._kernels import compiled as _fast
 from scoreprism._kernels.ranked import Ranked, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
@@ -156,24 +155,6 @@ def test_numba_is_loaded_only_for_large_problems():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
-
-
-def test_draws_are_uniform_and_words_without_a_row_are_drawn_again():
-    """Pearson's χ² of 200·50 draws over 50 rows has mean 49 and variance 98; words below 2³² mod n stand for no row."""
-    rng = np.random.default_rng(0)
-    tally = sum(count_rows(rng, 50) for _ in range(200))
-    assert tally.sum() == 10000
-    assert abs(((tally - 200.0) ** 2 / 200.0).sum() - 49) < 3 * np.sqrt(98)
-
-    class Scripted:
-        """Quarters of 2³²: 0, 0 and 3 first; each 0 stands for no row and is drawn again, as 2 and 1."""
-
-        words = iter([0, 3 << 30, (1 << 62) + (2 << 30)])
-
-        def random_raw(self, size):
-            return np.array([next(self.words) for _ in range(size)], dtype=np.uint64)
-
-    assert draw_rows(SimpleNamespace(bit_generator=Scripted()), 3).tolist() == [2, 1, 0]
 
 
 def test_standard_error_is_that_of_the_delta_method():

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from scoreprism._core.numerics import law_logits, law_of_logits
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._learners.boosting import Growth, boost
@@ -217,7 +216,6 @@ def test_every_member_gives_laws(name, k):
         assert law.shape == base.shape
         assert ((law > 0) & (law < 1)).all()
         assert k == 2 or law.sum(axis=1) == pytest.approx(np.ones(200), abs=1e-12)
-    assert law_of_logits(law_logits(base)) == pytest.approx(base, abs=1e-12)
 
 
 def test_mixing_weights_are_the_best():
