@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
 from scoreprism._calibration_test.score_lines import Scored
-from scoreprism._core.numerics import scaled_axes
+from scoreprism._core.numerics import centered, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
@@ -30,8 +30,7 @@ def _happened(y: FloatArray | IntArray, k: int) -> NDArray[Any]:
 
 def _log_ratios(law: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes, kept where squares cannot run away."""
-    logs = np.log(np.maximum(law, _LEAST))
-    return np.asarray(np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST))
+    return np.asarray(np.clip(centered(np.log(np.maximum(law, _LEAST))), -_FARTHEST, _FARTHEST))
 
 
 @dataclass(frozen=True)

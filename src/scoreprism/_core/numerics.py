@@ -102,6 +102,12 @@ def log_softmax(eta: FloatArray) -> FloatArray:
     return logs
 
 
+def centered(logs: FloatArray) -> FloatArray:
+    """Log-probabilities minus their mean over classes: what a softmax can see of them."""
+    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
+    return rest
+
+
 def softmax(eta: FloatArray) -> FloatArray:
     """e^η / Σ e^η of each row by the quotient; exp of `log_softmax` differs in the last bits."""
     e = np.exp(eta - eta.max(axis=1, keepdims=True))

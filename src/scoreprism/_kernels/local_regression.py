@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_number, refuse
 from scoreprism._core.numerics import REACHED, TINY, WITHIN
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.isotonic import run_starts
 
 #: Kernel weights held at a time.
 _BLOCK = 1 << 18
@@ -216,7 +217,7 @@ def pooled_ties(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[Float
     if (np.diff(x) < 0.0).any():
         order = np.argsort(x, kind="stable")
         x, y, weight = x[order], y[order], weight[order]
-    starts = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
+    starts = run_starts(x)
     return x[starts], np.add.reduceat(weight, starts), np.add.reduceat(weight * y, starts)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_number
+from scoreprism._core.numerics import centered
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.parts import Map
-from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, centered, log_law
+from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.calibrators._base import Calibrator
 

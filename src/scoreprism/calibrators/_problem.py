@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_count, parse_number
-from scoreprism._core.numerics import EDGE, REACHED, rate_log_odds
+from scoreprism._core.numerics import EDGE, rate_log_odds
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
 from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism._maps.binary_map import BinaryMap, Chart, parse_distance
@@ -26,18 +27,6 @@ _MANY, _POINTS = 4096, 2048
 _OUTER = (0.005, 0.995)
 
 
-def quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
-    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
-    if weight is None:
-        ranks = np.ceil(np.array(shares) * x.size * REACHED).astype(np.intp) - 1
-        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
-    order = np.argsort(x)
-    upto = np.cumsum(weight[order])
-    at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
-    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
-    return found
-
-
 def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     """The outer quantiles; of many rows to a 4096th of their range, where that is fine enough."""
     if x.size > _MANY:
@@ -48,7 +37,7 @@ def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
         first, last = np.searchsorted(upto, np.array(_OUTER) * upto[-1])
         if last - first >= 64:
             return low + width * float(first), low + width * float(last + 1)
-    left, right = quantiles(x, weight, _OUTER)
+    left, right = weighted_quantiles(x, weight, _OUTER)
     return float(left), float(right)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scoreprism._core.checks import parse_number
 from scoreprism._core.numerics import clipped_sigmoid, rate_log_odds
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.logistic import fit_or_smooth, separated
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
@@ -18,7 +19,7 @@ from scoreprism._sample.fit_batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._base import Calibrator
 from scoreprism.calibrators._parametric import fit_line
-from scoreprism.calibrators._problem import SplineOptions, SplineProblem, quantiles
+from scoreprism.calibrators._problem import SplineOptions, SplineProblem
 
 #: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
 _KNOTS = {
@@ -75,7 +76,7 @@ class NaturalSplineCalibrator(Calibrator):
         parse_number(self.n_knots, "n_knots", "a whole number from 3 to 7", lambda v: v in _KNOTS)
         ridge = parse_number(self.ridge, "ridge", "a number of at least 0", lambda v: v >= 0.0)
         x = data.logit(data.score)
-        knots = _apart(quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
+        knots = _apart(weighted_quantiles(x, data.weight, _KNOTS[int(self.n_knots)]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
         smooth = separated(x, data.y) != 0
@@ -87,7 +88,7 @@ class NaturalSplineCalibrator(Calibrator):
         def fit() -> FloatArray:
             whole = batch.everything
             x = whole.logit(whole.score)
-            knots = _apart(quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+            knots = _apart(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
             if knots.size < 3 or separated(x, whole.y) != 0:
                 return Calibrator._fit_many(self, batch)
             penalty = self.ridge * _bent(knots)

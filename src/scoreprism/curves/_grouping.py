@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
-from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen, n_classes
 from scoreprism._fitting.chain_fit import fitted_chain
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition._rows import Plan, Sheet, assemble
 from scoreprism.losses import get_loss
@@ -168,12 +168,4 @@ def _cell(sheet: Sheet, plan: Plan, rows: IntArray, level: float) -> tuple[list[
     interval = grouping.interval("grouping", level)
     means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
     line = [*means, float(weight.sum()), grouping.terms["grouping"], interval.low, interval.high]
-    return line, _quantiles(fine, weight)
-
-
-def _quantiles(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Weighted quantiles: the smallest value that has the share of the weight at or below it."""
-    order = np.argsort(values)
-    reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, np.array(QUANTILES) * reached[-1] * REACHED)
-    return np.asarray(values[order][place])
+    return line, weighted_quantiles(fine, weight, QUANTILES)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, outside, parse_number
-from scoreprism._core.numerics import FINEST_EDGE, TINY, log_softmax
+from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
-from scoreprism._maps.softmax_map import centered, log_law
+from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
-from scoreprism._core.numerics import clipped_sigmoid, log_softmax, scaled_axes
+from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
 from scoreprism._kernels.softmax import _curvature, fit_softmax
 from scoreprism._maps.binary_map import Chart, logit_chart
-from scoreprism._maps.softmax_map import centered, log_law
+from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.exceptions import SeparationWarning
