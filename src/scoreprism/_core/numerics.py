@@ -115,12 +115,7 @@ def softmax(eta: FloatArray) -> FloatArray:
 
 
 def scaled_axes(matrix: FloatArray, least: float, constant: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """
-    Scales of a nonnegative matrix, and eigenvalues and axes once its diagonal is brought to ones by them.
-
-    Axes below `least` of the largest eigenvalue are left out; what varies less than `constant` of what varies most
-    has an infinite scale, and is 0 divided by it.
-    """
+    """Scales that bring a diagonal to ones (∞ where it is `constant`), then eigenvalues and axes above `least`."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(scale > constant * max(float(scale.max()), TINY), scale, np.inf)
     values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.numerics import EDGE_OF_WEIGHTS, FAR, TINY, clipped_sigmoid, softplus
+from scoreprism._core.numerics import EDGE_OF_WEIGHTS, FAR, TINY, clipped_sigmoid, rate_log_odds, softplus
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.quadratic_program import solve_qp
 from scoreprism._maps.binary_map import Cubics
 
@@ -141,6 +142,19 @@ def deviance(cells: Cells, beta: FloatArray) -> float:
     """The negative log-likelihood of the logit link."""
     eta = cells.design @ beta
     return float(cells.weight @ softplus(eta) - cells.events @ eta)
+
+
+def rising_line(basis: Basis, cells: Cells, edge: float, *, flat: bool = False) -> FloatArray:
+    """Coefficients of Platt's line; of the base rate, `edge` from 0 and 1, if `flat` or where it would not rise."""
+    place = (basis.greville - basis.left) / (basis.right - basis.left)
+    rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
+    fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
+    slope, intercept = fit.coefficients
+    if flat or slope <= 0.0 or not fit.converged:
+        mean = float(cells.events.sum() / cells.weight.sum())
+        slope, intercept = 0.0, rate_log_odds(min(max(mean, edge), 1.0 - edge))
+    line: FloatArray = slope * place + intercept
+    return line
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_count, parse_number
-from scoreprism._core.numerics import EDGE, rate_log_odds
+from scoreprism._core.numerics import EDGE
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import KERNELS, Kernel, linear_bins
-from scoreprism._kernels.logistic import fit_logistic, separated
+from scoreprism._kernels.logistic import separated
 from scoreprism._maps.binary_map import BinaryMap, Chart, parse_distance
-from scoreprism._maps.splines import Basis, Cells, Constraint, SplineFit, fit_penalised
+from scoreprism._maps.splines import Basis, Cells, Constraint, SplineFit, fit_penalised, rising_line
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import make_folds
 from scoreprism.calibrators._kernel import kernel_estimate, parse_bandwidth
@@ -131,19 +131,11 @@ class SplineProblem:
     @cached_property
     def line(self) -> FloatArray:
         """Coefficients of the best straight line that does not fall (the base rate if there is none)."""
-        cells, k = self.cells, self.options.k
-        mean = float(cells.events.sum() / cells.weight.sum())
+        cells, clip = self.cells, self.options.clip
         if self.options.link == "identity":
-            return np.full(k, min(max(mean, self.options.clip), 1.0 - self.options.clip))
-        place = (self.basis.greville - self.basis.left) / (self.basis.right - self.basis.left)
-        rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
-        fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
-        slope, intercept = fit.coefficients
-        if slope <= 0.0 or not fit.converged or separated(self.x, self.data.y) != 0:
-            mean = min(max(mean, self.options.clip), 1.0 - self.options.clip)
-            slope, intercept = 0.0, rate_log_odds(mean)
-        line: FloatArray = slope * place + intercept
-        return line
+            mean = float(cells.events.sum() / cells.weight.sum())
+            return np.full(self.options.k, min(max(mean, clip), 1.0 - clip))
+        return rising_line(self.basis, cells, clip, flat=separated(self.x, self.data.y) != 0)
 
     @cached_property
     def constraint(self) -> Constraint:

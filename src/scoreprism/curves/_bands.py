@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,11 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
     return ranked[k - 1], ranked[count - k]
 
 
+def upper_end(ranked: FloatArray, level: float) -> Any:
+    """The order statistic that a further draw exceeds with probability 1 − `level` at most, where draws are enough."""
+    return ranked[min(int(np.ceil((ranked.shape[0] + 1) * level)), ranked.shape[0]) - 1]
+
+
 def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """
     A band that holds a further curve at all scores with probability `level`.
@@ -86,7 +91,7 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
     units = [_Units.of(half, level) for half in halves]
     ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
-    c = ranked[min(int(np.ceil((ranked.size + 1) * level)), ranked.size) - 1]
+    c = upper_end(ranked, level)
     c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
     middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
     return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)

@@ -12,7 +12,7 @@ from scoreprism._core.numerics import TINY
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates, upper_end
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
 _THETAS = 801
@@ -170,7 +170,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
         return paths.ratio(theta, low, high)
 
     ratios = np.sort(ask.draws(redrawn), axis=0)
-    found = ratios[min(int(np.ceil((ratios.shape[0] + 1) * ask.level)), ratios.shape[0]) - 1]
+    found = upper_end(ratios, ask.level)
     cell = np.searchsorted(edge, at, side="right") - 1
     cutoff: FloatArray = np.maximum(_ALLOWANCE * np.interp(cell, place, found), np.interp(ask.level, *_LIMIT.T))
     return cutoff

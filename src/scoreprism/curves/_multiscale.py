@@ -12,7 +12,7 @@ from scoreprism._core.checks import outside
 from scoreprism._core.numerics import EDGE
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates, upper_end
 from scoreprism.exceptions import RefutedShapeWarning
 
 #: Halvings on the way to the ends of an interval.
@@ -104,7 +104,7 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    found = float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    found = float(upper_end(worst, ask.level))
     return _ALLOWANCE + max(found, pure_cutoff(ask.level))
 
 

@@ -8,18 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.numerics import rate_log_odds, rising_sigmoid
+from scoreprism._core.numerics import rising_sigmoid
 from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
-from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._maps.splines import Cells, fit_penalised, local_problem
+from scoreprism._maps.splines import Cells, fit_penalised, local_problem, rising_line
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators._problem import SplineProblem
 from scoreprism.calibrators._smooth import monotone_problem, rising
-from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._bands import Ask, Band, upper_end
 from scoreprism.curves._base import Binary
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
@@ -91,7 +90,7 @@ def _critical(process: FloatArray, ask: Ask) -> float:
     if not ask.uniform:
         return each
     worst = np.sort(np.abs(process).max(axis=1))
-    return max(each, float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1]))
+    return max(each, float(upper_end(worst, ask.level)))
 
 
 # ── spline ──────────────────────────────────────────────────────────────────────────────────────────
@@ -173,31 +172,17 @@ class SplineCurve:
         at = pools.events(problem.chart(pools.rows.score)) / pools.weight
         basis = problem.basis
         design = basis.design(at)
-        place = (basis.greville - basis.left) / (basis.right - basis.left)
-        straight = np.stack([design @ place, np.ones(at.size)])
 
         def curve(rng: Rng) -> FloatArray:
             events = pools.redrawn(rng)
             cells = Cells(design, pools.weight, events, float(events.sum()), self.rows.total)
-            line = _line(straight, place, cells)
+            line = rising_line(basis, cells, 0.5 / self.rows.total)
             far = float(np.log(2.0 * self.rows.total - 1.0))
             bounds = rising(basis, min(-far, float(line.min())), max(far, float(line.max())), 0.0)
             beta = fit_penalised(cells, basis.penalty, "reml", "logit", bounds, line).beta
             return rising_sigmoid(self.design @ beta)
 
         return curve
-
-
-def _line(straight: FloatArray, place: FloatArray, cells: Cells) -> FloatArray:
-    """Where the fit starts, and how far it may go: Platt's line if it rises, as `SplineProblem.line` has it."""
-    fit = fit_logistic(straight, cells.events / cells.weight, cells.weight)
-    slope, intercept = fit.coefficients
-    if slope <= 0.0 or not fit.converged:
-        share, near = float(cells.events.sum()) / cells.count, 0.5 / cells.count
-        share = min(max(share, near), 1.0 - near)
-        slope, intercept = 0.0, rate_log_odds(share)
-    line: FloatArray = slope * place + intercept
-    return line
 
 
 # ── kernel ──────────────────────────────────────────────────────────────────────────────────────────

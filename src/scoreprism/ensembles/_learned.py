@@ -211,8 +211,6 @@ def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
 
     Minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself.
     """
-    from scipy.optimize import minimize
-
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
@@ -224,18 +222,20 @@ def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
         found: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
         return found
 
-    m = hits.shape[0]
-    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
-    rough = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * m, options=options)
-    v = _polished(rough.x, look, curvature)
+    v = _minimum(hits.shape[0], look, curvature)
     shares: FloatArray = v / v.sum()
     return shares
 
 
-def _polished(
-    v: FloatArray, look: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
+def _minimum(
+    m: int, look: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Newton steps among the positive weights: they make a good minimum an exact one."""
+    """The minimum over m nonnegative weights; Newton steps among the positive ones make a good minimum an exact one."""
+    from scipy.optimize import minimize
+
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
+    bounds = [(0.0, None)] * m
+    v: FloatArray = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     used = np.flatnonzero(v > 1e-9)
     for _ in range(5):
         value, slope = look(v)
@@ -250,8 +250,6 @@ def _polished(
 
 def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, bool]:
     """Nonnegative exponents of the smallest log loss, and whether there is none because the classes are separated."""
-    from scipy.optimize import minimize
-
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
@@ -266,9 +264,7 @@ def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tup
         return found
 
     m = logs.shape[0]
-    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
-    found = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * m, options=options)
-    v = _polished(found.x, look, curvature)
+    v = _minimum(m, look, curvature)
     used = np.flatnonzero(v > 1e-9)
     inside = np.ix_(used, used)
     return v, bool(used.size) and vanishing(curvature(v)[inside], curvature(np.zeros(m))[inside])

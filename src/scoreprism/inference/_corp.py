@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -197,8 +196,12 @@ def corp_bootstrap(
     estimate = in_sample(sheet, asked)
     ranked = _ranked(sheet, asked)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
-    make = _fast.compiled_sums if compiled else _sums
-    replicates = replicate(partial(_some, ranked, asked, make, streams), count, n_jobs)
+
+    def some(block: range) -> FloatArray:  # compiled sums have a workspace, of which every thread needs its own
+        sums: Kernel = _fast.compiled_sums(ranked) if compiled else partial(sums_of_draws, ranked)
+        return np.array([_terms(sums(streams(b)), asked) for b in block])
+
+    replicates = replicate(some, count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
 
 
@@ -207,19 +210,6 @@ def _ranked(sheet: Sheet, asked: Question) -> Ranked:
     used = sheet.clipped(asked.clip)
     losses = asked.loss.evaluate(used.laws[0], used.y)
     return Ranked.of(as_vector(sheet.laws[0]), sheet.y, losses, sheet.weight)
-
-
-def _sums(ranked: Ranked) -> Kernel:
-    """The definition of the sums."""
-    return partial(sums_of_draws, ranked)
-
-
-def _some(
-    ranked: Ranked, asked: Question, make: Callable[[Ranked], Kernel], streams: Streams, replicates: range
-) -> FloatArray:
-    """Some of the replicates; each has a stream of its own."""
-    sums = make(ranked)
-    return np.array([_terms(sums(streams(b)), asked) for b in replicates])
 
 
 def _terms(sums: Sums, asked: Question) -> tuple[float, float, float]:
