@@ -5,11 +5,16 @@ Variants that differ in the last bits, or in what they do far out, have names th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
 
 Numbers = FloatArray | float
+#: Whether something holds, element by element.
+Condition = Callable[[FloatArray], NDArray[np.bool_]]
 #: Log-odds beyond this are cut: exp(±700) is still a normal number, and σ has long been 0 or 1.
 FAR = 700.0
 #: The same for laws of learners: σ(40) rounds to 1, and σ(−40) is 4e-18.
@@ -121,6 +126,15 @@ def scaled_axes(matrix: FloatArray, least: float, constant: float = 0.0) -> tupl
     values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = values > least * max(float(values[-1]), TINY)
     return scale, values[kept], axes[:, kept]
+
+
+def halve(holds: Condition, inside: FloatArray, outside: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
+    """Brackets of where conditions that hold at `inside` and fail at `outside` begin to fail, halved so many times."""
+    for _ in range(times):
+        middle = 0.5 * (inside + outside)
+        held = holds(middle)
+        inside, outside = np.where(held, middle, inside), np.where(held, outside, middle)
+    return inside, outside
 
 
 def rising_cubic(t: FloatArray, b0: Numbers, b1: Numbers, b2: Numbers, b3: Numbers) -> FloatArray:

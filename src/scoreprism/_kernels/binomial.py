@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._core.numerics import TINY
+from scoreprism._core.numerics import TINY, halve
 from scoreprism._core.simplex import FloatArray
 
 #: How the interval of a rate is found.
@@ -52,13 +53,13 @@ def _mid_low(events: FloatArray, rest: FloatArray, tail: FloatArray) -> FloatArr
     from scipy.special import betainc
 
     some = np.maximum(events, TINY)
-    low, high = np.zeros(events.shape), np.ones(events.shape)
-    for _ in range(_HALVINGS):
-        p = 0.5 * (low + high)
+
+    def below(p: FloatArray) -> NDArray[np.bool_]:
         # P(X ≥ k) = I_p(k, n−k+1); with k or n−k at 0 one of the two is certain
         more = np.where(rest > 0.0, betainc(events + 1.0, np.maximum(rest, TINY), p), 0.0)
-        upper = 0.5 * (more + betainc(some, rest + 1.0, p))
-        low, high = np.where(upper < tail, p, low), np.where(upper < tail, high, p)
+        return np.asarray(0.5 * (more + betainc(some, rest + 1.0, p)) < tail)
+
+    low, _ = halve(below, np.zeros(events.shape), np.ones(events.shape), _HALVINGS)
     return np.where(events > 0.0, low, 0.0)
 
 

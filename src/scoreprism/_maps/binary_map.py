@@ -14,6 +14,7 @@ from scoreprism._core.numerics import (
     FAR,
     LAST_BIT,
     SMALLEST_SCORE,
+    halve,
     log_odds,
     log_pair,
     raised,
@@ -79,11 +80,7 @@ class Chart(Part):
         if self.space in ("score", self.kind):
             return x
         low, high = (np.full(x.shape, end) for end in ((0.0, 1.0) if self.kind == "probability" else (-FAR, FAR)))
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            reached = self(middle) >= x
-            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
+        return halve(lambda score: self(score) >= x, high, low, 80)[0]
 
     def formula(self, score: Term) -> Term:
         """The coordinate as a formula."""

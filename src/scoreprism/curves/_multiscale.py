@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.checks import outside
-from scoreprism._core.numerics import EDGE
+from scoreprism._core.numerics import EDGE, halve
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates, upper_end
@@ -112,15 +113,12 @@ def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[F
     """Smallest and largest mean of every interval whose excess stays within the threshold."""
     rate = np.clip(events / family.weight, 0.0, 1.0)
     limit = np.maximum(kappa + family.price, 0.0)
-    ends = []
-    for far in (0.0, 1.0):
-        inside, outside = rate.copy(), np.full(rate.shape, far)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (inside + outside)
-            fits = _excess(rate, middle, family.weight) <= limit
-            inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-        ends.append(outside)
-    return ends[0], ends[1]
+
+    def fits(mean: FloatArray) -> NDArray[np.bool_]:
+        return _excess(rate, mean, family.weight) <= limit
+
+    low, high = (halve(fits, rate, np.full(rate.shape, far), _HALVINGS)[1] for far in (0.0, 1.0))
+    return low, high
 
 
 def _joined(

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.numerics import TINY, log_pair, log_softmax
@@ -385,12 +383,3 @@ def rows_of_sheet(sheet: Sheet) -> tuple[Data, Any]:
         if groups.max() < 1:
             refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
     return Data(law, codes, weight, k, "probability"), groups
-
-
-def is_fitted(calibrator: Calibrator) -> bool:
-    """Whether it needs no fit."""
-    try:
-        check_is_fitted(calibrator)
-    except NotFittedError:
-        return False
-    return True

@@ -25,7 +25,6 @@ from scoreprism.decomposition._rows import Sheet
 from scoreprism.inference._estimating import (
     Sandwich,
     Scheme,
-    is_fitted,
     require_overlap,
     require_parametric,
     rows_of_sheet,
@@ -371,7 +370,7 @@ def map_inference(
         backend=backend_of(y_proba),
     )  # fmt: skip
     data, clusters = rows_of_sheet(sheet)
-    fitted = chosen if is_fitted(chosen) else clone(chosen).fit(data.score, data.codes, data.weight)
+    fitted = chosen if chosen.__sklearn_is_fitted__() else clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")

@@ -206,13 +206,8 @@ class Joined(Curve):
         return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
 
     @cached_property
-    def _units(self) -> Units:
-        weight = np.ones(self.rows.n) if self.rows.weight is None else self.rows.weight / self.rows.weight.mean()
-        return Units(np.zeros(self.rows.n), np.zeros(self.rows.n), weight, np.ones(self.rows.n))
-
-    @property
     def units(self) -> Units:
-        return self._units
+        return Units(np.zeros(self.rows.n), np.zeros(self.rows.n), self.rows.plain, np.ones(self.rows.n))
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         found = [curve.places() for curve in self.curves]
