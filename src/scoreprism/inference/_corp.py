@@ -18,7 +18,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import in_sample, two_class_sheet
 from scoreprism.decomposition._intervals import Interval
 from scoreprism.decomposition._pools import corp_losses
-from scoreprism.decomposition._rows import Question, Sheet
+from scoreprism.decomposition._rows import Question
 from scoreprism.losses import ProperLoss
 
 _BIAS = (
@@ -194,7 +194,9 @@ def corp_bootstrap(
     count = parse_count(n_resamples, "n_resamples", 2)
     streams = Streams.of(random_state)
     estimate = in_sample(sheet, asked)
-    ranked = _ranked(sheet, asked)
+    used = sheet.clipped(asked.clip)  # clipping moves the laws that are judged, not their order
+    losses = asked.loss.evaluate(used.laws[0], used.y)
+    ranked = Ranked.of(as_vector(sheet.laws[0]), sheet.y, losses, sheet.weight)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
 
     def some(block: range) -> FloatArray:  # compiled sums have a workspace, of which every thread needs its own
@@ -203,13 +205,6 @@ def corp_bootstrap(
 
     replicates = replicate(some, count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
-
-
-def _ranked(sheet: Sheet, asked: Question) -> Ranked:
-    """Rows in order of score; clipping moves the laws that are judged, not the order."""
-    used = sheet.clipped(asked.clip)
-    losses = asked.loss.evaluate(used.laws[0], used.y)
-    return Ranked.of(as_vector(sheet.laws[0]), sheet.y, losses, sheet.weight)
 
 
 def _terms(sums: Sums, asked: Question) -> tuple[float, float, float]:
