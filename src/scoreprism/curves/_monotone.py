@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder
-from scoreprism._kernels.ranked import Stream
+from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder, run_starts
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary
 from scoreprism.curves._likelihood import likelihood_band
@@ -36,7 +36,7 @@ class Sorted:
         """Sort the rows."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
-        first = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        first = run_starts(score)
         return cls(score, rows.y[order], None if rows.weight is None else rows.weight[order], first)
 
     @property
@@ -67,7 +67,7 @@ class Sorted:
         """
         First distinct score, weight and events of stretches on which the share of events nowhere rises.
 
-        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV
+        Isotonic regression pools such a stretch in any case (see `_kernels.ranked.Ranked`), so it is all that PAV
         need see. Without ties a stretch is some events, then some non-events.
         """
         if self.tied:
@@ -76,7 +76,7 @@ class Sorted:
             start = np.flatnonzero(np.concatenate([[True], rate[1:] > rate[:-1]]))
             return start, np.add.reduceat(weight, start), np.add.reduceat(events, start)
         n = event.shape[0]
-        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        segment = run_starts(event)
         held = (
             np.diff(segment, append=n).astype(np.float64)
             if self.weight is None
@@ -120,8 +120,8 @@ def isotonic_band(rows: Binary, ask: Ask) -> Band:
         if ranked.weight is None and worthwhile(ranked.score):
             return Band(x, *ask.around(ask.draws(Redraws.of(*ranked.tallied(), at))))
 
-        def redrawn(stream: Stream) -> FloatArray:
-            return ranked.fitted(np.random.Generator(stream).random(ranked.score.shape[0]) < ranked.score, at)
+        def redrawn(rng: Rng) -> FloatArray:
+            return ranked.fitted(draw_events(rng, ranked.score), at)
 
         return Band(x, *ask.around(ask.draws(redrawn)))
     event = ranked.y > 0.5

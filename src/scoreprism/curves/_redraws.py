@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism._kernels.ranked import Stream
 
 #: Variance of the number of events in a cell: enough for a normal law, and far less than in a block of the fit.
 _VARIANCE = 12.0
@@ -50,9 +50,8 @@ class Redraws:
         spread = np.sqrt(variance)
         return cls(rows.astype(np.float64), mean, spread, single, ~single & ~pooled, pooled, home)
 
-    def __call__(self, stream: Stream) -> FloatArray:
+    def __call__(self, rng: Rng) -> FloatArray:
         """The isotonic fit of outcomes that one stream draws, at the scores where it is wanted."""
-        rng = np.random.Generator(stream)
         events = np.empty(self.rows.shape[0])
         one, some, many = self.single, self.several, self.pooled
         events[one] = rng.random(int(one.sum())) < self.mean[one]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
+from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.logistic import expected, fit_logistic, smoothed_targets
-from scoreprism._kernels.softmax import _curvature, fit_softmax, log_softmax
+from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
+from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
-from scoreprism._maps.softmax_map import centered, log_law
+from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiner import Combiner
 from scoreprism.exceptions import SeparationWarning
@@ -108,7 +109,7 @@ class Stacking(Combiner):
 
     def _law(self, laws: FloatArray) -> FloatArray:
         eta = _features(laws, self.charts_) @ self.coef_.T + self.intercept_
-        return expected(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
+        return clipped_sigmoid(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
 
 
 def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
@@ -147,7 +148,7 @@ def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge:
     start = np.zeros((design.shape[1], k))
     ridges = np.broadcast_to(ridge[:, None], start.shape)
     beta = fit_softmax(design, codes, weight, start, ridges)
-    curved, even = (_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
+    curved, even = (softmax_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
     if not vanishing(curved, even):
         return beta, False
     rows, every, mass = smoothed_rows(codes, weight, k)
@@ -165,9 +166,6 @@ def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray
 
 def vanishing(curved: FloatArray, even: FloatArray) -> bool:
     """Whether the curvature is gone in a direction in which there is some at even odds."""
-    scale = np.sqrt(np.maximum(np.diag(even), 0.0))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
-    seen = values > 1e-12 * max(float(values[-1]), 1e-300)
-    basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)
+    scale, values, axes = scaled_axes(even, 1e-12)
+    basis = axes / np.sqrt(values) / scale[:, None]
+    return bool(values.size and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

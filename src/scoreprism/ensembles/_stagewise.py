@@ -13,6 +13,7 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import outside, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.candidates import Block, calibrate, fit_levels
@@ -33,8 +34,6 @@ from scoreprism.references import StackedReference
 GRID = 12
 #: What the levels of stages are fitted with: on exact laws, boosting added noise and time but took off no bias.
 _MEMBERS = ("calibrated", "logistic", "polynomial")
-#: Scores are kept so far from 0 and 1 before their logits are taken.
-_NEAR = 1e-12
 
 
 def stagewise_decomposition(
@@ -252,11 +251,8 @@ def _increments(path: Path, positions: Any) -> list[FloatArray]:
 
 def _logits(law: FloatArray) -> FloatArray:
     """Log-odds, or log-ratios to the last class, kept finite."""
-    if law.ndim == 1:
-        p = np.clip(law, _NEAR, 1.0 - _NEAR)
-        return (np.log(p) - np.log1p(-p))[:, None]
-    logs = np.log(np.maximum(law, _NEAR))
-    return logs[:, :-1] - logs[:, -1:]
+    logits = law_logits(law)
+    return logits[:, None] if law.ndim == 1 else logits[:, :-1] - logits[:, -1:]
 
 
 def _chain(

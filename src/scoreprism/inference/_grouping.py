@@ -10,13 +10,15 @@ import numpy as np
 
 from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._core.numerics import law_logits
+from scoreprism._core.resampling import draw_classes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
 from scoreprism._fitting.learners import ShiftLearner
 from scoreprism._kernels.term_intervals import tail
-from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
+from scoreprism._learners.members import Task, hit_rows, mixed
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -158,7 +160,7 @@ def score_basis(score: FloatArray) -> FloatArray:
     if n < 10 * k:
         found = f"{n} rows for {k} classes"
         refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
-    eta = to_eta(score)
+    eta = law_logits(score)
     columns = list(eta.T[1:] - eta.T[0])
     joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
     knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all
@@ -226,11 +228,10 @@ def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int 
     share = mixture.shares.mean(axis=(0, 1))
     law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
     gain = _Gain(fit)
-    seeds = rng.spawn(count)
+    streams = rng.spawn(count)
 
     def draw(number: int) -> float:
-        u = seeds[number].random(data.codes.size)
-        return gain(np.minimum((u[:, None] > law.cumsum(axis=1)).sum(axis=1), data.k - 1))
+        return gain(draw_classes(streams[number], law))
 
     observed = gain(data.codes)
     drawn = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))

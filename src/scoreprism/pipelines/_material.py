@@ -14,6 +14,7 @@ from scoreprism._core.arrays import parse_weights
 from scoreprism._core.checks import refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.resampling import count_grouped_rows
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism.pipelines._digest import digest
@@ -131,8 +132,7 @@ def draw(part: Part, rng: np.random.Generator, accepts: Accepts, needs: str) -> 
     """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
     rows, thrown = np.zeros(part.n), -1
     while thrown < _DRAWS and (thrown < 0 or not accepts(rows)):
-        drawn = np.bincount(rng.integers(0, part.n_units, part.n_units), minlength=part.n_units)
-        rows, thrown = drawn[part.units].astype(np.float64), thrown + 1
+        rows, thrown = count_grouped_rows(rng, part.units, part.n_units), thrown + 1
     if thrown == _DRAWS:
         remedy = "Pass more rows of each class."
         refuse(f"a resample of {part.name} must hold {needs}", f"none in {_DRAWS} draws", remedy)

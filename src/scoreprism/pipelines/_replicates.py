@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import one_thread
 from scoreprism._fitting.candidates import Block, Calibrated, Line, Problem, calibrate, fit_levels
@@ -23,11 +24,6 @@ from scoreprism.pipelines._material import Accepts, Part, draw, every_class, two
 
 #: Streams of a replicate: what is drawn for one part does not depend on another.
 _CALIBRATION, _TRAINING, _TEST, _BLOCKS, _SEEDS = range(5)
-
-
-def stream(seed: int, replicate: int, what: int) -> np.random.Generator:
-    """The random numbers of one part of one replicate."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replicate, what)))
 
 
 @dataclass(frozen=True)
@@ -121,9 +117,10 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 def replicate(setup: Setup, number: int) -> Replicate:
     """Draw and refit, stage by stage: calibration rows, then training rows as well, then test rows as well."""
-    rng = stream(setup.seed, number, _CALIBRATION)
+    streams = Streams(setup.seed)
+    rng = streams(number, _CALIBRATION)
     counts, redrawn = draw(setup.calibration, rng, two_of_each(setup.calibration), "two rows of each class")
-    blocks = int(stream(setup.seed, number, _BLOCKS).integers(2**62))
+    blocks = int(streams(number, _BLOCKS).integers(2**62))
     problem = _calibrated_on(setup.problem, counts, setup.calibration, blocks)
     laws = _fit(problem)
     values = [_means(problem, setup, laws)]
@@ -134,7 +131,7 @@ def replicate(setup: Setup, number: int) -> Replicate:
         laws = _fit(problem)
         values.append(_means(problem, setup, laws))
     if setup.judged:
-        tested, thrown = draw(setup.test, stream(setup.seed, number, _TEST), _judges(setup), "all classes")
+        tested, thrown = draw(setup.test, streams(number, _TEST), _judges(setup), "all classes")
         redrawn += thrown
         problem = resampled(problem, tested)
         if setup.fits_levels:
@@ -174,9 +171,10 @@ def _calibrated_on(problem: Problem, counts: FloatArray, part: Part, seed: int) 
 
 def _retrained(setup: Setup, train: Part, number: int) -> tuple[Problem, int]:
     """The problem for the scores of a classifier trained on resampled rows, and draws thrown away."""
-    counts, thrown = draw(train, stream(setup.seed, number, _TRAINING), every_class(train), "all classes")
+    streams = Streams(setup.seed)
+    counts, thrown = draw(train, streams(number, _TRAINING), every_class(train), "all classes")
     where = f" in replicate {number}"
-    estimator = reseeded(setup.estimator, stream(setup.seed, number, _SEEDS))
+    estimator = reseeded(setup.estimator, streams(number, _SEEDS))
     if setup.counts == "weights":
         drawn = train.taken(np.flatnonzero(counts))
         weight = counts[counts > 0] if drawn.weight is None else counts[counts > 0] * drawn.weight

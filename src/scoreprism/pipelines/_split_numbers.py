@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.resampling import draw_classes, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.candidates import Problem, calibrate, fit_alone
 from scoreprism._fitting.crossfit import FittedLaw, no_crossfit
@@ -156,11 +157,7 @@ class Judge:
         rows = problem.calibration
         assert rows is not None  # noqa: S101 - there always is a calibration part
         for _ in range(_DRAWS):
-            uniform = rng.random(rows.codes.size)
-            if self.k == 2:
-                codes = (uniform < rows.score).astype(np.intp)
-            else:
-                codes = (uniform[:, None] > np.cumsum(rows.score, axis=1)[:, :-1]).sum(axis=1)
+            codes = draw_events(rng, rows.score).astype(np.intp) if self.k == 2 else draw_classes(rng, rows.score)
             groups = problem.calibration_groups
             units = codes if groups is None else np.unique(groups * self.k + codes) % self.k
             counts = np.sort(np.bincount(units, minlength=self.k))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.logistic import expected, fit_logistic, separated
+from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism.curves import ReliabilityCurve, ScoreDistribution
 from scoreprism.metrics import MetricTable
 from scoreprism.metrics._estimate import Estimate, Wald
@@ -188,9 +189,8 @@ def _ratio(cells: Cells) -> Estimate | None:
 def _slope(cells: Cells) -> Estimate | None:
     """Slope of outcomes on the log-odds of the score; None where there is no finite one."""
     held = cells.weight.ravel() > 0.0
-    score = np.clip(cells.lines.ravel()[held], _EDGE, 1.0 - _EDGE)
     y = np.repeat([0.0, 1.0], cells.weight.shape[1])[held]
-    odds = np.log(score) - np.log1p(-score)
+    odds = log_odds(cells.lines.ravel()[held], _EDGE)
     if np.ptp(odds) < 1e-6 or separated(odds, y):
         return None
     share = cells.weight.ravel()[held] / cells.weight.sum()
@@ -199,7 +199,7 @@ def _slope(cells: Cells) -> Estimate | None:
     fit = fit_logistic(design, y, share * float(cells.rows.sum()))
     if not fit.converged:
         return None
-    p = expected(fit.coefficients @ design)
+    p = clipped_sigmoid(fit.coefficients @ design)
     bread = np.linalg.inv((design * (share * p * (1.0 - p))) @ design.T)
     covariance = bread @ ((design * (squares * (y - p) ** 2)) @ design.T) @ bread
     slope = float(fit.coefficients[1])
