@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from reproduction.checks import EXACT
+from scoreprism import FiniteModel
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism.decomposition import Decomposition, resolution_decomposition
-from scoreprism.finite import FiniteModel
-from scoreprism.intervals import FORMS
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
 _STATES = 16

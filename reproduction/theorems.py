@@ -9,7 +9,7 @@ from reproduction.identities import IDENTITIES, make_average_model
 from reproduction.pieces import scientific, table
 from reproduction.statements import STATEMENTS, select
 from reproduction.work import Outcome, Work
-from scoreprism.finite import FiniteModel
+from scoreprism import FiniteModel
 from scoreprism.report import Section
 
 _TERMS = ("reliability", "grouping", "irreducible")

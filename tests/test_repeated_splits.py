@@ -24,12 +24,12 @@ from reproduction.members import GLM, run_protocol, take_values
 from reproduction.statements import select
 from scoreprism import decompose
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.paired_tests import wilcoxon_p
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired_tests import wilcoxon_p
-from scoreprism.pipelines._split_rows import parse_sizes
+from scoreprism.pipelines._split_plan import parse_sizes
 from tests.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}

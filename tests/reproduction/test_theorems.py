@@ -17,7 +17,7 @@ from reproduction.identities import IDENTITIES, Case
 from reproduction.pieces import scientific
 from reproduction.statements import select
 from reproduction.uncertainty import bootstrap_pipeline, estimate_reliability
-from scoreprism.finite import FiniteModel
+from scoreprism import FiniteModel
 from scoreprism.losses import Brier, LogLoss, ProperLoss
 
 TINY = replace(PLANS["quick"], runs=1, resamples=12)

@@ -1,4 +1,4 @@
-"""Bands from redrawn curves: pointwise by order statistics, and for the whole curve by one factor for all scores."""
+"""Bands around reliability curves: redrawn curves, pointwise by order statistics, for all scores by one factor."""
 
 from __future__ import annotations
 

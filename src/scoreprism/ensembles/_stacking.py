@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
-from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax, scaled_axes
+from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
 from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism.ensembles._combiner import Combiner
+from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
 from scoreprism.exceptions import SeparationWarning
-
-#: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
-_FLAT = 1e-8
 
 
 class Stacking(Combiner):
@@ -153,19 +150,3 @@ def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge:
         return beta, False
     rows, every, mass = smoothed_rows(codes, weight, k)
     return fit_softmax(design[rows], every, mass, start, ridges), True
-
-
-def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Platt's targets for K classes as weighted rows: positions, classes and weights."""
-    count = np.bincount(codes, weights=weight, minlength=k)[codes]
-    every = np.tile(np.arange(k), codes.size)
-    rows = np.repeat(np.arange(codes.size), k)
-    hit = every == codes[rows]
-    return rows, every, weight[rows] * (hit * count[rows] + 1.0) / (count[rows] + k)
-
-
-def vanishing(curved: FloatArray, even: FloatArray) -> bool:
-    """Whether the curvature is gone in a direction in which there is some at even odds."""
-    scale, values, axes = scaled_axes(even, 1e-12)
-    basis = axes / np.sqrt(values) / scale[:, None]
-    return bool(values.size and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

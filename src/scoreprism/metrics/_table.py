@@ -13,6 +13,7 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels.term_intervals import Interval
+from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smece, _smoothed
 from scoreprism.metrics._estimate import Estimate
@@ -185,8 +186,8 @@ def _asked(metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: i
 
 
 def evaluate(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None = None,
     level: float = 0.95,
@@ -201,8 +202,8 @@ def evaluate(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
     metrics : list of str or dict, optional

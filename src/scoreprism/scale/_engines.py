@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -206,8 +207,6 @@ def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None 
 
 def _typed(frame: Any, paths: list[str]) -> Any:
     """Columns that are written as folders, with the same types in every engine: whole numbers, else words."""
-    import narwhals as nw
-
     names = hive(paths[0])
     if not names:
         return frame
@@ -242,7 +241,7 @@ def first_line(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """A frame to be summed, and where it comes from."""
 
     frame: Any  # of any engine
@@ -250,18 +249,20 @@ class Part:
     again: Callable[[], Any] | None = None  # opens a file of text again, its types guessed from all of its rows
 
 
-def parts(source: Any, engine: str | None) -> tuple[Iterator[Part], int]:
+def parts(source: Any, engine: str | None) -> tuple[Iterator[SourcePart], int]:
     """Frames to be summed one after the other, and how many: files of the embedded engine, else all at once."""
     files = isinstance(source, (str, Path, list, tuple))
     if not files or parse_choice(engine or "polars", ENGINES, "engine") != "polars":
-        return iter([Part(scan(source, engine=engine))]), 1
+        return iter([SourcePart(scan(source, engine=engine))]), 1
     paths, kind = find_files(source)
     return (_part(path, paths, kind) for path in paths), len(paths)
 
 
-def _part(path: str, paths: list[str], kind: str) -> Part:
+def _part(path: str, paths: list[str], kind: str) -> SourcePart:
     frame = opened(ENGINES["polars"], [path], kind, paths)
-    return Part(frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind))
+    return SourcePart(
+        frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind)
+    )
 
 
 def _guessed(path: str, kind: str) -> Any:
@@ -275,8 +276,6 @@ def _guessed(path: str, kind: str) -> Any:
 
 def wrap(frame: Any) -> Any:
     """A frame as narwhals sees it, lazy where the engine is."""
-    import narwhals as nw
-
     try:
         return nw.from_native(frame).lazy()
     except TypeError:
@@ -338,8 +337,6 @@ def takes_log_of_zero(frame: Any) -> bool:
 
 def engine_of(frame: Any) -> str:
     """The name of the engine a frame belongs to."""
-    import narwhals as nw
-
     try:
         name = str(nw.from_native(frame).implementation.value)
     except TypeError:

@@ -1,0 +1,115 @@
+"""Recalibration maps as curves: what becomes of a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._sample.sample import Sample
+from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.curves._curve import Curve, parse_binary
+
+#: Points of a map.
+_POINTS = 401
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CalibrationMap(Curve):
+    """
+    A recalibration map g: what a calibrator makes of every score.
+
+    Made by `calibration_map`.
+
+    Attributes
+    ----------
+    calibrator : Calibrator
+        The fitted calibrator.
+    x : array of shape (m,)
+        Scores from 0 to 1.
+    y : array of shape (m,)
+        g(x).
+    support : tuple of float
+        Lowest and highest score of the data; outside it the map is extrapolated.
+
+    Examples
+    --------
+    >>> calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], "isotonic").support
+    (0.1, 0.9)
+    """
+
+    calibrator: Calibrator
+    x: FloatArray
+    y: FloatArray
+    support: tuple[float, float]
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which points lie within the scores of the data."""
+        return (self.x >= self.support[0]) & (self.x <= self.support[1])
+
+    def _columns(self) -> dict[str, FloatArray]:
+        return {"score": self.x, "calibrated": self.y}
+
+    def _about(self) -> str:
+        return f"{type(self.calibrator).__name__}, scores from {self.support[0]:.4g} to {self.support[1]:.4g}"
+
+
+def calibration_map(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    calibrator: str | Calibrator = "monotone-spline",
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    name: str | None = None,
+) -> CalibrationMap:
+    """
+    The map of a calibrator, as a curve over all scores.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
+    y_proba : array-like of shape (n,) or (n, 2)
+        Predicted probabilities.
+    calibrator : str or Calibrator, default="monotone-spline"
+        A name in `CALIBRATORS`, or a calibrator; one that is fitted stays as it is, another is fitted on these rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (2,), optional
+        Labels in column order.
+    name : str, optional
+        What to call it; by default the calibrator's own name.
+
+    Returns
+    -------
+    CalibrationMap
+        Points of the map.
+
+    Examples
+    --------
+    >>> curve = calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], "platt")
+    >>> bool((np.diff(curve.y) > 0).all())
+    True
+    """
+    rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
+    chosen = get_calibrator(calibrator)
+    fitted = (
+        chosen if chosen.__sklearn_is_fitted__() else clone(chosen).fit(rows.score, rows.y.astype(int), rows.weight)
+    )
+    x = np.unique(np.append(np.linspace(0.0, 1.0, _POINTS), [rows.score.min(), rows.score.max()]))
+    y = np.asarray(fitted.calibrate(x))
+    if y.ndim != 1:
+        refuse("a map that can be drawn must be of two classes", f"{y.shape[1]} classes", "Fit it on two.")
+    return CalibrationMap(
+        name=chosen.name if name is None else name, n=rows.n, _backend=rows.backend, calibrator=fitted, x=frozen(x),
+        y=frozen(y), support=(float(rows.score.min()), float(rows.score.max())),
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""What every curve is: named columns of numbers, a frame, a figure; and the rows that curves are made from."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
+from scoreprism._document.tables import Drawable
+from scoreprism._sample.sample import Sample
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Curve(Drawable, ABC):
+    """
+    The numbers behind a figure.
+
+    Attributes
+    ----------
+    name : str or None
+        The model.
+    n : int
+        Number of rows with weight.
+
+    Examples
+    --------
+    >>> from scoreprism.curves import roc_curve
+    >>> curve = roc_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
+    >>> isinstance(curve, Curve), curve.to_dict()["points"]["fpr"]
+    (True, [0.0, 0.0, 0.5, 0.5, 1.0])
+    >>> curve
+    RocCurve: area 0.7500, under the convex hull 0.8750; 5 points (fpr, tpr, threshold) from 4 rows
+    """
+
+    name: str | None = None
+    n: int
+    _backend: str | None = None
+
+    @abstractmethod
+    def _columns(self) -> dict[str, FloatArray]:
+        """The points, column by column."""
+
+    @abstractmethod
+    def _about(self) -> str:
+        """What there is to know beside the points, in a few words."""
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The points as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per point.
+        """
+        return make_frame(self._columns(), backend or self._backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The points as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Name of the model, number of rows, and a list per column.
+        """
+        lists = {key: column.tolist() for key, column in self._columns().items()}
+        return {"curve": type(self).__name__, "name": self.name, "n": self.n, "points": lists}
+
+    def __repr__(self) -> str:
+        columns = self._columns()
+        size = len(next(iter(columns.values())))
+        who = f" of {self.name}" if self.name else ""
+        points = f"{size} point{'s' * (size != 1)} ({', '.join(columns)})"
+        return f"{type(self).__name__}{who}: {self._about()}; {points} from {self.n} rows"
+
+
+@dataclass(frozen=True)
+class BinaryRows:
+    """Parsed rows of two classes that have weight, in the order they came."""
+
+    score: FloatArray  # (n,): probability of the positive class
+    y: FloatArray  # (n,): outcomes 0.0 or 1.0
+    weight: FloatArray | None = None  # (n,): positive weights
+    backend: str | None = None  # dataframe library the data came in
+
+    @staticmethod
+    def of(sample: Sample) -> BinaryRows:
+        """The rows of the only model of a sample; weights of one are none."""
+        weight = None if sample.weight is None or (sample.weight == 1.0).all() else sample.weight
+        return BinaryRows(as_vector(sample.prediction), sample.y.astype(np.float64), weight, sample.backend)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.score.shape[0])
+
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.n) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights, ones where none were given."""
+        return np.ones(self.n) if self.weight is None else self.weight
+
+    @property
+    def rate(self) -> float:
+        """Share of events."""
+        return float(np.average(self.y, weights=self.weight))
+
+
+def require_two_classes(k: int) -> None:
+    """Refuse any number of classes but two."""
+    if k != 2:
+        rule = "a curve over one probability must have two classes"
+        refuse(rule, f"{k}", "For class k against the rest pass y == k and y_proba[:, k].")
+
+
+def require_one_model(y_proba: object) -> None:
+    """Refuse several models by name, which are for displays, and several classes, before anything is fitted to them."""
+    if isinstance(y_proba, Mapping):
+        rule = "y_proba must be the probabilities of one model"
+        refuse(rule, "a mapping", "Call it once per model, or use a display.")
+    shape = getattr(y_proba, "shape", ())
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 2:
+        require_two_classes(shape[1])
+
+
+def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
+    """Refuse options that the function they are handed to does not take."""
+    known = [key for key in signature(function).parameters if not key.startswith("y_")]
+    for key in options:
+        if key not in known:
+            near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
+            refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
+
+
+def effective(rows: BinaryRows) -> BinaryRows:
+    """The same rows, with weights that add up to (Σw)²/Σw², the rows of equal weight they are worth."""
+    if rows.weight is None or (rows.weight == rows.weight[0]).all():
+        return replace(rows, weight=None)
+    return replace(rows, weight=rows.weight * float(rows.weight.sum() / (rows.weight @ rows.weight)))
+
+
+def parse_binary(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+) -> BinaryRows:
+    """Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none."""
+    require_one_model(y_proba)
+    sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
+    require_two_classes(sample.k)
+    return BinaryRows.of(sample)

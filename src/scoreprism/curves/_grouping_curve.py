@@ -1,0 +1,196 @@
+"""The grouping curve: how far P(Y | X) spreads among rows that share a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.checks import parse_confidence, parse_count, refuse
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
+from scoreprism._fitting.chain_fit import fit_chain
+from scoreprism._kernels.bins import weighted_quantiles
+from scoreprism._sample.sample import Sample
+from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
+from scoreprism.decomposition import Chain
+
+#: Quantiles of Q that are kept of every bin.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GroupingCurve(Curve):
+    """
+    Spread of Q̂ = P(Y | X) within level sets of the score.
+
+    Made by `grouping_curve`. If rows of equal scores had equal chances, the spread would be zero and no better
+    model could be made from these features. Quantiles show the fitted law as it is, noise included; `variance`, the
+    grouping term of the Brier loss inside the bin, is corrected for that noise.
+
+    Attributes
+    ----------
+    x : array of shape (bins,)
+        Mean score of each bin.
+    calibrated : array of shape (bins,)
+        Mean of C = P(Y | S).
+    quantiles : array of shape (bins, 5)
+        5, 25, 50, 75 and 95 % quantiles of Q̂.
+    variance : array of shape (bins,)
+        Mean squared distance of Q from C, debiased; may be negative where it is noise.
+    low, high : array of shape (bins,)
+        Ends of its interval; NaN for a bin of one row.
+    level : float
+        Confidence level.
+    mass : array of shape (bins,)
+        Share of the weight.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(2000, random_state=0)
+    >>> curve = grouping_curve(y, X[:, 0], q=q, n_bins=5, random_state=0)
+    >>> from scoreprism import decompose
+    >>> whole = decompose(y, X[:, 0], q=q, loss="brier", random_state=0).terms["grouping"]
+    >>> bool(abs(curve.mass @ curve.variance - whole) < 1e-12)       # bins add up to the grouping term
+    True
+    """
+
+    x: FloatArray
+    calibrated: FloatArray
+    quantiles: FloatArray
+    variance: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    mass: FloatArray
+
+    @property
+    def spread(self) -> FloatArray:
+        """Standard deviation of Q around C, from the debiased variance; 0 where that is negative."""
+        return np.sqrt(np.maximum(self.variance, 0.0))
+
+    def _columns(self) -> dict[str, FloatArray]:
+        shown = {f"q{100 * level:02.0f}": self.quantiles[:, i] for i, level in enumerate(QUANTILES)}
+        ends = {"variance": self.variance, "low": self.low, "high": self.high}
+        return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}
+
+    @classmethod
+    def from_chain(
+        cls, chain: Chain, *, n_bins: int = 10, level: float = 0.95, name: str | None = None
+    ) -> GroupingCurve:
+        """
+        From laws that are fitted, or of your own.
+
+        Parameters
+        ----------
+        chain : Chain
+            Outcomes and the laws S, C and Q of two classes.
+        n_bins : int, default=10
+            Number of bins of scores of equal mass.
+        level : float, default=0.95
+            Confidence level.
+        name : str, optional
+            The model.
+
+        Returns
+        -------
+        GroupingCurve
+            Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
+        """
+        return grouping_of(chain, parse_count(n_bins, "n_bins", 1), parse_confidence(level), name)
+
+    def _about(self) -> str:
+        return "spread of P(Y | X) among rows of similar scores"
+
+
+def grouping_curve(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    X: ArrayLike | None = None,
+    *,
+    n_bins: int = 10,
+    level: float = 0.95,
+    name: str | None = None,
+    **options: Any,
+) -> GroupingCurve:
+    """
+    How far P(Y | X) spreads among rows of similar scores: what the score does not know of its features.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
+    y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
+        Predicted probabilities, or a model that is applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features; or pass ``q=``, the law P(Y | X) itself.
+    n_bins : int, default=10
+        Number of bins of scores of equal mass; equal scores stay together.
+    level : float, default=0.95
+        Confidence level of the interval in each bin by itself.
+    name : str, optional
+        The model.
+    **options : object
+        How laws are fitted, as in `decompose`: ``q``, ``reference``, ``cv``, ``sample_weight``, ``random_state`` …
+
+    Returns
+    -------
+    GroupingCurve
+        Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(3000)
+    >>> y = rng.random(3000) < q
+    >>> grouping_curve(y, np.full(3000, 0.5), q=q, random_state=0).spread.round(1)     # a uniform q has 0.29
+    array([0.3])
+    """
+    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+    require_one_model(y_proba)
+    return grouping_of(fit_chain(y_true, y_proba, X, options), count, confidence, name)
+
+
+def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = None) -> GroupingCurve:
+    """The curve of laws that are fitted."""
+    require_two_classes(chain.k)
+    if len(chain.levels) != 3:
+        rule = "a grouping curve must have the levels S, C and Q"
+        refuse(rule, ", ".join(chain.level_names), "Pass X or q=, and no further levels.")
+    cell, n_cells = _cells(chain, count)
+    found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+    x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
+    return GroupingCurve(
+        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
+        calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
+        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
+    )  # fmt: skip
+
+
+def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
+    """Bins of equal mass; rows without weight get a number of their own, beyond the last."""
+    score, sample = as_vector(chain.levels[0].law), chain.sample
+    weight = np.ones(sample.n) if sample.weight is None else sample.weight
+    codes = np.unique(score, return_inverse=True)[1]
+    reached = np.cumsum(np.bincount(codes, weight))
+    middle = reached - 0.5 * np.bincount(codes, weight)
+    home = np.minimum((middle / reached[-1] * count).astype(np.intp), count - 1)
+    held = weight > 0
+    used, cell = np.unique(home[codes[held]], return_inverse=True)
+    cells = np.full(sample.n, used.size)
+    cells[held] = cell
+    return cells, int(used.size)
+
+
+def _cell(chain: Chain, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
+    """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
+    part = chain.take(rows)
+    score, calibrated, fine = (as_vector(one.law) for one in part.levels)
+    weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
+    grouping = part.decompose("brier")
+    interval = grouping.interval(part.names[1], level)
+    means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
+    line = [*means, float(weight.sum()), grouping.terms[part.names[1]], interval.low, interval.high]
+    return line, weighted_quantiles(fine, weight, QUANTILES)

@@ -1,0 +1,203 @@
+"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band from redrawn outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.resampling import Rng, draw_events
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder, run_starts
+from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._curve import BinaryRows
+from scoreprism.curves._likelihood_band import likelihood_band
+from scoreprism.curves._multiscale_band import multiscale_band
+from scoreprism.curves._smooth_curves import SplineCurve
+
+#: Variance of the number of events in a cell: enough for a normal law, and far less than in a block of the fit.
+_VARIANCE = 12.0
+#: Variance of the events at either end that are redrawn score by score: blocks are small there.
+_ENDS = 48.0
+#: Cells are worth their error from this total variance on: a fit then has blocks of hundreds of cells.
+_WORTHWHILE = 10_000.0
+
+
+@dataclass(frozen=True, eq=False)
+class Redraws:
+    """
+    Cells of neighbouring scores, in order, that are redrawn and fitted as one.
+
+    The ends are left score by score. In between, cells are as wide as it takes for the number of events in them to have
+    a variance of 12: its law (Poisson-binomial) is then nearly normal, with mean Σs and variance Σs(1 − s). A block of
+    the isotonic fit holds hundreds of such cells.
+    """
+
+    rows: FloatArray  # (m,): number of rows in each cell
+    mean: FloatArray  # (m,): mean and standard deviation of the number of events
+    spread: FloatArray  # (m,): mean and standard deviation of the number of events
+    single: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    several: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    pooled: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
+    home: IntArray  # the cell of every score at which the fit is wanted
+
+    @classmethod
+    def of(cls, score: FloatArray, count: IntArray, at: IntArray) -> Redraws:
+        """Make cells."""
+        start = _starts(count * score * (1.0 - score))
+        rows = np.add.reduceat(count, start)
+        mean = np.add.reduceat(count * score, start)
+        variance = np.add.reduceat(count * score * (1.0 - score), start)
+        scores = np.diff(start, append=score.shape[0])
+        single, pooled = rows == 1, scores > 1
+        home = np.searchsorted(start, at, side="right") - 1
+        spread = np.sqrt(variance)
+        return cls(rows.astype(np.float64), mean, spread, single, ~single & ~pooled, pooled, home)
+
+    def __call__(self, rng: Rng) -> FloatArray:
+        """The isotonic fit of outcomes that one stream draws, at the scores where it is wanted."""
+        events = np.empty(self.rows.shape[0])
+        one, some, many = self.single, self.several, self.pooled
+        events[one] = rng.random(int(one.sum())) < self.mean[one]
+        if some.any():
+            rate = np.clip(self.mean[some] / self.rows[some], 0.0, 1.0)
+            events[some] = rng.binomial(self.rows[some].astype(np.int64), rate)
+        normal = np.rint(self.mean[many] + self.spread[many] * rng.standard_normal(int(many.sum())))
+        events[many] = np.clip(normal, 0.0, self.rows[many])
+        blocks = isotonic_blocks(self.rows, events)
+        return np.asarray(np.repeat(blocks.value, blocks.stop - blocks.start)[self.home])
+
+
+def worthwhile(score: FloatArray) -> bool:
+    """Whether rows are so many that cells save time and change nothing."""
+    return float((score * (1.0 - score)).sum()) >= _WORTHWHILE
+
+
+def _starts(variance: FloatArray) -> IntArray:
+    """First score of every cell: score by score at both ends, then as many as have the variance of a cell."""
+    reached = np.cumsum(variance)
+    total = float(reached[-1])
+    inside = (reached > _ENDS) & (reached - variance < total - _ENDS)
+    cell = np.floor((reached - 0.5 * variance) / _VARIANCE).astype(np.int64)
+    fresh = np.concatenate([[True], cell[1:] != cell[:-1]])
+    return np.flatnonzero(fresh | ~inside | np.concatenate([[True], inside[1:] != inside[:-1]]))
+
+
+#: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
+_POINTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """Rows in order of score."""
+
+    score: FloatArray  # (n,): scores, increasing, and outcomes
+    y: FloatArray  # (n,): scores, increasing, and outcomes
+    weight: FloatArray | None  # (n,): weights
+    first: IntArray  # (m,): where each distinct score begins
+
+    @classmethod
+    def of(cls, rows: BinaryRows) -> Sorted:
+        """Sort the rows."""
+        order = np.argsort(rows.score, kind="stable")
+        score = rows.score[order]
+        first = run_starts(score)
+        return cls(score, rows.y[order], None if rows.weight is None else rows.weight[order], first)
+
+    @property
+    def tied(self) -> bool:
+        """Whether some score occurs twice."""
+        return bool(self.first.shape[0] < self.score.shape[0])
+
+    def grid(self) -> IntArray:
+        """Which of the distinct scores a band is given at."""
+        count = self.first.shape[0]
+        if count <= _POINTS:
+            return np.arange(count)
+        distinct = self.score[self.first]
+        by_rank = np.linspace(0.0, count - 1.0, _POINTS // 2).round().astype(np.intp)
+        by_score = np.searchsorted(distinct, np.linspace(distinct[0], distinct[-1], _POINTS // 2 + 2)[1:-1])
+        return np.unique(np.concatenate([by_rank, by_score]))
+
+    def sums(self, event: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """Weight and events of every distinct score."""
+        weight = np.ones(event.shape[0]) if self.weight is None else self.weight
+        return np.add.reduceat(weight, self.first), np.add.reduceat(weight * event, self.first)
+
+    def tallied(self) -> tuple[FloatArray, IntArray]:
+        """Distinct scores, and how many rows have them."""
+        return self.score[self.first], np.diff(self.first, append=self.score.shape[0])
+
+    def stretches(self, event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
+        """
+        First distinct score, weight and events of stretches on which the share of events nowhere rises.
+
+        Isotonic regression pools such a stretch in any case (see `_kernels.ranked.Ranked`), so it is all that PAV
+        need see. Without ties a stretch is some events, then some non-events.
+        """
+        if self.tied:
+            weight, events = self.sums(event)
+            rate = events / weight
+            start = np.flatnonzero(np.concatenate([[True], rate[1:] > rate[:-1]]))
+            return start, np.add.reduceat(weight, start), np.add.reduceat(events, start)
+        n = event.shape[0]
+        segment = run_starts(event)
+        held = (
+            np.diff(segment, append=n).astype(np.float64)
+            if self.weight is None
+            else np.add.reduceat(self.weight, segment)
+        )
+        lead = int(not event[0])  # the first stretch then has no events
+        pairs = np.zeros(((lead + segment.shape[0] + 1) // 2, 2))
+        pairs.reshape(-1)[lead : lead + segment.shape[0]] = held
+        start = segment[lead::2]
+        return np.concatenate([[0], start]) if lead else start, pairs.sum(axis=1), pairs[:, 0].copy()
+
+    def fit(self, event: NDArray[np.bool_]) -> Blocks:
+        """The isotonic fit, its blocks in terms of distinct scores."""
+        start, weight, events = self.stretches(event)
+        blocks = isotonic_blocks(weight, events)
+        edge = np.append(start, self.first.shape[0])
+        return Blocks(edge[blocks.start], edge[blocks.stop], blocks.weight, blocks.events)
+
+    def fitted(self, event: NDArray[np.bool_], at: IntArray) -> FloatArray:
+        """The isotonic fit at some distinct scores."""
+        blocks = self.fit(event)
+        value: FloatArray = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
+        return value
+
+
+def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """First and last score of every block (once where they are the same), the rate and the share of mass there."""
+    ladder = isotonic_ladder(rows.score, rows.y, rows.weight)
+    ends = np.column_stack([ladder.first, ladder.last]).ravel()
+    held = np.column_stack([np.ones(ladder.first.size, dtype=bool), ladder.last > ladder.first]).ravel()
+    share = ladder.weight / ladder.weight.sum()
+    return ends[held], np.repeat(ladder.value, 2)[held], np.repeat(share, 2)[held]
+
+
+def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
+    """The band of the isotonic curve."""
+    ranked = Sorted.of(rows)
+    at = ranked.grid()
+    x = ranked.score[ranked.first[at]]
+    if ask.kind == "consistency":
+        if ranked.weight is None and worthwhile(ranked.score):
+            return Band(x, *ask.around(ask.draws(Redraws.of(*ranked.tallied(), at))))
+
+        def redrawn(rng: Rng) -> FloatArray:
+            return ranked.fitted(draw_events(rng, ranked.score), at)
+
+        return Band(x, *ask.around(ask.draws(redrawn)))
+    event = ranked.y > 0.5
+    weight, events = ranked.sums(event)
+    if x.size == 1:  # one binomial rate; what holds at once, at all scores, keeps its level at every rate
+        return Band(x, *rate_interval(events, weight, ask.level, "clopper-pearson" if ask.uniform else "mid-p"))
+    pilot = SplineCurve(rows, ranked.score[ranked.first]).y
+    low, high = likelihood_band(weight, events, pilot, at, ask)
+    if not ask.uniform:
+        return Band(x, low, high)
+    below, above = multiscale_band(weight, events, pilot, at, ask)
+    return Band(x, np.minimum(below, low), np.maximum(above, high))

@@ -1,0 +1,481 @@
+"""Decompositions as a waterfall, and as stacked bars before and after recalibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+
+from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism._document.drawing import draws
+from scoreprism._document.tables import thousands
+from scoreprism._fitting.chain_fit import parse_calibration
+from scoreprism._sample.sample import Sample
+from scoreprism.calibrators import get_calibrator
+from scoreprism.decomposition import Decomposition
+from scoreprism.displays._axes import require_finite
+from scoreprism.displays._display import Display, ShownModel, stacked_frame
+from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
+from scoreprism.displays._style import Canvas, Inks
+from scoreprism.ensembles import AggregationDecomposition
+from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
+
+#: Folds that scores are recalibrated in.
+_FOLDS = 5
+
+
+def recalibrated(part: ShownModel, calibrator: Any) -> ShownModel:
+    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
+    chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
+    if options.get("calibration") is None:
+        fresh = _out_of_fold(chosen, sample, options.get("random_state"))
+    else:
+        held = parse_calibration(options["calibration"], sample)
+        fitted = clone(chosen).fit(held.prediction, held.y, held.weight)
+        options["calibration"] = replace(held, predictions={held.name: fitted.calibrate(held.prediction)})
+        fresh = fitted.calibrate(sample.prediction)
+    return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
+
+
+def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
+    """Every row by a map of the other folds; groups stay together."""
+    score, weight = sample.prediction, sample.weight
+    fresh = np.empty_like(score)
+    if sample.groups is None:
+        splits = KFold(_FOLDS, shuffle=True, random_state=None if seed is None else int(seed) % 2**32).split(score)
+    else:
+        splits = GroupKFold(_FOLDS).split(score, groups=sample.groups)
+    for train, test in splits:
+        mine = None if weight is None else weight[train]
+        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], mine).calibrate(score[test])
+    return fresh
+
+
+#: Inches of a line beside a bar.
+_LINE = 0.135
+#: Roles of terms that are what is left when all others are gone.
+_LEFT = ("remaining", "uncertainty")
+
+
+class DecompositionDisplay(Display[Any]):
+    """
+    The terms of a loss as bars, with intervals.
+
+    One decomposition is drawn as a waterfall (``kind="waterfall"``): from the loss down, term by term, to what is
+    left. Several, or a model before and after recalibration, as stacked bars (``kind="bars"``).
+
+    `from_predictions` takes the options of `decompose` and of `plot`; ``recalibrate=``, a calibrator or its name,
+    adds each model after recalibration.
+
+    Parameters
+    ----------
+    decompositions : Decomposition, or mapping of str to Decomposition
+        One per model, with the same terms and the same loss.
+
+    Attributes
+    ----------
+    decompositions : dict of str to Decomposition
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    bar_ : list of Rectangle
+        The bars.
+    interval_ : list of Line2D
+        The intervals.
+    label_ : list of Text
+        What is written next to bars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> y = rng.random(300) < s**2
+    >>> display = DecompositionDisplay.from_predictions(y, s, loss="brier", random_state=0)
+    >>> list(display.decompositions.values())[0].names
+    ('reliability', 'refinement')
+    """
+
+    figsize = (6.2, 2.6)
+    features = True
+    pools_folds = True
+
+    def __init__(self, decompositions: Any) -> None:
+        given = {"": decompositions} if isinstance(decompositions, Decomposition) else decompositions
+        if not isinstance(given, Mapping) or not given or not all(isinstance(d, Decomposition) for d in given.values()):
+            remedy = "Use decompose(y_true, y_proba), or from_predictions."
+            refuse(
+                "decompositions must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
+            )
+        kinds = {(d.names, str(d.loss)) for d in given.values()}
+        if len(kinds) > 1:
+            shown = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
+            refuse("decompositions of one figure must have the same loss and terms", shown, "Draw them one by one.")
+        self.decompositions: dict[str, Decomposition] = dict(given)
+        self._skipped: tuple[str, ...] = ()
+        self.curves = tuple(given.values())
+
+    _computes = staticmethod(decompose)
+    _shows = Decomposition
+    _extra = ("recalibrate",)
+    _of_two_classes = False
+
+    @classmethod
+    def _curve(cls, part: ShownModel) -> Decomposition:
+        found: Decomposition = decompose(part.sample, **part.options)
+        return found
+
+    @classmethod
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+        found: dict[str, Decomposition] = {}
+        for part in parts:
+            options = dict(part.options)
+            calibrator = options.pop("recalibrate", None)
+            mine = part._replace(options=options)
+            pair = {part.name or ("" if calibrator is None else "as it is"): mine}
+            if calibrator is not None:
+                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = recalibrated(mine, calibrator)
+            if pair.keys() & found.keys():
+                refuse("models must have different names", listed(pair.keys() & found.keys()), "Rename them.")
+            found |= {name: cls._curve(one) for name, one in pair.items()}
+        return cls(found)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models."""
+        return [name or "model" for name in self.decompositions]
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve_kwargs: Any = None,
+        kind: str | None = None,
+        terms: Sequence[str] | None = None,
+        level: float = 0.95,
+        cut: bool = False,
+    ) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict, optional
+            Options of the bars.
+        kind : {"waterfall", "bars"}, optional
+            By default a waterfall for one decomposition, bars for several.
+        terms : sequence of str, optional
+            Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
+        level : float, default=0.95
+            Confidence level of the intervals.
+        cut : bool, default=False
+            Whether a waterfall may leave out the beginning of its axis, where the last term dwarfs the others; bars
+            that are cut are shown torn, and the axis says where it begins.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        usual = "waterfall" if len(self.decompositions) == 1 and terms is None else "bars"
+        chosen = parse_choice(kind or usual, ("waterfall", "bars"), "kind")
+        names = self.curves[0].names
+        shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
+        self._whole = len(shown) == len(names)
+        if chosen == "waterfall" and not self._whole:
+            refuse("a waterfall shows all terms", f"terms={shown}", 'Use kind="bars".')
+        if chosen == "waterfall" and len(self.decompositions) > 1:
+            refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use kind="bars".')
+        beside = "Draw its floored, or pass" if all(d.floored is not None for d in self.curves) else "Pass"
+        require_finite({name: d.risk for name, d in self.decompositions.items()}, beside)
+        style = parse_bar(curve_kwargs)
+        with self._canvas(ax, None) as (axes, inks, _):
+            self.bar_: list[Any] = []
+            self.interval_: list[Any] = []
+            self.label_: list[Any] = []
+            if chosen == "waterfall":
+                self._waterfall(axes, inks, parse_confidence(level), style, cut=cut)
+            else:
+                self._bars(axes, inks, parse_confidence(level), style, [name for name in names if name in shown])
+            start = axes.get_xlim()[0]
+            axes.set_xlabel(self._unit(level) + (f", from {start:g}" if start > 0.0 else ""))
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        return self
+
+    def _size(self) -> tuple[float, float]:
+        rows = len(self.decompositions)
+        if rows == 1:
+            return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
+        return self.figsize[0], 1.4 + 0.38 * rows
+
+    def _unit(self, level: float) -> str:
+        """What the axis shows; how many rows, where it is the same for all."""
+        sizes = {d.n for d in self.curves}
+        rows = f", {thousands(sizes.pop())} rows" if len(sizes) == 1 else ""
+        known = f", known at {100 * level:g} %" if self.interval_ else ""
+        part = "" if self._whole else "part of the "
+        mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
+        note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
+        return f"{part}{self.curves[0].loss!s} loss{rows}{known}{mark}{note}"
+
+    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], *, cut: bool) -> None:
+        """From the loss down to what is left; a subtracted term goes up."""
+        result = self.curves[0]
+        base = {"height": 0.62, **style}
+        digits = _digits(result)
+        self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
+        self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
+        position, edges, lengths = result.risk, [0.0, result.risk], drawn_lengths(result, level)
+        for row, name in enumerate(result.names, start=1):
+            value, sign = lengths[name], result._signs[row - 1]
+            following = position - sign * value
+            look = {"color": inks.term(name, result.names)} | base
+            look = _hatched(look) if name in result.muted else look
+            self.bar_ += axes.barh(row, following - position, left=position, **look)
+            known = known_of(result, name, level)
+            left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
+            base_end, side = (following, sign) if left else (position, -sign)
+            ends = [base_end + side * end for end in (known.low, known.high)]
+            self._whisker(axes, inks, row, base_end + side * value, ends)
+            axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
+            reached = [position, following, *(end for end in ends if np.isfinite(end))]
+            self._write(axes, inks, row, max(reached), known.words(None if name in result.muted else value, digits))
+            position = following
+            edges += reached
+        rows = ["loss", *result.names]
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        start = _beginning(result.risk, edges) if cut and min(edges) > -1e-9 * result.risk else 0.0
+        self._make_room(axes, start or min(edges))
+        if start > 0.0:
+            self._tear(axes, inks, [0, len(result.names)])
+        (name,) = self.decompositions
+        axes.set_title(wrapped(name, 60), color=inks.ink)
+
+    def _tear(self, axes: Canvas, inks: Inks, rows: Sequence[int]) -> None:
+        """Two white strokes through the bars that begin before the axis does."""
+        left, right = axes.get_xlim()
+        for row in rows:
+            for place in (0.018, 0.034):
+                x = left + np.array([place - 0.006, place + 0.006]) * (right - left)
+                axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt")
+
+    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], terms: Sequence[str]) -> None:
+        """
+        One bar per model, what cannot be removed at the left, what recalibration removes at the right.
+
+        A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
+        estimate is negative, or muted, is hatched; a muted one that may be 0 is not drawn.
+        """
+        names, least = self.curves[0].names, 0.0
+        seen_terms: dict[str, None] = {}
+        digits = max(_digits(result) for result in self.curves)
+        for row, result in enumerate(self.curves):
+            position = reached = total = 0.0
+            lengths = drawn_lengths(result, level)
+            drawn = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
+            seen_terms |= dict.fromkeys(drawn)
+            for number, name in enumerate(drawn):
+                sign = result._signs[names.index(name)]
+                start, value = (position if sign > 0 else 0.0), sign * lengths[name]
+                look = {"color": inks.term(name, names), "height": 0.62, **style}
+                if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
+                    look = _hatched(look)
+                self.bar_ += axes.barh(row, value, left=start, **look)
+                known = known_of(result, name, level)
+                ends = [start + sign * end for end in (known.low, known.high)]
+                self._whisker(axes, inks, row + 0.16 * (number - (len(drawn) - 1) / 2), start + value, ends)
+                position += value if sign > 0 else 0.0
+                total += value
+                seen = [end for end in ends if np.isfinite(end)]
+                reached, least = max(reached, position, *seen), min(least, start + value, *seen)
+            if min(result._signs) < 0:
+                axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
+            more = " or more" if not self._whole and set(drawn) & set(result.muted) else ""
+            self._write(axes, inks, row, reached, _number(total, digits) + more)
+        axes.set_yticks(range(len(self.names)), self._rows())
+        axes.set_ylim(len(self.names) - 0.5, -0.5)
+        axes.axvline(0, color=inks.quiet, linewidth=0.8)
+        self._make_room(axes, least)
+        from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
+
+        shown = [name for name in reversed(terms) if name in seen_terms]
+        legend(axes, inks, [Patch(color=inks.term(name, names)) for name in shown], shown)
+
+    def _rows(self) -> list[str]:
+        """Names of the bars; with their numbers of rows, where these differ."""
+        width = 22
+        if root_figure(self.ax_).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
+            margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
+            width = max(int(margin / 0.075) - 1, 5)
+        same = len({d.n for d in self.curves}) == 1
+        tails = ["" if same else f"n = {thousands(d.n)}" for d in self.curves]
+        lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
+        return [_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
+
+    def _whisker(self, axes: Canvas, inks: Inks, row: float, end: float, known: Sequence[float]) -> None:
+        """From one known end to the other; where one is not known, from the end of the bar."""
+        caps = [bool(np.isfinite(value)) for value in known]
+        if not any(caps):
+            return
+        points = [value if cap else end for value, cap in zip(known, caps, strict=True)]
+        line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
+        line["markevery"] = caps
+        self.interval_ += axes.plot(points, [row, row], **line, path_effects=inks.casing)
+
+    def _write(self, axes: Canvas, inks: Inks, row: float, x: float, text: str) -> None:
+        word = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": inks.ink}
+        self.label_.append(axes.annotate(text, (x, row), (5, 0), annotation_clip=False, **word))
+
+    def _make_room(self, axes: Canvas, left: float) -> None:
+        """Limits that hold all words inside the axes: a letter of 8 points takes about 0.066 inches."""
+        width, right = inches(axes)[0], left
+        for label in self.label_:
+            share = min((0.12 + 0.066 * len(label.get_text())) / width, 0.6)
+            right = max(right, (label.xy[0] - share * left) / (1.0 - share))
+        axes.set_xlim(left, right if right > left else left + 1.0)
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All terms as one dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per model and term.
+        """
+        parts = [
+            (name, d._columns() | {"loss": [d.risk] * len(d.names)})
+            for name, d in zip(self.names, self.curves, strict=True)
+        ]
+        return stacked_frame(parts, backend or self.curves[0]._backend)
+
+
+def _row(name: str, tail: str, width: int, lines: int) -> str:
+    """Name of a bar and its number of rows, on lines that do not reach into the next bar."""
+    whole = f"{name}, {tail}" if tail else name
+    if (words := wrapped(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
+        return words
+    cut = shortened(name, width)
+    return f"{cut}\n{tail}" if tail and lines > 1 else f"{cut}, {tail}" if tail else cut
+
+
+def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
+    """Options of bars."""
+    if curve_kwargs is not None and not isinstance(curve_kwargs, Mapping):
+        refuse("curve_kwargs of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
+    return dict(curve_kwargs or {})
+
+
+def _beginning(risk: float, edges: Sequence[float]) -> float:
+    """Where an axis may begin so that everything but the longest bars is seen well; 0 where nothing is dwarfed."""
+    seen = [edge for edge in edges if edge > 0.0]
+    low, high = min(seen, default=0.0), max(seen, default=0.0)
+    if low < 0.6 * risk:
+        return 0.0
+    start, step = low - 0.8 * (high - low), 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
+    return max(round(math.floor(start / step) * step, 12), 0.0)
+
+
+def _digits(result: Decomposition) -> int:
+    """Decimals that show two digits of the smallest standard error."""
+    errors = [error for error in result.std_error.values() if np.isfinite(error) and error > 0]
+    return int(np.clip(1 - np.floor(np.log10(min(errors))), 2, 6)) if errors else 4
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+class Known(NamedTuple):
+    """What is known of a term: an interval, a bound on one side, or nothing; NaN where there is no end."""
+
+    low: float
+    high: float
+
+    def words(self, value: float | None, digits: int) -> str:
+        """An estimate, unless it is muted, and what is known."""
+        low, high = (_number(end, digits) for end in self)
+        number = "" if value is None else f"{_number(value, digits)}  "
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            return f"{number}[{low}, {high}]"
+        if np.isfinite(self.low):
+            return f"{number}≥ {low}"
+        return f"{number}≤ {high}" if np.isfinite(self.high) else number.rstrip()
+
+
+def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
+    """
+    How long the bar of each term is: its estimate; where that is muted, what the term is at least.
+
+    What several muted terms are together is known, because the noise is in where one ends and the next begins: the
+    last of them takes the rest.
+    """
+    lengths, rest = dict(result.terms), 0.0
+    for name, following in zip(result.names, (*result.names[1:], None), strict=True):
+        if name not in result.muted:
+            continue
+        rest += result.terms[name]
+        if following in result.muted:
+            least = known_of(result, name, level).low
+            lengths[name] = min(max(least, 0.0), max(rest, 0.0)) if np.isfinite(least) else 0.0
+            rest -= lengths[name]
+        else:
+            lengths[name], rest = rest, 0.0
+    return lengths
+
+
+def _hatched(look: dict[str, Any]) -> dict[str, Any]:
+    """A bar that is not to be read as a part of the loss."""
+    plain = {key: value for key, value in look.items() if key != "color"}
+    return plain | {"fill": False, "edgecolor": look["color"], "hatch": "/////", "linewidth": 0.8}
+
+
+def known_of(result: Decomposition, name: str, level: float) -> Known:
+    """What the data can say of a term, as in ``summary()``."""
+    role = result._roles[result.names.index(name)]
+    if result._population:
+        return Known(np.nan, np.nan)
+    if role == "information":
+        return Known(max(result.lower_bound(name, level).value, 0.0), np.nan)
+    if role == "remaining":
+        return Known(np.nan, result.upper_bound(name, level).value)
+    interval = result._shown_interval(name, level)
+    return Known(interval.low, interval.high)
+
+
+def _draw_one(result: Decomposition, **options: Any) -> DecompositionDisplay:
+    return DecompositionDisplay(result).plot(**options)
+
+
+def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
+    display = DecompositionDisplay({str(key): d for key, d in result.decompositions.items()})
+    display._skipped = tuple(map(str, getattr(result, "skipped", ())))
+    return display.plot(**options)
+
+
+def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> DecompositionDisplay:
+    """The aggregate and its members; what is left is the same for all of them, and is left out."""
+    return _draw_several(
+        result.comparison, **({"terms": result.names[: len(result.decomposition.level_names) - 1]} | options)
+    )
+
+
+draws(Decomposition, _draw_one)
+draws(Comparison, _draw_several)
+draws(SegmentDecompositions, _draw_several)
+draws(AggregationDecomposition, _draw_ensemble)

@@ -1,0 +1,548 @@
+"""What every display is: curves, three ways to make it, one way to draw it."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from scoreprism._core.checks import listed, parse_choice, parse_random_state, refuse
+from scoreprism._core.frames import make_frame, take_rows
+from scoreprism._document.drawing import draws
+from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._sample.models import predicted
+from scoreprism._sample.sample import Sample
+from scoreprism.curves import Curve
+from scoreprism.displays._figure_text import legend
+from scoreprism.displays._style import Canvas, Inks, brushes, house_style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+#: Options that belong to rows, and are split with them.
+_BY_ROW = ("sample_weight", "groups", "q", "latent")
+
+
+class ShownModel(NamedTuple):
+    """One model of a figure: its rows, its name, and how its curve is computed."""
+
+    sample: Sample
+    name: str | None
+    options: dict[str, Any]
+
+
+def check_axes(ax: Any) -> Canvas:
+    """Axes that can be drawn on."""
+    from matplotlib.axes import Axes
+
+    remedy = "For example fig, ax = plt.subplots(layout='constrained')."
+    if not isinstance(ax, Axes):
+        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
+    if ax.name != "rectilinear":
+        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
+    return ax
+
+
+def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
+    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
+    sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
+    if label is not None and label not in labels:
+        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+    return [
+        part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
+        for k, one in enumerate(labels)
+        if label is None or one == label
+    ]
+
+
+def has_many_classes(y_proba: Any) -> bool:
+    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
+    if hasattr(y_proba, "predict_proba"):
+        return len(getattr(y_proba, "classes_", ())) > 2
+    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
+    return len(shape) == 2 and shape[1] > 2
+
+
+def sequence_of(curves: Any) -> tuple[Any, ...]:
+    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
+
+
+def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
+    """Several models by different names."""
+    if name is not None:
+        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
+    if not models:
+        refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
+    named = {str(key): model for key, model in models.items()}
+    if len(named) < len(models):
+        refuse("models must have different names", listed(models), "Rename them.")
+    return named
+
+
+def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
+    """What each model of a sample is called in a figure; one that nobody named has no name."""
+    if len(sample.predictions) > 1:
+        if name is not None:
+            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
+        return {key: key for key in sample.predictions}
+    only = sample.name
+    return {only: name or (None if only == "model" else only)}
+
+
+def class_of(model: Any) -> str:
+    """The name of a model's class; of a pipeline, that of its last step."""
+    steps = getattr(model, "steps", None)
+    return class_of(steps[-1][1]) if steps else type(model).__name__
+
+
+def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
+    """Test rows and model of every fold."""
+    if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
+        got = (
+            (", ".join(cv_results) or "an empty mapping")
+            if isinstance(cv_results, Mapping)
+            else type(cv_results).__name__
+        )
+        remedy = "Call cross_validate with return_estimator=True and return_indices=True."
+        refuse("cv_results must hold estimators and indices", got, remedy)
+    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
+    last = max(int(test.max()) for test, _ in found if test.size)
+    if last >= len(y):
+        rule = "X and y must be the rows that cross_validate was called with"
+        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
+    return found
+
+
+def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Options of some rows."""
+    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
+    return options | mine
+
+
+C = TypeVar("C", bound=Curve)
+
+#: The legend of more models than this stands beside the axes.
+_BESIDE = 4
+#: Arguments of curve functions that are no options.
+_POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
+#: Options that belong to the rows.
+ROWS = ("X", *ROW_OPTIONS)
+#: What our lines are marked with, so that a second display on the same axes goes on with the palette.
+_MODEL = "scoreprism model"
+
+
+class Display(ABC, Generic[C]):
+    """
+    A figure of one or several models: it holds the numbers, and its ``plot`` only draws.
+
+    Parameters
+    ----------
+    curves : Curve or sequence of Curve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of Curve
+        The numbers, one curve per model.
+    ax_ : matplotlib Axes
+        Where it was drawn last (``axes_`` where there are several).
+    figure_ : matplotlib Figure
+        Its figure.
+    line_ : list of Line2D
+        The line of each model.
+
+    Examples
+    --------
+    >>> from scoreprism.displays import DISPLAYS
+    >>> all(issubclass(display, Display) for display in DISPLAYS.values())
+    True
+    """
+
+    #: The function that computes a curve.
+    _computes: ClassVar[Callable[..., Any]]
+    #: The type of its curves.
+    _shows: ClassVar[type[Any]] = Curve
+    #: Width and height of a new figure, in inches.
+    figsize: ClassVar[tuple[float, float]] = (4.8, 3.8)
+    #: Whether the curve is made from features too.
+    features: ClassVar[bool] = False
+    #: Whether the curve is of two classes.
+    _of_two_classes: ClassVar[bool] = True
+    #: Whether models need to be judged on the same rows, so that folds become one model out of fold.
+    pools_folds: ClassVar[bool] = False
+
+    ax_: Canvas
+    figure_: Figure
+    line_: list[Any]
+    #: The model whose folds these are, if they are folds.
+    _folds_of: str | None = None
+
+    def __init__(self, curves: C | Sequence[C]) -> None:
+        given = (curves,) if isinstance(curves, Curve) else sequence_of(curves)
+        wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self._shows)]
+        if not given or wrong:
+            refuse(
+                f"{type(self).__name__} must be made of {self._shows.__name__} objects",
+                ", ".join(wrong) or "none",
+                f"Use {type(self).__name__}.from_predictions(y_true, y_proba).",
+            )
+        self.curves: tuple[C, ...] = given
+
+    # ── three ways to make one ──────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        curve_kwargs: Any = None,
+        **options: Any,
+    ) -> Self:
+        """
+        Compute and draw, from predicted probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Sample
+            Outcomes; or everything at once.
+        y_proba : array-like, or mapping of str to array-like
+            Predicted probabilities of one model, or of several by name.
+        name : str, optional
+            Name of the model.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        **options : object
+            Further options: those of `plot`, and those of the function that computes the curve.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        drawing, computing = cls._split(options)
+        cls._check(ax)
+        seed = computing.get("random_state")
+        if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
+            computing["random_state"] = int(parse_random_state(seed).integers(2**62))
+        parts = cls._parse(y_true, y_proba, name, computing)
+        return cls._made(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any) -> Self:
+        """
+        Compute and draw, from a fitted classifier and rows it was not trained on.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or mapping of str to fitted classifiers
+            With ``predict_proba``.
+        X : array-like or frame of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Outcomes.
+        name : str, optional
+            Name of the model; by default that of its class.
+        **options : object
+            What `from_predictions` takes.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        cls._check(options.get("ax"))
+        if isinstance(estimator, Mapping):
+            models = by_name(estimator, name, "estimator")
+        else:
+            models = {name or class_of(estimator): estimator}
+        scores: dict[str, Any] = {}
+        for key, model in models.items():
+            scores[key], labels = cls._scores(model, X, y, options)
+            if labels is not None and options.setdefault("classes", list(labels)) != list(labels):
+                rule = "models of one figure must have the same classes, in the same order"
+                refuse(rule, f"{options['classes']} and {list(labels)}", "Draw them one by one.")
+        options.pop("stages", None)
+        return cls._from_scores(scores, X, y, options)
+
+    @classmethod
+    def from_cv_results(
+        cls, cv_results: Mapping[str, Any], X: Any, y: Any, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """
+        Compute and draw, from what scikit-learn's ``cross_validate`` returns.
+
+        Parameters
+        ----------
+        cv_results : dict
+            Of ``cross_validate(…, return_estimator=True, return_indices=True)``.
+        X : array-like or frame of shape (n, p)
+            The features it was called with.
+        y : array-like of shape (n,)
+            The outcomes.
+        name : str, optional
+            Name of the model; by default that of its class.
+        **options : object
+            What `from_predictions` takes.
+
+        Returns
+        -------
+        display
+            One curve per fold; where all models must be judged on the same rows, one of all out-of-fold predictions.
+        """
+        cls._check(options.get("ax"))
+        folds = folds_of(cv_results, y)
+        title = name or class_of(folds[0][1])
+        scored = [cls._fold(fold, X, y, options) for fold in folds]
+        if cls.pools_folds:
+            rows = np.concatenate([test for test, _ in folds])
+            if np.unique(rows).size < rows.size:
+                rule = f"{cls.__name__} pools folds, so each row must be tested once"
+                refuse(rule, f"{rows.size} tests of {np.unique(rows).size} rows", "Use KFold or the like.")
+            law = np.concatenate([law for law, _ in scored])
+            whole = taken(options, rows) | {"classes": scored[0][1].get("classes")}
+            return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
+        drawing, _ = cls._split(options)
+        parts = []
+        for i, ((law, mine), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
+            parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(mine)[1])
+        display = cls._made(parts)
+        display._folds_of = title
+        return display.plot(**drawing)
+
+    @classmethod
+    def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the model of a fold says of its own rows, and the options of these rows."""
+        test, estimator = fold
+        mine, inside = taken(options, test), take_rows(X, test)
+        law, labels = cls._scores(estimator, inside, take_rows(y, test), mine)
+        mine.pop("stages", None)
+        if labels is not None:
+            mine["classes"] = list(labels)
+        if cls.features and mine.get("q") is None:
+            mine.setdefault("X", inside)
+        return law, mine
+
+    # ── what displays differ in ─────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def _curve(cls, part: ShownModel) -> C:
+        """The numbers of one model."""
+        found: C = cls._computes(part.sample, name=part.name, **part.options)
+        return found
+
+    @classmethod
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+        """The display of several models."""
+        return cls([cls._curve(part) for part in parts])
+
+    @classmethod
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
+        """The models of a figure; where it is of two classes, several become one against the rest."""
+        rows = {key: value for key, value in options.items() if key in ROWS}
+        rest = {key: value for key, value in options.items() if key not in ROWS}
+        label = None
+        if isinstance(y_true, Sample):
+            sample = Sample.of(y_true, y_proba, **rows)
+            names = name_predictions(sample, name)
+        else:
+            models = cls._models(y_proba, name)
+            if cls._of_two_classes and any(has_many_classes(score) for score in models.values()):
+                label = rows.pop("pos_label", None)
+            sample = Sample.of(y_true, {key or "model": score for key, score in models.items()}, **rows)
+            names = dict(zip(sample.predictions, models, strict=True))
+        parts = [ShownModel(sample.model(key), shown, rest) for key, shown in names.items()]
+        if not cls._of_two_classes or sample.k == 2:
+            return parts
+        return [one for part in parts for one in one_vs_rest(part, label)]
+
+    @classmethod
+    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
+        """Models by name."""
+        return by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
+
+    @classmethod
+    def _scores(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        options: dict[str, Any],  # noqa: ARG003
+    ) -> tuple[Any, Sequence[Any] | None]:
+        """What a fitted classifier says of X, and its classes."""
+        law, labels, *_ = predicted(estimator, X, y=y)
+        return law, labels
+
+    @classmethod
+    def _from_scores(cls, scores: dict[str, Any], X: Any, y: Any, options: dict[str, Any]) -> Self:
+        if cls.features and options.get("q") is None:
+            options.setdefault("X", X)
+        return cls.from_predictions(y, scores, **options)
+
+    @classmethod
+    def _check(cls, ax: Any) -> None:
+        """Refuse what cannot be drawn on, before anything is computed."""
+        if ax is not None:
+            check_axes(ax)
+
+    @classmethod
+    def _split(cls, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Options of `plot`, and those of the curve."""
+        draw, compute = (inspect.signature(function).parameters for function in (cls.plot, cls._computes))
+        drawing = {key: value for key, value in options.items() if key in draw}
+        computing = {key: value for key, value in options.items() if key not in draw}
+        if not any(one.kind is one.VAR_KEYWORD for one in compute.values()):
+            computing = {k: v for k, v in computing.items() if k in compute or k != "random_state"}  # nothing is random
+            known = [key for key in (*compute, *draw, *cls._extra) if key not in _POSITIONAL]
+            for key in computing:
+                parse_choice(key, known, "each option")
+        return drawing, computing
+
+    @classmethod
+    def _random(cls) -> bool:
+        """Whether its numbers depend on a seed."""
+        return cls.features or "random_state" in inspect.signature(cls._computes).parameters
+
+    #: Further options of `from_predictions`.
+    _extra: ClassVar[tuple[str, ...]] = ()
+
+    # ── drawing ─────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+
+    @contextmanager
+    def _canvas(
+        self, ax: Any, curve_kwargs: Any, count: int | None = None
+    ) -> Iterator[tuple[Canvas, Inks, list[dict[str, Any]]]]:
+        """Axes in the house style, the inks for them, and how each model is drawn."""
+        with house_style(), self._page(ax):
+            inks = Inks.of(self.ax_)
+            self.line_ = []
+            before = sum(artist.get_gid() == _MODEL for artist in self.ax_.get_children())
+            size = len(self.curves) if count is None else count
+            yield self.ax_, inks, brushes(size, inks, curve_kwargs, before, folds=self._folds_of is not None)
+            for line in self.line_:
+                line.set_gid(_MODEL)
+            inks.dress(self.ax_)
+
+    @contextmanager
+    def _page(self, ax: Any) -> Iterator[None]:
+        """The user's axes, or new ones that go away again if drawing fails."""
+        self.ax_ = self._new_axes() if ax is None else check_axes(ax)
+        self.figure_ = self.ax_.figure
+        try:
+            yield
+        except BaseException:
+            if ax is None:
+                import matplotlib.pyplot as plt
+
+                plt.close(self.figure_)
+            raise
+
+    def _new_axes(self) -> Canvas:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(figsize=self._size(), layout="constrained")[1]
+
+    def _size(self) -> tuple[float, float]:
+        """Width and height of a new figure; a legend of many models needs room beside the axes."""
+        many = len(self.curves) > _BESIDE and self._folds_of is None
+        return self.figsize[0] + 1.6 * many, self.figsize[1]
+
+    def _reference(self, axes: Canvas, inks: Inks, x: Any, y: Any, **style: Any) -> Any:
+        """A quiet line to compare with, drawn once on any axes."""
+        mark = f"scoreprism reference {style.get('label', '')}"
+        for line in axes.lines:
+            if line.get_gid() == mark:
+                return line
+        (line,) = axes.plot(x, y, **({"color": inks.quiet, "linewidth": 0.9, "zorder": 1, "gid": mark} | style))
+        return line
+
+    def _explain(
+        self, axes: Canvas, inks: Inks, more: Mapping[str, Any] | None = None, keys: Sequence[str] | None = None
+    ) -> None:
+        """The legend: models, where they have names, then what else there is to explain."""
+        handles, words = list(self.line_), list(keys or self.names)
+        if self._folds_of is not None:
+            handles, words = handles[:1], [f"{self._folds_of}, {len(self.curves)} folds"]
+        elif not self._named and not keys:
+            words = ["model"] if more else []
+        handles += list((more or {}).values())
+        if words:
+            legend(axes, inks, handles, [*words, *(more or {})])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models; numbers where they have none."""
+        return [curve.name or f"model {i}" for i, curve in enumerate(self.curves, start=1)]
+
+    @property
+    def _named(self) -> bool:
+        """Whether a legend has anything to say."""
+        return len(self.curves) > 1 or self.curves[0].name is not None
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All points as one dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per point, with the name of its model.
+        """
+        parts = [(name, curve._columns()) for name, curve in zip(self.names, self.curves, strict=True)]
+        return stacked_frame(parts, backend or self.curves[0]._backend)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)})"
+
+
+def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
+    """Columns of several models below each other; what one does not have is missing."""
+    keys = dict.fromkeys(key for _, columns in parts for key in columns)
+    table: dict[str, list[Any]] = {"model": []} | {key: [] for key in keys}
+    for name, columns in parts:
+        size = len(next(iter(columns.values())))
+        table["model"] += [name] * size
+        for key in keys:
+            table[key] += list(np.asarray(columns[key]).tolist()) if key in columns else [None] * size
+    return make_frame(table, backend)
+
+
+def enters(display: type[Display[Any]]) -> None:
+    """Make a display the figure of its curves."""
+
+    def drawn(curve: Curve, **options: Any) -> Any:
+        return display(curve).plot(**options)
+
+    draws(display._shows, drawn)

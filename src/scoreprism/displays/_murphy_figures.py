@@ -1,0 +1,253 @@
+"""Murphy diagrams, plain and decomposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism._core.checks import parse_choice
+from scoreprism._core.simplex import FloatArray
+from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
+from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
+from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._figure_text import legend, thinned, wrapped
+from scoreprism.displays._style import Canvas, Inks
+
+#: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
+_MANY = 20_000
+_GRID = np.linspace(0.0, 1.0, 501)
+_THETA = "decision threshold θ"
+#: Intervals of more models than this would only cover each other.
+_FEW = 3
+
+
+class MurphyDisplay(Display[MurphyCurve]):
+    """
+    Mean elementary loss against the decision threshold.
+
+    A model whose curve lies below another everywhere is better under every proper loss. The grey line is the constant
+    prediction of the event rate.
+
+    `from_predictions` takes the options of `murphy_curve` and of `plot`.
+
+    Parameters
+    ----------
+    curves : MurphyCurve or sequence of MurphyCurve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of MurphyCurve
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The line of each model.
+    band_ : list of artists
+        The interval of the mean at each threshold, of one model.
+    constant_ : Line2D
+        The constant prediction.
+
+    Examples
+    --------
+    >>> display = MurphyDisplay.from_predictions([0, 0, 1, 1], {"a": [0.1, 0.4, 0.3, 0.9], "b": [0.4, 0.4, 0.6, 0.6]})
+    >>> [line.get_label() for line in display.line_]
+    ['a', 'b']
+    """
+
+    _computes = staticmethod(murphy_curve)
+    _shows = MurphyCurve
+
+    @classmethod
+    def _curve(cls, part: ShownModel) -> MurphyCurve:
+        many = {"thresholds": _GRID} if part.sample.n > _MANY else {}
+        return murphy_curve(part.sample, name=part.name, **(many | part.options))
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(
+            zoom, *_busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
+        )
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            rate = self.curves[0].rate
+            corners = [0, rate, 1], [0, rate * (1 - rate), 0]
+            self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
+            self.band_: list[Any] = []
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                x, y = thinned(curve.theta, curve.loss)
+                if len(self.curves) == 1:
+                    reach = 1.96 * np.interp(x, curve.theta, curve.std_error)
+                    fill = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
+                    self.band_.append(axes.fill_between(x, y - reach, y + reach, **fill))
+                self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
+            axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
+            axes.set_ylim(bottom=0)
+            more = {"constant": self.constant_} | ({"95 % interval": self.band_[0]} if self.band_ else {})
+            self._explain(axes, inks, more)
+        return self
+
+
+class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
+    """
+    Where the loss is lost: its terms against the decision threshold.
+
+    One model: the terms on top of each other, what no model of these features can remove at the bottom, what
+    recalibration would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
+    with its interval (``kind="lines"``). Several models: a panel for each term.
+
+    `from_predictions` takes the options of `murphy_decomposition` and of `plot`.
+
+    Parameters
+    ----------
+    curves : MurphyDecomposition or sequence of MurphyDecomposition
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of MurphyDecomposition
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    axes_ : list of Axes
+        The panels.
+    line_ : list of Line2D
+        The line of each term, or of each model in each panel.
+    band_ : list of artists
+        Areas or intervals.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(500, random_state=0)
+    >>> display = MurphyDecompositionDisplay.from_predictions(y, X[:, 0], q=q, random_state=0)
+    >>> display.ax_.get_xlabel()
+    'decision threshold θ'
+    """
+
+    figsize = (5.2, 3.6)
+    features = True
+
+    axes_: list[Canvas]
+
+    _computes = staticmethod(murphy_decomposition)
+    _shows = MurphyDecomposition
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        kind : {"stacked", "lines"}, optional
+            How one model is drawn; several are drawn as lines, a panel per term.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
+        limits = zoomed(zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T]))
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.band_: list[Any] = []
+            if len(self.curves) == 1:
+                self.axes_ = [axes]
+                (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
+                axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
+                axes.set_title(wrapped(self.curves[0].name or "", 60), color=inks.ink)
+            else:
+                keys = self.names if self._folds_of is None else [f"{self._folds_of}, {len(self.curves)} folds"]
+                self.axes_, place = split_axes(axes, len(self.curves[0].names), keys)
+                self._panels(inks, styles, limits)
+                shared_legend(place, inks, self.line_[: len(keys)], keys)
+                compact(self.axes_)
+        return self
+
+    def _size(self) -> tuple[float, float]:
+        panels = len(self.curves[0].names)
+        return self.figsize if len(self.curves) == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.6)
+
+    def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """Areas on top of each other, the last term at the bottom, the loss their upper edge; a negative has none."""
+        curve = self.curves[0]
+        values = curve.at(_GRID)
+        loss, floor = values.sum(axis=1), np.zeros(_GRID.size)
+        for t in reversed(range(len(curve.names))):
+            colour = inks.term(curve.names[t], curve.names)
+            top = np.clip(values[:, t:].sum(axis=1), floor, np.maximum(loss, floor))
+            self.band_.append(axes.fill_between(_GRID, floor, top, color=colour, linewidth=0, label=curve.names[t]))
+            floor = top
+        own = {key: value for key, value in style.items() if key != "color"}
+        self.line_ = axes.plot(_GRID, loss, **({"color": inks.ink, "linewidth": 0.8} | own))
+        axes.set_ylim(bottom=0)
+        legend(axes, inks, self.band_[::-1], curve.names)
+
+    def _lines(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """Each term with its interval."""
+        curve = self.curves[0]
+        self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
+        for t, name in enumerate(curve.names):
+            colour = inks.line(name, curve.names)
+            fill = {"color": colour, "alpha": 0.2, "linewidth": 0}
+            self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
+            self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
+        interval = f"{100 * curve.level:g} % intervals"
+        legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
+
+    def _panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        """A panel per term, a line per model; terms that can be reduced share a scale."""
+        names = self.curves[0].names
+        for t, (axes, term) in enumerate(zip(self.axes_, names, strict=True)):
+            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                if len(self.curves) <= _FEW:
+                    fill = {"color": style["color"], "alpha": 0.12, "linewidth": 0}
+                    self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
+                line = {"label": name, "linewidth": 1.2} | style
+                self.line_ += axes.plot(curve.theta, curve.values[:, t], **line)
+            if 0 < t < len(names) - 1:
+                axes.sharey(self.axes_[0])
+            axes.set(xlim=limits, title=term, xlabel="θ")
+            inks.dress(axes)
+        self.axes_[0].set_ylabel("mean elementary loss")
+
+
+def _roof(rate: float, theta: FloatArray) -> FloatArray:
+    """Elementary loss of the constant prediction of the event rate."""
+    return np.minimum(theta * (1.0 - rate), (1.0 - theta) * rate)
+
+
+def _busy(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float]:
+    """From and to which threshold something happens: more than a hundredth of the largest value."""
+    peak = max(float(np.abs(values).max()) for _, values in curves)
+    there = [theta[np.abs(values) > 0.01 * peak] for theta, values in curves]
+    points = np.concatenate(there)
+    return (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
+
+
+enters(MurphyDisplay)
+enters(MurphyDecompositionDisplay)

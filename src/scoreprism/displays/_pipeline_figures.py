@@ -1,0 +1,444 @@
+"""Figures of pipelines: the distribution of replicates, and a row of points for each method of repeated splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scoreprism._core.checks import parse_choice, parse_confidence, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism._document.drawing import draws
+from scoreprism.displays._display import check_axes
+from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
+from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+#: Height of a ridge, of the row it stands on.
+_RIDGE = 0.62
+
+
+class PipelineBootstrapDisplay:
+    """A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals."""
+
+    def __init__(self, result: PipelineBootstrap) -> None:
+        self.result = result
+
+    def plot(self, ax: Any = None, *, level: float = 0.95, terms: Any = None) -> Self:
+        """Draw."""
+        confidence, names = parse_confidence(level), self.result.names
+        shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
+        known = {name: self.result.interval(name, confidence) for name in shown}
+        finite = [name for name in shown if np.isfinite(known[name].low)]
+        if not finite:
+            refuse("a figure must show a finite quantity", "infinite losses only", "Pass clip=1e-6 to the bootstrap.")
+        with house_style():
+            axes = self._new_axes(len(finite)) if ax is None else check_axes(ax)
+            self.ax_, self.figure_ = axes, axes.figure
+            inks = Inks.of(axes)
+            self.ridge_: list[Any] = []
+            self.interval_: list[Any] = []
+            self.label_: list[Any] = []
+            axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
+            for row, name in enumerate(finite):
+                self._row(axes, inks, row, name, known[name])
+            axes.set_yticks(range(len(finite)), [wrapped(name, 14) for name in finite])
+            axes.set_ylim(len(finite) - 0.6, -0.85)
+            self._words(axes, inks, finite, known)
+            axes.set_xlabel(wrapped(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
+            inks.dress(axes)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        if root_figure(axes).get_layout_engine() is None:  # nothing makes room for words
+            axes.tick_params(axis="y", labelsize=5.5, pad=1)
+            axes.set_xlabel(self._unit(), fontsize=7)
+        return self
+
+    def _unit(self) -> str:
+        what = "" if self.result.resample_test else ", test rows fixed"
+        return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
+
+    def _new_axes(self, rows: int) -> Canvas:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(figsize=(6.4, 0.9 + 0.55 * rows), layout="constrained")[1]
+
+    def _row(self, axes: Canvas, inks: Inks, row: int, name: str, known: Any) -> None:
+        """The density of the replicates above its line, the interval on it, a tick where the quantity would be 0."""
+        estimate = self.result.terms[name]
+        moved = self.result.replicates[:, self.result.names.index(name)] - estimate
+        terms = self.result.names[:-3]
+        colour = inks.term(name, terms) if name in terms else inks.quiet
+        if np.ptp(moved) > 1e-9 * (1.0 + abs(estimate)):
+            from scipy.stats import gaussian_kde
+
+            edge = 0.15 * np.ptp(moved)
+            x = np.linspace(moved.min() - edge, moved.max() + edge, 200)
+            height = gaussian_kde(moved)(x)
+            top = row - _RIDGE * height / height.max()
+            self.ridge_.append(axes.fill_between(x, row, top, color=colour, alpha=0.55, linewidth=0, zorder=2))
+        ends = np.array([known.low, known.high]) - estimate
+        line = {"color": inks.ink, "linewidth": 1.1, "marker": "|", "markersize": 6, "solid_capstyle": "butt"}
+        self.interval_ += axes.plot(ends, [row, row], **line, zorder=4, path_effects=inks.casing)
+        axes.plot(0.0, row, marker="o", markersize=3.5, color=inks.ink, zorder=5, linestyle="none")
+
+    def _words(self, axes: Canvas, inks: Inks, names: list[str], known: dict[str, Any]) -> None:
+        """What each row says, right of everything drawn; a letter of 8 points takes about 0.066 inches."""
+        low, high = axes.get_xlim()
+        digits = _digits(high - low)
+        words = [
+            f"{self.result.terms[name]:.{digits}f}  [{known[name].low:.{digits}f}, {known[name].high:.{digits}f}]"
+            for name in names
+        ]
+        share = min((0.2 + 0.066 * max(map(len, words))) / inches(axes)[0], 0.6)
+        right = (high - share * low) / (1.0 - share)
+        for row, (name, text) in enumerate(zip(names, words, strict=True)):
+            style = {"va": "center", "fontsize": 8, "color": inks.ink}
+            self.label_.append(axes.annotate(text, (high, row), (4, 0), textcoords="offset points", **style))
+            zero = -self.result.terms[name]
+            if low <= zero < high:  # where the quantity itself would be 0
+                axes.plot([zero, zero], [row + 0.12, row - _RIDGE], color=inks.ink, linewidth=0.9, linestyle=":")
+                place = {"ha": "right", "va": "bottom", "fontsize": 7, "color": inks.ink, "textcoords": "offset points"}
+                self.label_.append(axes.annotate("0", (zero, row - _RIDGE), (-2, -5), **place))
+        axes.set_xlim(low, right)
+        axes.set_xticks([tick for tick in axes.get_xticks() if low <= tick <= high])
+        axes.spines["bottom"].set_bounds(low, high)
+
+
+def _digits(span: float) -> int:
+    """Decimals that tell a hundredth of the axis apart."""
+    return int(np.clip(np.ceil(2.0 - np.log10(span)), 2, 7)) if span > 0.0 else 5
+
+
+def _drawn(result: PipelineBootstrap, **options: Any) -> PipelineBootstrapDisplay:
+    return PipelineBootstrapDisplay(result).plot(**options)
+
+
+draws(PipelineBootstrap, _drawn)
+
+
+#: Columns of the frame in words.
+_WORDS = {
+    "raw": "raw loss",
+    "recalibrated": "recalibrated loss",
+    "reliability_plugin": "plug-in reliability",
+    "reliability": "debiased reliability",
+    "noise_floor": "noise floor",
+    "lcs": "LCS",
+}
+#: Half the height of a cloud of points.
+_CLOUD = 0.22
+#: Points beyond the central quartiles by this many times their distance are drawn at the edge.
+_FAR = 4.0
+
+
+class Strips:
+    """Rows of points, one for each method."""
+
+    ax_: Canvas  # where it was drawn
+    figure_: Figure  # where it was drawn
+
+    def __init__(self) -> None:
+        self.cloud_: list[Any] = []
+
+    @contextmanager
+    def _page(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
+        """Axes in the house style with a line for each row; new ones go away again if drawing fails."""
+        import matplotlib.pyplot as plt
+
+        with house_style():
+            own = ax is None
+            self.ax_ = plt.subplots(figsize=(5.6, 1.3 + 0.5 * rows), layout="constrained")[1] if own else check_axes(ax)
+            self.figure_ = self.ax_.figure
+            self.cloud_ = []
+            try:
+                inks = Inks.of(self.ax_)
+                yield self.ax_, inks
+                self.ax_.set_ylim(rows - 0.5, -0.5)
+                inks.dress(self.ax_)
+            except BaseException:
+                if own:
+                    plt.close(self.figure_)
+                raise
+        self.ax_.spines["left"].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
+
+    def _scatter(self, axes: Canvas, row: int, values: FloatArray, limits: tuple[float, float], **look: Any) -> None:
+        """One point for each split, apart from each other by a sequence that fills the height evenly."""
+        height = row + _CLOUD * (2.0 * (0.618034 * np.arange(values.size) % 1.0) - 1.0)
+        shown = np.clip(values, *limits)
+        style = {"linestyle": "none", "marker": "o", "markersize": 2.6, "markeredgewidth": 0, "alpha": 0.55}
+        self.cloud_ += axes.plot(shown, height, clip_on=False, **(style | look))
+
+    def _names(self, axes: Canvas, names: Sequence[str], below: Sequence[str] | None = None) -> None:
+        """Names of the rows, and what stands below them."""
+        width = 24
+        if root_figure(axes).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
+            margin = axes.get_window_extent().x0 / root_figure(axes).dpi
+            width, below = max(int(margin / 0.075) - 1, 8), None
+        words = [wrapped(name, width) for name in names]
+        if below is not None:
+            words = [f"{word}\n{more}" for word, more in zip(words, below, strict=True)]
+        axes.set_yticks(range(len(words)), words)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.cloud_)} methods)"
+
+
+def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float, float, int]:
+    """Limits that hold what must be seen and all splits but extreme ones, and how many these are."""
+    values = np.concatenate([column[np.isfinite(column)] for column in columns])
+    ends = [np.quantile(column, (0.25, 0.75)) for column in columns if column.size]
+    low = min(float(q[0] - _FAR * (q[1] - q[0])) for q in ends)
+    high = max(float(q[1] + _FAR * (q[1] - q[0])) for q in ends)
+    must = [value for value in seen if np.isfinite(value)]
+    low, high = min(max(low, float(values.min())), *must), max(min(high, float(values.max())), *must)
+    room = 0.03 * (high - low) or 0.01
+    return low - room, high + room, int(np.sum((values < low - room) | (values > high + room)))
+
+
+def _beyond(count: int) -> list[str]:
+    return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
+
+
+def _label(axes: Canvas, *lines: str) -> int:
+    """The label of the axis, on lines that the figure has room for; how many beyond the first."""
+    width = max(int(12 * root_figure(axes).get_size_inches()[0]) - 12, 20)
+    text = "\n".join(wrapped(line, width) for line in lines)
+    axes.set_xlabel(text)
+    return text.count("\n")
+
+
+class PairedDisplay(Strips):
+    """
+    Differences from a reference over the same splits: every split, the mean and its interval.
+
+    Parameters
+    ----------
+    comparison : PairedComparison
+        The numbers.
+
+    Attributes
+    ----------
+    comparison : PairedComparison
+        The numbers.
+    mean_, interval_ : list of Line2D
+        Means and intervals of the methods.
+    zero_ : Line2D
+        No difference.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.pipelines import paired_comparison
+    >>> frame = pl.DataFrame({"split": [0, 0, 1, 1], "method": ["a", "b"] * 2, "raw": [0.5, 0.4, 0.6, 0.4]})
+    >>> display = paired_comparison(frame, "a", "raw", test_ratio=0.25).plot()
+    >>> display.ax_.get_xlabel()
+    'Δ raw loss: method − a'
+    """
+
+    def __init__(self, comparison: PairedComparison) -> None:
+        super().__init__()
+        self.comparison = comparison
+        self.mean_: list[Any] = []
+        self.interval_: list[Any] = []
+        self.zero_: Any = None
+
+    def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        loss : str, optional
+            Which loss; the first whose numbers are finite by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        known = list(dict.fromkeys(line.loss for line in self.comparison.lines))
+        chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
+        lines = [line for line in self.comparison.lines if line.loss == chosen]
+        deltas = [self.comparison.differences[line.label] for line in lines]
+        seen = [0.0, *(end for line in lines for end in (line.low, line.high, line.mean))]
+        low, high, beyond = _limits(deltas, seen)
+        self.mean_, self.interval_ = [], []
+        with self._page(ax, len(lines)) as (axes, inks):
+            self.zero_ = axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
+            for row, (line, delta) in enumerate(zip(lines, deltas, strict=True)):
+                self._row(axes, inks, row, line, delta, (low, high))
+            axes.set_xlim(low, high)
+            self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
+            of = f" ({chosen})" if chosen else ""
+            what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
+            more = _label(axes, what, *_beyond(beyond))
+            parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
+            parts[f"{100 * self.comparison.level:g} % interval"] = self.interval_
+            _explain(axes, inks, parts, more)
+        return self
+
+    def _row(
+        self, axes: Canvas, inks: Inks, row: int, line: PairedLine, delta: FloatArray, limits: tuple[float, float]
+    ) -> None:
+        self._scatter(axes, row, delta, limits, color=inks.model(0)["color"])
+        if np.isfinite(line.low):
+            look: dict[str, Any] = {"color": inks.ink, "linewidth": 1.3, "marker": "|", "markersize": 6}
+            ends = axes.plot([line.low, line.high], [row, row], path_effects=inks.casing, **look)
+            self.interval_ += ends
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 5, "color": inks.ink}
+        self.mean_ += axes.plot(line.mean, row, markeredgecolor=inks.paper, markeredgewidth=0.8, zorder=5, **dot)
+
+
+def _verdict(line: PairedLine) -> str:
+    """Win rate and the corrected t-test in a few words."""
+    wins = f"{100 * line.win_rate:.0f} % wins"
+    p = line.t_p_holm
+    if np.isnan(p):
+        return wins
+    return f"{wins}, p < 0.001" if p < 1e-3 else f"{wins}, p = {p:.2g}"
+
+
+def _said(metric: str) -> str:
+    return _WORDS.get(metric, metric.replace("_", " "))
+
+
+def _explain(axes: Canvas, inks: Inks, parts: Mapping[str, Sequence[Any]], more: int) -> None:
+    """The legend; lower where the label of the axis has further lines."""
+    shown = {word: artists[0] for word, artists in parts.items() if artists}
+    drawn = legend(axes, inks, list(shown.values()), list(shown))
+    if more and root_figure(axes).get_layout_engine() is not None:
+        from matplotlib.transforms import ScaledTranslation
+
+        down = ScaledTranslation(0.0, -(36.0 + 12.0 * more) / 72.0, root_figure(axes).dpi_scale_trans)
+        drawn.set_bbox_to_anchor((0.0, 0.0), axes.transAxes + down)
+
+
+class SplitsDisplay(Strips):
+    """
+    Reliability of each method over repeated splits, against what a calibrated score would show.
+
+    Parameters
+    ----------
+    summary : SplitsSummary
+        The numbers.
+
+    Attributes
+    ----------
+    summary : SplitsSummary
+        The numbers.
+    mean_, debiased_, floor_ : list of Line2D
+        Mean plug-in reliability, mean debiased reliability and mean noise floor of the methods.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.pipelines import splits_summary
+    >>> frame = pl.DataFrame({"split": [0, 1], "method": ["a", "a"], "reliability_plugin": [0.02, 0.03]})
+    >>> splits_summary(frame).plot().ax_.get_xlabel()
+    'reliability'
+    """
+
+    def __init__(self, summary: SplitsSummary) -> None:
+        super().__init__()
+        self.summary = summary
+        self.mean_: list[Any] = []
+        self.debiased_: list[Any] = []
+        self.floor_: list[Any] = []
+
+    def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        loss : str, optional
+            Which loss; the first whose numbers are finite by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        known = list(dict.fromkeys(self.summary.losses))
+        chosen = self._finite(known) if loss is None else parse_choice(loss, known, "loss")
+        lines = [i for i, one in enumerate(self.summary.losses) if one == chosen]
+        plugin = self._column("reliability_plugin", lines)
+        if plugin is None or not all(np.isfinite(column).all() for column in plugin):
+            remedy = "Use the frame of repeated_splits, with clip=1e-6 where losses are infinite."
+            refuse("the figure shows reliability_plugin, which must be there and finite", "something else", remedy)
+        debiased, floor = (self._column(name, lines) for name in ("reliability", "noise_floor"))
+        means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]
+        low, high, beyond = _limits(plugin, [0.0, *(value for one in means for value in one)])
+        self.mean_, self.debiased_, self.floor_ = [], [], []
+        with self._page(ax, len(lines)) as (axes, inks):
+            axes.axvline(0.0, color=inks.faint, linewidth=0.8, zorder=0)
+            for row, column in enumerate(plugin):
+                self._row(axes, inks, row, column, [one[row] if one else np.nan for one in means], (low, high))
+            axes.set_xlim(low, high)
+            names = [self.summary.methods[i] for i in lines]
+            self._names(axes, [f"{name} *" if name in self.summary.double_use else name for name in names])
+            count = max(self.summary.n_splits[i] for i in lines)
+            of = f" ({chosen})" if chosen else ""
+            star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.summary.double_use))
+            more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
+            parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
+            parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
+            _explain(axes, inks, parts, more)
+        return self
+
+    def _finite(self, losses: list[str]) -> str:
+        """The first loss under which everything is finite; the first of all where there is none."""
+        for loss in losses:
+            lines = [i for i, one in enumerate(self.summary.losses) if one == loss]
+            found = self._column("reliability_plugin", lines)
+            if found is not None and all(np.isfinite(column).all() for column in found):
+                return loss
+        return losses[0]
+
+    def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
+        found = self.summary.values.get(name)
+        return None if found is None else [found[i] for i in lines]
+
+    def _row(
+        self,
+        axes: Canvas,
+        inks: Inks,
+        row: int,
+        column: FloatArray,
+        means: Sequence[float],
+        limits: tuple[float, float],
+    ) -> None:
+        colour = inks.term("reliability")
+        self._scatter(axes, row, column, limits, color=colour)
+        edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": inks.paper, "markeredgewidth": 0.8, "zorder": 5}
+        strong = inks.line("reliability") if inks.mode == "light" else colour
+        self.mean_ += axes.plot(means[0], row, marker="D", markersize=6, color=strong, **edge)
+        if np.isfinite(means[1]):
+            self.debiased_ += axes.plot(means[1], row, marker="o", markersize=6, color=inks.ink, **edge)
+        if np.isfinite(means[2]):
+            tick = {"color": inks.ink, "linewidth": 1.6, "solid_capstyle": "butt", "path_effects": inks.casing}
+            self.floor_ += axes.plot([means[2], means[2]], [row - 0.36, row + 0.36], zorder=4, **tick)
+
+
+def _draw_paired(result: PairedComparison, **options: Any) -> PairedDisplay:
+    return PairedDisplay(result).plot(**options)
+
+
+def _draw_splits(result: SplitsSummary, **options: Any) -> SplitsDisplay:
+    return SplitsDisplay(result).plot(**options)
+
+
+draws(PairedComparison, _draw_paired)
+draws(SplitsSummary, _draw_splits)

@@ -1,0 +1,172 @@
+"""The reliability diagram."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism.curves import ReliabilityCurve, reliability_curve
+from scoreprism.displays._axes import bulk, coarser, zoomed
+from scoreprism.displays._display import Display, enters, stacked_frame
+from scoreprism.displays._figure_text import patch, thinned
+from scoreprism.displays._style import Canvas, Inks
+
+#: Share of the height of the axes for the histogram of one model, and for each of several.
+_FLOOR, _STRIP = 0.11, 0.05
+#: Bands and histograms of more models than this would only cover each other.
+_FEW = 3
+#: Curves of at most so many points show them.
+_POINTS = 16
+
+
+class ReliabilityDisplay(Display[ReliabilityCurve]):
+    """
+    Event rate against predicted probability, with a band.
+
+    A consistency band (grey) lies around the diagonal: where the curve leaves it, the model is miscalibrated beyond
+    chance; it is drawn for one model. A confidence band, in the colour of its model, lies around the curve. Along the
+    bottom, the distribution of scores. Where nearly all scores are close to 0 or to 1, the axes show that corner.
+
+    `from_predictions` takes the options of `reliability_curve` and of `plot`.
+
+    Parameters
+    ----------
+    curves : ReliabilityCurve or sequence of ReliabilityCurve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of ReliabilityCurve
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The line of each model.
+    band_ : list of artists
+        Bands, if any are drawn.
+    histogram_ : list of StepPatch
+        Distributions of scores, if any are drawn.
+    diagonal_ : Line2D
+        Perfect calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> display = ReliabilityDisplay.from_predictions(rng.random(300) < s, s, n_resamples=100, random_state=0)
+    >>> display.ax_.get_xlabel()
+    'predicted probability'
+    """
+
+    figsize = (4.2, 4.5)
+    _computes = staticmethod(reliability_curve)
+    _shows = ReliabilityCurve
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto", histogram: bool = True) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of both axes; None for 0 to 1.
+        histogram : bool, default=True
+            Whether to show the distribution of scores, of up to three models.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(zoom, *self._seen())
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+            self.band_: list[Any] = []
+            self.histogram_: list[Any] = []
+            more: dict[str, Any] = {}
+            for row, (curve, style) in enumerate(zip(self.curves, styles, strict=True)):
+                if histogram and len(self.curves) <= _FEW:
+                    self._histogram(axes, row, curve, style, limits)
+                more |= self._band(axes, inks, curve, style)
+                self.line_.append(_line(axes, curve, style))
+            axes.set(xlim=limits, ylim=limits, box_aspect=1)
+            axes.set(xlabel="predicted probability", ylabel="event rate")
+            self._explain(axes, inks, more)
+        return self
+
+    def _seen(self) -> tuple[float, float]:
+        """From and to which probability there is something to see."""
+        ends = [bulk(curve.distribution) for curve in self.curves]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        rates = [np.interp([low, high], curve.x, curve.y) for curve in self.curves]
+        rates += [curve.y[[0, -1]] for curve in self.curves if curve.method == "bins" and curve.x.size]
+        return min(low, *(float(rate[0]) for rate in rates)), max(high, *(float(rate[1]) for rate in rates))
+
+    def _band(self, axes: Canvas, inks: Inks, curve: ReliabilityCurve, style: dict[str, Any]) -> dict[str, Any]:
+        """The band, and what to call it."""
+        consistency = curve.band == "consistency"
+        if curve.band_x is None or curve.low is None or curve.high is None:
+            return {}
+        if len(self.curves) > (1 if consistency else _FEW):
+            return {}
+        colour = inks.quiet if consistency else style["color"]
+        if curve.band_x.size <= _POINTS:
+            artist = axes.vlines(curve.band_x, curve.low, curve.high, color=colour, linewidth=4, alpha=0.35, zorder=2)
+        else:
+            fill = {"color": colour, "alpha": 0.2, "linewidth": 0.0, "zorder": 1.5}
+            artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
+        self.band_.append(artist)
+        everywhere = "uniform " if curve.uniform else ""
+        swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
+        return {f"{100 * curve.level:g} % {everywhere}{curve.band} band": swatch}
+
+    def _histogram(
+        self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]
+    ) -> None:
+        """The distribution of scores along the bottom; of several models a strip each."""
+        edges, both = coarser(curve.distribution, limits)
+        mass = both.sum(axis=0)
+        height = _FLOOR if len(self.curves) == 1 else _STRIP
+        base = 0.0 if len(self.curves) == 1 else row * (_STRIP + 0.01)
+        shade = {"color": style["color"], "alpha": 0.35, "linewidth": 0.0, "transform": axes.get_xaxis_transform()}
+        top = base + height * mass / mass.max()
+        self.histogram_.append(axes.stairs(top, edges, baseline=base, fill=True, zorder=0.5, **shade))
+
+    def frame(self, backend: str | None = None) -> Any:
+        """
+        All points as one dataframe: curves, and below them their bands.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            Columns model, part ("curve" or "band"), x, y, low, high.
+        """
+        parts: list[tuple[str, dict[str, Any]]] = []
+        for name, curve in zip(self.names, self.curves, strict=True):
+            parts.append((name, {"part": ["curve"] * curve.x.size, "x": curve.x, "y": curve.y}))
+            if curve.band_x is not None:
+                band = {"x": curve.band_x, "low": curve.low, "high": curve.high}
+                parts.append((name, {"part": ["band"] * curve.band_x.size, **band}))
+        return stacked_frame(parts, backend or self.curves[0]._backend)
+
+
+def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
+    """The curve; where there are few points, they are shown."""
+    distinct = np.unique(curve.x).size
+    dots = {"marker": "o", "markersize": 4} if distinct <= _POINTS else {}
+    thin = {"linewidth": 0.9} if curve.method == "bins" else {}
+    return axes.plot(*thinned(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]
+
+
+enters(ReliabilityDisplay)

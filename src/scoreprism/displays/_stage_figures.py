@@ -1,0 +1,501 @@
+"""The terms of the loss stage by stage, what each stage adds, and the stages that are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism._document.drawing import draws
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
+from scoreprism.curves import StagewiseCurve, stagewise_curve
+from scoreprism.displays._axes import require_finite, split_axes
+from scoreprism.displays._display import ROWS, Display, ShownModel, enters
+from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
+from scoreprism.displays._style import Canvas, Inks
+from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
+
+#: Stages that a boosted model is looked at, unless others are asked for.
+_STAGES = 20
+
+
+class StagewiseDisplay(Display[StagewiseCurve]):
+    """
+    The loss and its terms against the stage of a model.
+
+    One model: its loss as a line, below it areas for the terms; what lies under the orange area is what recalibrating
+    each stage would leave. Several models: the loss of each, and dashed what recalibration would leave.
+
+    `from_predictions` takes the options of `stagewise_curve` and of `plot`.
+
+    Parameters
+    ----------
+    curves : StagewiseCurve or sequence of StagewiseCurve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of StagewiseCurve
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The loss of each model.
+    best_ : Line2D
+        The stage with the least loss, of one model.
+    band_ : list of artists
+        Areas of the terms, or lines of what recalibration leaves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(300)
+    >>> y = rng.random(300) < q
+    >>> display = StagewiseDisplay.from_predictions(y, [np.full(300, 0.5), 0.5 * q + 0.25, q], random_state=0)
+    >>> display.ax_.get_xlabel()
+    'stage'
+    """
+
+    figsize = (5.2, 3.6)
+    features = True
+
+    _computes = staticmethod(stagewise_curve)
+    _shows = StagewiseCurve
+    _of_two_classes = False
+
+    @classmethod
+    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
+        """A mapping whose keys are numbers, or a sequence, holds the stages of one model."""
+        numbered = isinstance(y_proba, Mapping) and all(isinstance(key, (int, float, np.number)) for key in y_proba)
+        return {name: y_proba} if numbered else super()._models(y_proba, name)
+
+    @classmethod
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
+        """Each model as a sample of its stages."""
+        rows = {key: value for key, value in options.items() if key in ROWS}
+        rest = {key: value for key, value in options.items() if key not in ROWS}
+        models = {name: None} if isinstance(y_true, Sample) and y_proba is None else cls._models(y_proba, name)
+        return [ShownModel(stage_sample(y_true, stages, **rows), key, rest) for key, stages in models.items()]
+
+    @classmethod
+    def _scores(cls, estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
+        """Probabilities of some stages of a booster."""
+        found = read_stages(estimator, X, y)
+        count, asked = len(found.laws), options.get("stages")
+        some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
+        if some.size == 0 or some.min() < 1 or some.max() > count:
+            refuse(f"stages must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
+        return {int(stage): found.laws[stage - 1].values for stage in some}, found.labels
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        require_finite({name: float(c.risk.max()) for name, c in zip(self.names, self.curves, strict=True)})
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.band_: list[Any] = []
+            if len(self.curves) == 1:
+                self._areas(axes, inks, styles[0] if curve_kwargs else {})
+            else:
+                self._lines(axes, inks, styles)
+            axes.set(xlabel="stage", ylabel=f"{self.curves[0].loss!s} loss")
+            stage_scale(axes, self.curves[0].stages)
+        return self
+
+    @staticmethod
+    def _heights(axes: Canvas, low: float, high: float) -> None:
+        room = high - low or 0.1
+        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
+
+    def _areas(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """From the loss down: an area for each term but the last, which is everything below."""
+        curve = self.curves[0]
+        top = curve.risk
+        for t, name in enumerate(curve.names[:-1]):
+            below = top - curve.values[:, t]
+            fill = {"color": inks.term(name, curve.names), "alpha": 0.85, "linewidth": 0}
+            self.band_.append(axes.fill_between(*widened(curve.stages, below, top), **fill))
+            top = below
+        colour = inks.line(curve.names[-1], curve.names)
+        last = axes.plot(*widened(curve.stages, top), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
+        best = int(np.argmin(curve.risk))
+        self.best_ = axes.plot(curve.stages[best], curve.risk[best], marker="o", markersize=5, color=inks.ink)[0]
+        self._heights(axes, float(top.min()), float(curve.risk.max()))
+        axes.set_title(wrapped(curve.name or "", 60), color=inks.ink)
+        least = f"least, stage {curve.stages[best]:g}"
+        legend(axes, inks, [*self.line_, *self.band_, *last, self.best_], ["loss", *curve.names, least])
+
+    def _lines(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
+        """The loss of each model, and thin what recalibration would leave of it."""
+        from matplotlib.lines import Line2D
+
+        thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (2, 1.5))}
+        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+            self.band_ += axes.plot(curve.stages, curve.risk - curve.values[:, 0], color=style["color"], **thin)
+            self.line_ += axes.plot(curve.stages, curve.risk, **({"label": name} | style))
+        self._explain(axes, inks, {"recalibrated": Line2D([], [], color=inks.quiet, **thin)})
+
+
+def widened(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
+    """Stages and lines over them; of a single stage, which would be a point, a short piece."""
+    if stages.size > 1:
+        return (stages, *lines)
+    return (stages + np.array([-0.4, 0.4]), *(np.repeat(line, 2) for line in lines))
+
+
+def stage_scale(axes: Canvas, stages: FloatArray) -> None:
+    """Stages over several orders of magnitude on a log scale, others at whole numbers; a single one in the middle."""
+    if stages.size == 1:
+        axes.set_xticks(stages, [f"{stages[0]:g}"])
+        axes.set_xlim(stages[0] - 1.0, stages[0] + 1.0)
+    elif stages.size >= 5 and stages[0] > 0 and stages[-1] / stages[0] >= 50:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+enters(StagewiseDisplay)
+
+
+#: What is drawn of a stagewise decomposition.
+_KINDS = ("both", "stages", "gains")
+#: Axes narrower than this, in inches, hold one panel; smaller than these, only the first words of a legend.
+_TWO_PANELS, _SMALL = 4.0, (3.2, 2.4)
+#: How the two least losses are marked: a ring, which shows where the diamond of the other lies inside it.
+_RING = {"marker": "o", "markersize": 8, "fillstyle": "none", "markeredgewidth": 1.2, "linestyle": "none", "zorder": 4}
+_DIAMOND = {"marker": "D", "markersize": 4, "linestyle": "none", "zorder": 4}
+
+
+def _shade(inks: Inks) -> float:
+    """How opaque a band is: pale on white paper, and still there on black."""
+    return 0.15 if inks.mode == "light" else 0.4
+
+
+def _explained(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
+    """A legend; on small axes without a layout, where it has to stand inside, of the first entries only."""
+    (width, height), (least_width, least_height) = inches(axes), _SMALL
+    if root_figure(axes).get_layout_engine() is None and (width < least_width or height < least_height):
+        drawn = legend(axes, inks, handles[:first], words[:first])
+        for text in drawn.get_texts():
+            text.set_fontsize(6)
+    else:
+        legend(axes, inks, handles, words)
+
+
+class StagewiseDecompositionDisplay(StagewiseDisplay):
+    """
+    The terms of every stage as areas, and beside them what each stage of the grid adds.
+
+    Made by ``StagewiseDecomposition.plot()``. A ring marks the least loss, a diamond the least refinement: what
+    recalibration would leave. Gains are bars with their intervals.
+
+    Parameters
+    ----------
+    result : StagewiseDecomposition
+        The numbers.
+
+    Attributes
+    ----------
+    result : StagewiseDecomposition
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    axes_ : list of Axes
+        The panels.
+    bar_ : list of Rectangle
+        The gains.
+    interval_ : list of artists
+        Their intervals.
+
+    Examples
+    --------
+    >>> from scoreprism import FiniteModel
+    >>> from scoreprism.ensembles import stagewise_decomposition
+    >>> model = FiniteModel([0.25] * 4, [0.1, 0.3, 0.6, 0.9])
+    >>> found = stagewise_decomposition([[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], model)
+    >>> len(found.plot().axes_)
+    2
+    """
+
+    figsize = (8.2, 3.6)
+
+    def __init__(self, result: StagewiseDecomposition) -> None:
+        self.result = result
+        super().__init__(_curve_of(result))
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict, optional
+            Options of the line of the loss.
+        kind : {"both", "stages", "gains"}, optional
+            The stages, the gains, or both side by side. By default both; the stages alone where the chain has no
+            gains, or the axes are narrower than four inches.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        chosen = self._kind_on(ax, kind)
+        require_finite({"the stages": float(self.curves[0].risk.max())})
+        self._kind = chosen
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.axes_ = split_axes(axes, 2)[0] if chosen == "both" else [axes]
+            self.band_ = []
+            self.bar_: list[Any] = []
+            self.interval_: list[Any] = []
+            if chosen != "gains":
+                self._stages(self.axes_[0], inks, styles[0] if curve_kwargs else {})
+            if chosen != "stages":
+                self._gains(self.axes_[-1], inks)
+            for panel in self.axes_:
+                inks.dress(panel)
+        return self
+
+    def _kind_on(self, ax: Any, kind: str | None) -> str:
+        """What is drawn on these axes."""
+        if not self._steps and kind == "gains":
+            refuse("gains must be between two stages of the grid", "one stage", "Use kind='stages'.")
+        narrow = ax is not None and hasattr(ax, "get_window_extent") and inches(ax)[0] < _TWO_PANELS
+        if not self._steps or (kind is None and narrow):
+            return "stages"
+        return parse_choice("both" if kind is None else kind, _KINDS, "kind")
+
+    @property
+    def _steps(self) -> list[str]:
+        """Terms that are drawn as bars."""
+        return [name for name in self.result.names if name.startswith("gain ") or name == "path → X"]
+
+    def _size(self) -> tuple[float, float]:
+        return self.figsize if self._kind == "both" else (4.8, self.figsize[1])
+
+    def _stages(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """Loss and refinement, the area between them, and where each is least."""
+        curve = self.curves[0]
+        names, left = curve.names, curve.risk - curve.values[:, 0]
+        fill = {"color": inks.term("reliability", names), "alpha": 0.85, "linewidth": 0}
+        self.band_.append(axes.fill_between(*widened(curve.stages, left, curve.risk), **fill))
+        colour = inks.line(names[-1], names)
+        band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
+        axes.fill_between(*widened(curve.stages, curve.low[:, -1], curve.high[:, -1]), **band)
+        lower = axes.plot(*widened(curve.stages, left), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
+        marks = []
+        for values, look in ((curve.risk, _RING), (left, _DIAMOND)):
+            best = int(np.argmin(values))
+            marks += axes.plot(curve.stages[best], values[best], color=inks.ink, **look)
+        self.best_ = marks[0]
+        low, high = (
+            np.nanmin([curve.low[:, -1].min(), left.min()]),
+            np.nanmax([curve.risk.max(), curve.high[:, -1].max()]),
+        )
+        self._heights(axes, float(low), float(high))
+        axes.set(xlabel="stage", ylabel=f"{curve.loss!s} loss")
+        stage_scale(axes, curve.stages)
+        least = zip(("least loss", "refined"), marks, strict=True)
+        words = ["loss", names[0], names[-1], *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
+        _explained(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
+
+    def _gains(self, axes: Canvas, inks: Inks) -> None:
+        """A bar per step, from the first stage of the grid on."""
+        result = self.result
+        steps = self._steps
+        labels = [name.removeprefix("gain ").replace("path → X", "X") for name in steps]
+        value = np.array([result.terms[name] for name in steps])
+        place = np.arange(len(steps))
+        bars = axes.bar(place, value, width=0.7, color=inks.term("grouping"), linewidth=0)
+        self.bar_ = list(bars)
+        if not result.decomposition._population:
+            ends = [result.decomposition._shown_interval(name, result.level) for name in steps]
+            low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
+            self.interval_ = [axes.vlines(place, low, high, color=inks.ink, linewidth=1.0)]
+        axes.axhline(0.0, color=inks.quiet, linewidth=0.6)
+        tilt = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if len(steps) > 4 else {}
+        axes.set_xticks(place, labels, **tilt)
+        middle, half = (len(steps) - 1) / 2.0, max(len(steps), 4) / 2.0  # few bars stay bars
+        axes.set_xlim(middle - half, middle + half)
+        nats = " in nats" if result.loss.name == "log" else ""
+        axes.set(xlabel="from stage → to stage", ylabel=f"information gained{nats}")
+
+
+class StageSelectionDisplay(Display[Any]):
+    """
+    The loss of every stage as it is and after recalibration, and the stages that each would choose.
+
+    Made by ``StageSelection.plot()``. Stages that cannot be told apart from the best are marked along the bottom.
+
+    Parameters
+    ----------
+    result : StageSelection
+        The numbers.
+
+    Attributes
+    ----------
+    result : StageSelection
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        Loss as it is, loss after recalibration.
+    best_ : list of Line2D
+        The two choices.
+    alike_ : Line2D
+        Stages like the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import select_stage
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(300)
+    >>> y = rng.random(300) < q
+    >>> select_stage([0.5 + 0.5 * (q - 0.5), q], y, random_state=0).plot().ax_.get_xlabel()
+    'stage'
+    """
+
+    figsize = (5.2, 3.6)
+    _shows = StageSelection
+
+    def __init__(self, result: StageSelection) -> None:
+        self.result = result
+        self.curves = (result,)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the lines."""
+        return ["loss", "recalibrated"]
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        table = self.result.stages
+        with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
+            colour, own = inks.line("refinement", ("refinement",)), styles[0] if curve_kwargs else {}
+            finite = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
+            half = table.recalibrated_std_error
+            band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
+            after = table.recalibrated_loss
+            axes.fill_between(*widened(table.numbers, after - half, after + half), **band)
+            self.line_ = axes.plot(*widened(table.numbers, finite), **({"color": inks.ink} | own))
+            self.line_ += axes.plot(*widened(table.numbers, after), color=colour, linewidth=1.4)
+            self._marks(axes, inks, finite)
+            axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
+            stage_scale(axes, table.numbers)
+            words = ["as it is", "recalibrated (± se)", f"least as it is: {self.result.raw_stage:g}"]
+            words += [f"chosen: {self.result.stage:g}", "like the best"]
+            _explained(axes, inks, [*self.line_, *self.best_, self.alike_], words)
+        return self
+
+    def _marks(self, axes: Canvas, inks: Inks, raw: Any) -> None:
+        """Both choices, and the stages that are as good as the best."""
+        table, result = self.result.stages, self.result
+        low = float((table.recalibrated_loss - table.recalibrated_std_error).min())
+        high = float(np.nanmax(np.append(raw, table.recalibrated_loss + table.recalibrated_std_error)))
+        room = high - low or 0.1
+        floor = low - 0.06 * room
+        self.best_ = []
+        for stage, values, look in (
+            (result.raw_stage, raw, _RING),
+            (result.stage, table.recalibrated_loss, _DIAMOND),
+        ):
+            i = int(np.flatnonzero(table.numbers == stage)[0])
+            self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
+        alike = np.array(result.alike)
+        look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
+        (self.alike_,) = axes.plot(alike, np.full(alike.size, floor), **look)
+        axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
+
+
+class StageRecalibrationDisplay(Display[Any]):
+    """
+    The loss of every stage before and after recalibration; the area between is what that takes off.
+
+    Made by ``StageRecalibration.plot()``. Stages whose map makes more than one in a hundred pairs of different scores
+    equal are marked along the bottom.
+
+    Parameters
+    ----------
+    result : StageRecalibration
+        The numbers.
+
+    Attributes
+    ----------
+    result : StageRecalibration
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        Loss before, loss after.
+    merged_ : Line2D
+        Stages that lose resolution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import recalibrate_stages
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(300)
+    >>> y = rng.random(300) < q
+    >>> recalibrate_stages([0.5 * q, q], y, calibrator="platt", random_state=0).plot().ax_.get_ylabel()
+    'log loss'
+    """
+
+    figsize = (5.2, 3.6)
+    _shows = StageRecalibration
+
+    def __init__(self, result: StageRecalibration) -> None:
+        self.result = result
+        self.curves = (result,)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the lines."""
+        return ["loss", "recalibrated"]
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        found = self.result
+        require_finite({"the stages": float(found.loss.max())})
+        with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
+            own = styles[0] if curve_kwargs else {}
+            before, after = found.loss, found.recalibrated_loss
+            fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
+            area = axes.fill_between(*widened(found.numbers, after, before), **fill)
+            self.line_ = axes.plot(*widened(found.numbers, before), **({"color": inks.ink} | own))
+            colour = inks.line("refinement", ("refinement",))
+            self.line_ += axes.plot(*widened(found.numbers, after), color=colour, linewidth=1.4)
+            low, high = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
+            room = high - low or 0.1
+            merging = found._merging
+            look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
+            (self.merged_,) = axes.plot(merging, np.full(merging.size, low - 0.06 * room), **look)
+            axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
+            axes.set(xlabel="stage", ylabel=f"{found.loss_name} loss")
+            stage_scale(axes, found.numbers)
+            words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
+            handles = [*self.line_, area, self.merged_]
+            _explained(axes, inks, handles[: 3 + bool(merging.size)], words[: 3 + bool(merging.size)])
+        return self
+
+
+def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
+    """The stages of a result as the curve that the areas are drawn from."""
+    t = result.stages
+    return StagewiseCurve(
+        name=None, n=result.n, _backend=t._backend, names=("reliability", "refinement"), stages=t.numbers, risk=t.loss,
+        values=np.column_stack([t.reliability, t.refinement]),
+        low=np.column_stack([t.reliability_low, t.refinement_low]),
+        high=np.column_stack([t.reliability_high, t.refinement_high]), level=result.level, loss=result.loss,
+    )  # fmt: skip
+
+
+draws(StagewiseDecomposition, lambda result, **options: StagewiseDecompositionDisplay(result).plot(**options))
+draws(StageRecalibration, lambda result, **options: StageRecalibrationDisplay(result).plot(**options))
+draws(StageSelection, lambda result, **options: StageSelectionDisplay(result).plot(**options))
