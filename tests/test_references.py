@@ -11,9 +11,8 @@ from scipy.special import expit, log_softmax
 
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
-from scoreprism._learners.boosting import Growth, boost
+from scoreprism._learners.boosting import Growth, Search, boost, boost_pairs, find_pairs
 from scoreprism._learners.members import Task, mixing_weights
-from scoreprism._learners.pairs import Search, boost_pairs, find_pairs
 from scoreprism._sample.features import BINS, Encoder, parse_features
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError

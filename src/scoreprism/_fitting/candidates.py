@@ -20,8 +20,7 @@ from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
 from scoreprism._sample.features import Encoder
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
@@ -77,9 +76,15 @@ def choose_shares(fit: ChainFit, candidates: Candidates) -> FloatArray:
     What each model takes of each candidate.
 
     The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row helps
-    to choose its own map: taking the best one instead would flatter it. A map that has learned noise is left out.
+    to choose its own map: taking the best one instead would flatter it. Maps that have learned noise are left out; the
+    first stays where all have.
     """
-    return candidates.shares(_drop_overfitted(fit, candidates))
+    if len(fit.maps) == 1:
+        return candidates.shares(np.array([True]))
+    sober = np.array([spread <= OVERFIT * loss for loss, spread in candidates.noise()])
+    if not sober.any():
+        sober[0] = True
+    return candidates.shares(sober)
 
 
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
@@ -93,16 +98,6 @@ def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip
         spread=moments.value({3: 1.0}),
         std_error=moments.std_error({0: 1.0}),
     )
-
-
-def _drop_overfitted(fit: ChainFit, candidates: Candidates) -> NDArray[np.bool_]:
-    """Candidates that have not learned noise; the first where all have."""
-    if len(fit.maps) == 1:
-        return np.array([True])
-    sober = np.array([spread <= OVERFIT * loss for loss, spread in candidates.noise()])
-    if not sober.any():
-        sober[0] = True
-    return sober
 
 
 def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:

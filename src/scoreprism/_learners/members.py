@@ -14,8 +14,7 @@ from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
-from scoreprism._learners.boosting import Boosted, Growth, boost
-from scoreprism._learners.pairs import boost_pairs
+from scoreprism._learners.boosting import Boosted, Growth, boost, boost_pairs
 from scoreprism._sample.features import Features
 from scoreprism._sample.scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError

@@ -22,10 +22,10 @@ from scoreprism._core.labels import GivenLaw, parse_labels
 from scoreprism._core.numerics import softmax
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 from scoreprism._core.wording import plural
+from scoreprism._sample.fit_rows import warn_of_reversed_scores
 from scoreprism._sample.level import Level
 from scoreprism._sample.models import double_use, predicted
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.exceptions import HardLabelsWarning, ScoreprismError
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.

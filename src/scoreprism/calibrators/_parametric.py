@@ -17,8 +17,7 @@ from scoreprism._kernels.logistic import (
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
-from scoreprism._sample.fit_batch import Batch, fit_lines
-from scoreprism._sample.fit_rows import Data, smallest
+from scoreprism._sample.fit_rows import Batch, Data, fit_lines, smallest
 from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.

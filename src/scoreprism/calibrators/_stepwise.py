@@ -14,8 +14,7 @@ from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, Steps, Sum, least_distance
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     at_least,

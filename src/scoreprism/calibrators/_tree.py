@@ -12,8 +12,7 @@ from scoreprism._kernels.isotonic import pool_ties
 from scoreprism._kernels.local_shifts import flattened, local_shifts
 from scoreprism._maps.binary_map import BinaryMap, Steps, Sum
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators._calibrator import Calibrator
 from scoreprism.calibrators._splines import NaturalSplineCalibrator
 

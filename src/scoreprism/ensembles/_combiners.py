@@ -19,8 +19,8 @@ from scoreprism._core.labels import distinct
 from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._maps.softmax_map import log_law
-from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism._sample.scores import class_labels, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import Data, smallest, warn_of_reversed_scores
+from scoreprism._sample.scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
 from scoreprism.exceptions import InfiniteLossError, LabelError, SeparationWarning

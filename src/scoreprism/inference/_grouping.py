@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.resampling import draw_classes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
 from scoreprism._core.frames import backend_of
