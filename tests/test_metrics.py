@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism import decompose
+from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import bandwidths
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
@@ -43,11 +44,9 @@ from scoreprism.metrics import (
     spiegelhalter_z,
     top_label_ece,
 )
-from scoreprism.metrics._curves import even_codes
-from scoreprism.metrics._gaps import draw
+from scoreprism.metrics._gap_curves import Residuals, draw, fixed_point, smooth
+from scoreprism.metrics._gap_intervals import TreeCurve
 from scoreprism.metrics._rows import parse_rows
-from scoreprism.metrics._shapes import TreeCurve
-from scoreprism.metrics._smece import Residuals, fixed_point, smooth
 from scoreprism.metrics._table import ANY_CLASSES, SEVERAL_CLASSES
 
 #: Variances in them are those of weighted rows, not of repeated ones.
@@ -140,7 +139,7 @@ def test_equal_weights_are_none(name):
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("name", [name for name in METRICS if "strategy" in METRICS[name].__kwdefaults__])
+@pytest.mark.parametrize("name", [name for name in METRICS if "strategy" in METRICS[name].options])
 def test_weights_are_repeated_rows_for_both_kinds_of_bins(name, strategy):
     y, s = three(n=40) if name in SEVERAL_CLASSES else binary(n=40)
     w = np.random.default_rng(5).integers(1, 9, 40)
@@ -632,7 +631,7 @@ HARD = {
 @pytest.mark.parametrize("case", HARD)
 def test_hard_cases_give_a_number_or_a_refusal_never_a_warning(name, case):
     y, s = HARD[case]
-    options = {"n_bins": 1 if len(y) == 1 else 5} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    options = {"n_bins": 1 if len(y) == 1 else 5} if "n_bins" in METRICS[name].options else {}
     for weight in (None, np.linspace(0, 1e6, len(y)) + (len(y) == 1)):
         try:
             value = METRICS[name](y, s, sample_weight=weight, **options)
@@ -648,7 +647,7 @@ GAP_METRICS = [name for name in METRICS if name not in ANALYTIC]
 
 @pytest.mark.parametrize("name", [*GAP_METRICS, "global_balance", "spiegelhalter_z", "observed_expected_ratio"])
 def test_one_row_has_no_interval(name):
-    options = {"n_bins": 1} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    options = {"n_bins": 1} if "n_bins" in METRICS[name].options else {}
     value = METRICS[name]([1], [0.3], **options)
     with pytest.raises(UnavailableError) as error:
         value.interval()
@@ -759,7 +758,7 @@ def test_ends_are_possible_values(name):
 
 
 def test_bisection_ends_within_1e_9():
-    from scoreprism.metrics._gaps import _crossing
+    from scoreprism.metrics._gap_intervals import _crossing
 
     assert _crossing(lambda t: t >= 1 / 3, 0.0, 1.0) == pytest.approx(1 / 3, abs=1e-9)
 

@@ -371,7 +371,7 @@ def test_a_falling_event_rate_is_warned_of_and_has_a_band():
 def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
     from sklearn.calibration import calibration_curve
 
-    from scoreprism.metrics._curves import even_codes
+    from scoreprism._kernels.bins import even_codes
 
     s = np.repeat(np.arange(101) / 100, 3)
     y = (np.random.default_rng(0).random(s.size) < s).astype(int)

@@ -42,6 +42,16 @@ def drawn(stream: Stream, n: int) -> IntArray:
     return np.concatenate(found)
 
 
+def draw_counts(stream: Stream, n: int) -> FloatArray:
+    """How often each of n rows occurs in one resample."""
+    return np.bincount(drawn(stream, n), minlength=n).astype(np.float64)
+
+
+def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
+    """The random stream of one replicate."""
+    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
+
+
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """
@@ -94,7 +104,7 @@ class Ranked:
 
 def sums_of_draws(ranked: Ranked, stream: Stream) -> Sums:
     """What CORP needs of a resample: the definition, in numpy."""
-    mass = np.bincount(drawn(stream, ranked.n), minlength=ranked.n).astype(np.float64)
+    mass = draw_counts(stream, ranked.n)
     if ranked.weight is not None:
         mass *= ranked.weight
     pairs = np.zeros((ranked.runs, 2))  # events and non-events of each run

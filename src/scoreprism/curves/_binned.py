@@ -9,11 +9,10 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval, sum_interval
-from scoreprism._kernels.bins import equal_mass_cuts
+from scoreprism._kernels.bins import equal_mass_cuts, even_codes
 from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, Band, pointwise_band
 from scoreprism.curves._base import Binary
-from scoreprism.metrics._curves import even_codes
 
 #: How scores are binned.
 STRATEGIES = ("quantile", "uniform")

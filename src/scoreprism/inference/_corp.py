@@ -15,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law,
 from scoreprism._core.workers import run_all, worker_count
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums, stream_of, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
@@ -233,11 +233,6 @@ def _some(
     """Some of the replicates; each has a stream of its own."""
     sums = make(ranked)
     return np.array([_terms(sums(stream_of(entropy, b)), estimate) for b in replicates])
-
-
-def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
-    """The random stream of one replicate."""
-    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
 
 
 def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:

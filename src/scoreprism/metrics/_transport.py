@@ -10,9 +10,8 @@ import numpy as np
 from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._kernels.ranked import drawn
+from scoreprism._kernels.ranked import draw_counts, stream_of
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.inference._corp import stream_of
 from scoreprism.metrics._estimate import Absent, Estimate, Inference
 
 METHODS = ("auto", "exact", "sliced")
@@ -143,16 +142,11 @@ class Projected(Inference):
     def _replicates(self, count: int, random_state: object) -> FloatArray:
         n = self.ends[0].shape[1]
         entropy = parse_random_state(random_state).integers(2**63, size=2)
-        draws = (np.bincount(drawn(stream_of(entropy, b), n), minlength=n).astype(np.float64) for b in range(count))
-        return np.array([self.distance(draw) for draw in draws])
+        return np.array([self.distance(draw_counts(stream_of(entropy, b), n)) for b in range(count)])
 
     @cached_property
-    def _error(self) -> float:
-        return float(self._replicates(200, 0).std(ddof=1))
-
-    @property
     def std_error(self) -> float:
-        return self._error
+        return float(self._replicates(200, 0).std(ddof=1))
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         if method is not None:

@@ -1,20 +1,168 @@
-"""Curves of gaps: a smoother in sample or cross-fitted, its version on a grid, and bins."""
+"""Curves of gaps: of bins, of a smoother in sample or cross-fitted, and of a Gaussian kernel (smooth ECE).
+
+A *curve* is a list of places, each with a mass and the gap between the event rate and the score there: bins, points of
+a smoother or of a grid. Metrics of calibration are norms of the gaps.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from scoreprism._core.checks import parse_choice, parse_count, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
+from scoreprism._kernels.ranked import draw_counts, stream_of
+from scoreprism._sample.fit_rows import Data
+from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
-from scoreprism.metrics._gaps import Curve, Profile
-from scoreprism.metrics._rows import Rows, Units
+from scoreprism.metrics._rows import Rows, Units, one_vs_rest, top_label
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Gaps (event rate minus score) of places, and the masses of the places, which sum to one."""
+
+    gap: FloatArray
+    mass: FloatArray
+
+
+class Curve(ABC):
+    """Gaps as a function of the weights of the rows."""
+
+    rows: Rows
+    label: str  # what the curve is, in words
+
+    @abstractmethod
+    def exact(self) -> Profile:
+        """The gaps of all rows."""
+
+    @abstractmethod
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Masses of the places of the pooled problem, and their gaps as a function of the weights of the units."""
+
+    @property
+    def units(self) -> Units:
+        """What is resampled."""
+        return self.rows.units
+
+    def missing(self, tail: float) -> float:
+        """How far, in Σ m|change|, outcomes that no row has but may well be possible could have moved the gaps."""
+        return self.rows.unseen(tail)
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        """|gap|^order of every row, where resamples keep the masses of the places; None where masses are resampled."""
+        return None
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The gaps of all rows, computed once."""
+        return self.exact()
+
+    @cached_property
+    def pooled(self) -> tuple[Profile, Callable[[FloatArray], FloatArray]]:
+        """The gaps of the units, and how they depend on weights."""
+        mass, gaps = self.places()
+        return Profile(gaps(self.units.weight * self.units.size), mass), gaps
+
+    def noise(self, count: int, entropy: NDArray[np.int64]) -> FloatArray:
+        """How far the gaps of each resample lie from those of the units, shape (count, places)."""
+        key = (count, tuple(entropy.tolist()))
+        kept = self.__dict__.setdefault("_noise", {})
+        if key not in kept:
+            kept.clear()
+            weights = (self.units.weight * draw(self.units, self.rows.n, entropy, b) for b in range(count))
+            kept[key] = self.resample(weights)
+        found: FloatArray = kept[key]
+        return found
+
+    def resample(self, weights: Iterable[FloatArray]) -> FloatArray:
+        """How far the gaps under each of many weights of the units lie from those of the units."""
+        estimate, gaps = self.pooled
+        return np.array([gaps(weight) - estimate.gap for weight in weights])
+
+
+def draw(units: Units, n: int, entropy: NDArray[np.int64], replicate: int) -> FloatArray:
+    """How often each unit occurs in one resample of n rows."""
+    stream = stream_of(entropy, replicate)
+    if units.single:
+        return draw_counts(stream, n)
+    return np.random.Generator(stream).multinomial(n, units.size / n).astype(np.float64)
+
+
+@dataclass(eq=False)
+class Joined(Curve):
+    """Several curves on the same rows as one: those of the classes, with equal shares of the mass or their own."""
+
+    rows: Rows
+    curves: Sequence[Curve]
+    shares: Sequence[float]
+    picks: Sequence[IntArray]  # of each curve its rows, in its order
+    label: str
+
+    def exact(self) -> Profile:
+        parts = [curve.profile for curve in self.curves]
+        mass = np.concatenate([part.mass * share for part, share in zip(parts, self.shares, strict=True)])
+        return Profile(np.concatenate([part.gap for part in parts]), mass)
+
+    def missing(self, tail: float) -> float:
+        return sum(share * curve.missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        found = [curve.row_sizes(order) for curve in self.curves]
+        sizes = [part for part in found if part is not None]
+        return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
+
+    @property
+    def units(self) -> Units:
+        return self.rows.unordered_units
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        found = [curve.places() for curve in self.curves]
+        mass = np.concatenate([m * share for (m, _), share in zip(found, self.shares, strict=True)])
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            return np.concatenate([g(weight[pick]) for (_, g), pick in zip(found, self.picks, strict=True)])
+
+        return mass, gaps
+
+
+def classwise_curve(rows: Rows, make: Callable[[Rows], Curve]) -> Joined:
+    """The curves of every class against the rest, with equal shares of the mass."""
+    parts = one_vs_rest(rows)
+    curves, shares = [make(part) for part in parts], [1.0 / rows.k] * rows.k
+    label = f"{curves[0].label}; mean over {rows.k} classes"
+    return rows.kept(("classwise", curves[0]), lambda: Joined(rows, curves, shares, [p.order for p in parts], label))
+
+
+def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joined:
+    """Bins of the largest probability within the rows of each predicted class, which keep their share of the weight."""
+    binning = Binning.of(n_bins, strategy, rows)
+
+    def make() -> Joined:
+        top, best = top_label(rows)
+        found = [np.flatnonzero(best == k) for k in np.unique(best)]
+        weights = [None if rows.weight is None else rows.weight[held] for held in found]
+        parts = [Rows(top.law[i], top.y[i], weight, pool=False) for i, weight in zip(found, weights, strict=True)]
+        curves, shares = [BinCurve(part, binning) for part in parts], [float(rows.share[i].sum()) for i in found]
+        picks = [held[part.order] for held, part in zip(found, parts, strict=True)]
+        return Joined(rows, curves, shares, picks, f"{binning} within each of {len(found)} predicted classes")
+
+    return rows.kept(("top-label", binning), make)
+
+
+# ── smoothers ──────────────────────────────────────────────────────────────────────────────────────────
 
 #: Smoothers with a name of their own; every name in `calibrators.CALIBRATORS` is one too.
 SMOOTHERS = {"loess": LocalRegression(), "lowess": LocalRegression(degree=1, span=2.0 / 3.0)}
@@ -34,8 +182,6 @@ def parse_smoother(smoother: object) -> tuple[Any, str]:
         return smoother, str(smoother)
     if isinstance(smoother, str) and smoother in SMOOTHERS:
         return SMOOTHERS[smoother], f"{smoother}: {SMOOTHERS[smoother]}"
-    from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
-
     if isinstance(smoother, Calibrator):
         return smoother, type(smoother).__name__
     name = parse_choice(smoother, [*SMOOTHERS, *CALIBRATORS], "smoother")
@@ -48,7 +194,6 @@ def fitter(smoother: Any) -> Fit:
     """How a smoother is fitted."""
     if isinstance(smoother, LocalRegression):
         return smoother.fit_at
-    from sklearn.base import clone
 
     def fit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
         held = weight > 0.0
@@ -80,12 +225,36 @@ def refitter(smoother: Any) -> Fit:
     return refit
 
 
+def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> SmoothCurve:
+    """The curve of a smoother, shared by the metrics of a table."""
+    found, label = parse_smoother(smoother)
+    label += "" if cv is None else f", cross-fitted (cv={cv})"
+    label += "; density-weighted grid" if on_grid else ""
+    # what tells options apart while the rows are held: names and numbers by value, anything else by identity
+    named = smoother if isinstance(smoother, str) else id(smoother)
+    folds = cv if isinstance(cv, int) or cv is None else id(cv)
+    key = ("smooth", named, folds, on_grid)
+    return rows.kept(key, lambda: SmoothCurve(rows, found, label, _folds(rows, cv), on_grid))
+
+
+def _folds(rows: Rows, cv: object) -> IntArray | None:
+    """The fold of every row; random folds are drawn with seed 0."""
+    if cv is None:
+        return None
+    plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
+    if not plan.whole:
+        missing = int((plan.home < 0).sum())
+        refuse("cv must test every row", f"{missing} rows that no split tests", "Use K folds, for example cv=5.")
+    return plan.home
+
+
 @dataclass(eq=False)
 class SmoothCurve(Curve):
     """Gaps of a smoother: fitted on the rows it is looked at, or, with folds, on the others."""
 
     rows: Rows
     smoother: Any
+    label: str
     fold: IntArray | None = None
     on_grid: bool = False
 
@@ -254,25 +423,16 @@ class Binning:
         return codes
 
 
-def even_codes(x: FloatArray, n_bins: int) -> IntArray:
-    """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
-    scaled = x * n_bins
-    upper = np.ceil(scaled)
-    codes = upper.astype(np.intp)
-    codes -= 1
-    np.subtract(upper, scaled, out=scaled)
-    scaled -= 0.5
-    np.abs(scaled, out=scaled)
-    doubtful = np.flatnonzero(scaled > 0.5 - n_bins * 2.0**-51)
-    if doubtful.size:
-        codes[doubtful] = np.searchsorted(np.arange(1, n_bins) / n_bins, x[doubtful])
-    return codes
-
-
 #: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.
 _LARGEST = 10.0
 #: Rows that are binned at a time, so that they stay in cache.
 _STEP = 1 << 15
+
+
+def bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
+    """The curve of bins, shared by the metrics of a table."""
+    binning = Binning.of(n_bins, strategy, rows)
+    return rows.kept(binning, lambda: BinCurve(rows, binning))
 
 
 @dataclass(eq=False)
@@ -281,14 +441,18 @@ class BinCurve(Curve):
 
     rows: Rows
     binning: Binning
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.label = str(self.binning)
 
     def sums(self) -> FloatArray:
         """Of each bin the weighted sum of y − s and the weight, over the total weight; shape (2, bins)."""
         rows, m = self.rows, self.binning.n_bins
-        total = np.zeros((2, m))
         if self.binning.strategy == "quantile":
             codes, share = self.codes, rows.share
             return np.stack([np.bincount(codes, share * (rows.y - rows.law), m), np.bincount(codes, share, m)])
+        total = np.zeros((2, m))
         for start in range(0, rows.n, _STEP):
             part = slice(start, start + _STEP)
             codes = even_codes(rows.law[part], m)
@@ -346,3 +510,121 @@ class BinCurve(Curve):
         squares = np.bincount(codes, rows.share**2, m)
         size = safe**2 / np.where(squares > 0.0, squares, 1.0) - degrees
         return np.where(size > 1e-9, rate * (1.0 - rate) / np.maximum(size, 1e-9), np.nan)
+
+
+# ── a Gaussian kernel ────────────────────────────────────────────────────────────────────────────────
+
+
+class Residuals:
+    r"""
+    Sums of y − s over the rows, as cosine coefficients :math:`c_k = \sum_i r_i\cos(\pi k s_i)`.
+
+    A Gaussian kernel that is reflected at 0 and 1 multiplies them with :math:`e^{-(\pi k\sigma)^2/2}`. Rows are shared
+    by the two points of the grid beside them, so that one transform serves every bandwidth.
+    """
+
+    def __init__(self, score: FloatArray, steps: int) -> None:
+        self.steps = steps
+        place = score * steps
+        self.left = np.minimum(place.astype(np.intp), steps - 1)
+        self.right = place - self.left
+
+    def coefficients(self, residual: FloatArray) -> FloatArray:
+        """Of residuals, row by row times their share of the weight."""
+        up = residual * self.right
+        sums = np.bincount(self.left, residual - up, self.steps + 1) + np.bincount(self.left + 1, up, self.steps + 1)
+        inside = np.full(self.steps + 1, 0.5)
+        inside[[0, -1]] = 1.0
+        return _cosines(inside * sums)
+
+
+def _cosines(values: FloatArray) -> FloatArray:
+    """Σ_j of values_j·cos(πjk/m), values inside counted twice: its own inverse but for a factor."""
+    from scipy.fft import dct
+
+    return np.asarray(dct(values, type=1))
+
+
+def smooth(coefficients: FloatArray, bandwidth: float) -> FloatArray:
+    """The smoothed residuals at the points of the grid."""
+    frequency = math.pi * bandwidth * np.arange(coefficients.size)
+    return _cosines(coefficients * np.exp(-0.5 * frequency**2))
+
+
+def _masses(steps: int) -> FloatArray:
+    """Shares of the points of a grid in its mean, those at the ends a half."""
+    mass = np.full(steps + 1, 1.0 / steps)
+    mass[[0, -1]] *= 0.5
+    return mass
+
+
+def fixed_point(coefficients: FloatArray) -> float:
+    """The bandwidth that is the mean absolute size of the residuals smoothed with it; there is one, as they shrink."""
+    mass = _masses(coefficients.size - 1)
+
+    def excess(width: float) -> float:
+        return float(np.abs(smooth(coefficients, width)) @ mass) - width
+
+    (low, above), (high, below) = ((width, excess(width)) for width in (0.0, 1.0))
+    kept = 0
+    for _ in range(100):
+        middle = low + (high - low) * above / (above - below) if above > 0.0 else 0.0
+        found = excess(middle)
+        if abs(found) <= 1e-13:  # the excess falls at least as fast as the width grows: so near is the fixed point
+            break
+        if found > 0.0:  # false position; the height of an end that stays twice is halved (Illinois)
+            low, above, below, kept = middle, found, 0.5 * below if kept > 0 else below, 1
+        else:
+            high, below, above, kept = middle, found, 0.5 * above if kept < 0 else above, -1
+    return middle
+
+
+#: Steps of the grid of [0, 1] on which an estimate is computed, and the fewest for resamples.
+_STEPS, _FEWEST = 4096, 128
+#: Steps of a resample's grid in one bandwidth.
+_FINE = 16.0
+
+
+@dataclass(eq=False)
+class KernelCurve(Curve):
+    """Smoothed residuals of the rows on a grid, at one bandwidth."""
+
+    rows: Rows
+    bandwidth: float | None = None
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = ", its own value" if self.bandwidth is None else ""
+        self.label = f"Gaussian kernel reflected at 0 and 1, bandwidth {self.width:.4g}{own}"
+
+    @cached_property
+    def whole(self) -> FloatArray:
+        """Coefficients of all rows."""
+        rows = self.rows
+        return Residuals(rows.law, _STEPS).coefficients(rows.share * (rows.y - rows.law))
+
+    @cached_property
+    def value(self) -> float:
+        """The metric; without a bandwidth given also the bandwidth."""
+        if self.bandwidth is None:
+            return fixed_point(self.whole)
+        return float(np.abs(smooth(self.whole, self.bandwidth)) @ _masses(_STEPS))
+
+    @property
+    def width(self) -> float:
+        """The bandwidth."""
+        return self.value if self.bandwidth is None else self.bandwidth
+
+    def exact(self) -> Profile:
+        return Profile(smooth(self.whole, self.width), _masses(_STEPS))
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        units = self.units
+        needed = _FINE / max(self.width, _FINE / _STEPS)
+        steps = min(max(2 ** math.ceil(math.log2(needed)), _FEWEST), _STEPS)
+        grid, residual = Residuals(units.score, steps), units.y - units.score
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            return smooth(grid.coefficients(residual * (weight / weight.sum())), self.width)
+
+        return _masses(steps), gaps
