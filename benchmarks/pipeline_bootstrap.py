@@ -23,7 +23,7 @@ from scoreprism import decompose, get_loss
 from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.pipelines import pipeline_bootstrap
-from scoreprism.pipelines._bootstrap_result import METHODS
+from scoreprism.pipelines._bootstrap import METHODS
 
 N, REPLICATES, SEED = 500, 99, 6
 LOSSES = ("brier", "log")

@@ -23,13 +23,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
+from reproduction import PLANS, Work
+from reproduction.german import compare_methods, judge_number
+from reproduction.members import APART, SAME, expit, run_protocol
+from reproduction.statements import select
 from scoreprism.calibrators import PlattCalibrator
 from scoreprism.ensembles import Stacking
-from scoreprism.paper import PLANS, Work
-from scoreprism.paper._german_robustness import robustness
-from scoreprism.paper._german_tests import compared
-from scoreprism.paper._glm import expit
-from scoreprism.paper._members import APART, SAME, german_frame
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 
 
@@ -42,11 +41,9 @@ def german(
     noise_floor: int = 5,
     n_jobs: int | None = None,
 ):
-    """The paper's protocol, through the public functions alone: the frame behind ``scoreprism reproduce``."""
-    work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=n_jobs)
-    return german_frame(
-        work, calibrator=calibrator, protocol=APART if independent_halves else SAME, redraws=noise_floor
-    )
+    """The paper's protocol, through the public functions alone: the frame behind ``python -m reproduction``."""
+    work = Work(replace(PLANS["full"], splits=count, trees=trees, redraws=noise_floor), n_jobs=n_jobs)
+    return run_protocol(work, calibrator, APART if independent_halves else SAME)
 
 
 def run_german(quick: bool, jobs: int, save: str | None) -> None:
@@ -54,11 +51,11 @@ def run_german(quick: bool, jobs: int, save: str | None) -> None:
     work = Work(replace(PLANS["full"], splits=count, trees=trees), n_jobs=jobs)
     for protocol in (SAME, APART):
         start = time.perf_counter()
-        frame = german_frame(work, protocol=protocol, redraws=work.plan.redraws)
+        frame = run_protocol(work, protocol=protocol)
         print(f"\n{protocol}: {count} splits, {trees} trees, {time.perf_counter() - start:.0f} s")
         print(splits_summary(frame))
         for metric in ("recalibrated", "reliability_plugin", "reliability"):
-            print(compared(frame, metric))
+            print(compare_methods(frame, metric))
         if protocol == SAME:
             beside_paper(work)
             if save:
@@ -67,13 +64,14 @@ def run_german(quick: bool, jobs: int, save: str | None) -> None:
 
 def beside_paper(work: Work) -> None:
     """Our means, the paper's, and whether they agree within the tolerance."""
-    for check in (check for checks in robustness(work).values() for check in checks):
+    means = [one for one in select("german", "mean") if one.key.startswith("robustness/")]
+    for check in (judge_number(work, one) for one in means):
         print(f"  {check.what:36}{check.ours:8.4f}  paper {check.paper:.3f} ± {check.tolerance:.4f}  {check.verdict}")
 
 
 def figures(frame, folder: Path) -> None:
     """The figures of docs/splits.md."""
-    compared(frame, "reliability_plugin").plot().figure_.savefig(folder / "paired-comparison.png", dpi=110)
+    compare_methods(frame, "reliability_plugin").plot().figure_.savefig(folder / "paired-comparison.png", dpi=110)
     splits_summary(frame).plot().figure_.savefig(folder / "repeated-splits.png", dpi=110)
 
 

@@ -10,16 +10,16 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from scoreprism._core.simplex import clip_law
+from scoreprism._sample.staged_models import follow, read_stages
 from scoreprism.ensembles import select_stage, stagewise_decomposition
-from scoreprism.ensembles._select import RULES, Curves
-from scoreprism.ensembles._stage_inputs import follow, read_stages
-from scoreprism.ensembles._stage_maps import Folds, parse_map
+from scoreprism.ensembles._stage_selection import RULES, Curves, Folds, parse_map
 from scoreprism.losses import get_loss
 
 # ── a filtration whose laws are known ───────────────────────────────────────────────────────────────────
@@ -190,25 +190,27 @@ def one_split(model: Any, split: Split, seed: int) -> dict[str, float]:
     """Test losses: of each rule's choice recalibrated, of the raw choice recalibrated and as it is; and the stages."""
     fitted = model.fit(*split.train)
     valid = follow(read_stages(fitted, split.valid[0]), split.valid[1])
-    test = follow(read_stages(fitted, split.test[0]), split.test[1], classes=np.arange(valid.k))
-    loss, learner, folds = get_loss("log"), parse_map("fast", valid.k), Folds.of(valid, 5, seed)
-    raw = np.stack([loss.loss(law, valid.codes) for law in valid.laws])
-    after = np.stack([loss.loss(folds.law(law, learner), valid.codes) for law in valid.laws])
+    sample, k = valid.sample, valid.sample.k
+    test = follow(read_stages(fitted, split.test[0]), split.test[1], classes=np.arange(k))
+    codes = test.sample.y
+    loss, learner, folds = get_loss("log"), parse_map("fast", k), Folds.of(sample, valid.laws[0], 5, seed)
+    raw = np.stack([loss.loss(law, sample.y) for law in valid.laws])
+    after = np.stack([loss.loss(folds.recalibrate(law, learner), sample.y) for law in valid.laws])
     curves = Curves(folds, raw, after)  # what select_stage chooses by
 
     def judged(t: int) -> float:
-        law = learner.fitted(folds.data(valid.laws[t]))(test.laws[t])
-        return float(loss.loss(law, test.codes).mean())
+        law = learner.fitted(replace(folds.rows, score=valid.laws[t]))(test.laws[t])
+        return float(loss.loss(law, codes).mean())
 
     least = curves.least(raw)
     plain = clip_law(test.laws[least], 1e-15)
     out = {
-        "raw": float(loss.loss(plain, test.codes).mean()),
+        "raw": float(loss.loss(plain, codes).mean()),
         "raw, recalibrated": judged(least),
         "raw stage": least + 1.0,
     }
     for rule in RULES:
-        t = curves.choice(after, rule)
+        t = curves.choose(after, rule)
         out |= {rule: judged(t), f"{rule} stage": t + 1.0}
     return out
 
@@ -291,14 +293,14 @@ def _small(rows, n, booster, seed) -> list[float]:
 
     from scoreprism.calibrators import PlattCalibrator
     from scoreprism.ensembles import RefinedBoostingClassifier
-    from scoreprism.ensembles._refined_parts import divided
+    from scoreprism.ensembles._refined_boosting import split_rows
 
     X, y = rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = RefinedBoostingClassifier(booster, random_state=seed).fit(X[:n], y[:n])
         again = RefinedBoostingClassifier(booster, random_state=seed, refit=True).fit(X[:n], y[:n])
-        held = divided(y[:n], 0.2, int(np.random.default_rng(seed).integers(2**31)))[1]
+        held = split_rows(y[:n], 0.2, int(np.random.default_rng(seed).integers(2**31)))[1]
         laws = [law.values for law in read_stages(ours.estimator_, X[n:]).laws]
         stage = int(ours.selection_.stage) - 1
         score = read_stages(ours.estimator_, X[held]).laws[stage].values

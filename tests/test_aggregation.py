@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import scoreprism
-from scoreprism import FiniteModel, calibration_test, decompose
+from scoreprism import FiniteModel, Sample, calibration_test, decompose
 from scoreprism.ensembles import (
     AGGREGATES,
     LogPool,
@@ -636,3 +636,36 @@ def test_what_many_members_warn_of_is_said_once():
     assert len(texts) == 1
     assert texts[0].startswith("member 1: ")
     assert texts[0].endswith("(and so of 3 other members)")
+
+
+# ── a Sample in place of arrays ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_sample_of_members_is_an_ensemble():
+    """The models of a sample are the members; rows of weight 0 are absent, and splits number the rows that came."""
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(0.1, 0.9, (2, 300))
+    y, weight = (rng.random(300) < a).astype(int), np.repeat([1.0, 0.0, 2.0], 100)
+    held, folds = weight > 0, np.arange(300) % 3
+    pairs = [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(3)]
+    sample = Sample.of(y, {"a": a, "b": b}, sample_weight=weight)
+    found = aggregation_decomposition(sample, loss="brier", cv=pairs)
+    assert (
+        found.terms
+        == aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", cv=pairs, sample_weight=weight).terms
+    )
+    inside = [
+        tuple(np.flatnonzero(folds[held] != f) if train else np.flatnonzero(folds[held] == f) for train in (1, 0))
+        for f in range(3)
+    ]
+    alone = aggregation_decomposition(
+        y[held], {"a": a[held], "b": b[held]}, loss="brier", cv=inside, sample_weight=weight[held]
+    )
+    assert found.terms == pytest.approx(alone.terms, abs=1e-12)
+    assert found.decomposition.chain.decompose("brier").names == found.names
+    assert averaging_gap(sample) == averaging_gap(y, {"a": a, "b": b}, sample_weight=weight)
+    assert sufficiency_test(sample).pvalue == sufficiency_test(y, {"a": a, "b": b}, sample_weight=weight).pvalue
+    with pytest.raises(InputError, match="a Sample holds predictions"):
+        averaging_gap(sample, sample_weight=weight)
+    with pytest.raises(InputError, match="at least two members"):
+        averaging_gap(sample.model("a"))

@@ -1065,11 +1065,11 @@ def test_appendix_e_is_u_shaped_with_its_minimum_near_a_tenth():
     """The figure of the paper's appendix E.4, against the exact law: ICI and LCS of cross-fitted maps for three k."""
     from dataclasses import replace
 
-    from scoreprism.paper import PLANS, Work
-    from scoreprism.paper._maps import BANDWIDTHS, mean_distances
+    from reproduction import PLANS, Work
+    from reproduction.maps import BANDWIDTHS, measure_curves
 
     h = np.array(BANDWIDTHS)
-    values = mean_distances(Work(replace(PLANS["full"], samples=20), n_jobs=2)).of("truth")
+    values = measure_curves(Work(replace(PLANS["full"], samples=20), n_jobs=2))[0][..., 2:]
     best = h[values.argmin(axis=1)]
     assert (best >= 0.05).all()
     assert (best <= 0.2).all()

@@ -257,7 +257,7 @@ def test_json_of_every_command_fits_the_schema(file):
         "losses": ("losses",),
         "calibrators": ("calibrators",),
     }
-    elsewhere = {"report", "reproduction"}  # tests/test_report_rendering.py, tests/test_paper.py
+    elsewhere = {"report"}  # tests/test_report_rendering.py
     assert {*elsewhere, *commands} == set(KINDS) == set(schema["properties"]["kind"]["enum"])
     for kind, command in commands.items():
         found = json.loads(call(*command, "--format", "json").stdout, parse_constant=pytest.fail)
@@ -994,8 +994,7 @@ def test_the_commands_of_the_documentation_work(page, tmp_path, monkeypatch):
             Path(args[args.index(">") + 1]).write_text(found.stdout)
         said = found.stdout + found.stderr
         assert [line for line in lines if line not in said] == [], args
-    long = {"reproduce"}  # tests/test_paper.py runs it
-    assert {args[0] for args, _, _ in seen} >= ({"report", "apply"} if page != PAGE else COMMANDS.keys() - long)
+    assert {args[0] for args, _, _ in seen} >= ({"report", "apply"} if page != PAGE else COMMANDS.keys())
 
 
 def test_recalibrate_keeps_the_order_where_the_best_flexible_map_is_not_monotone(file):

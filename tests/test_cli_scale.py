@@ -22,10 +22,10 @@ from scoreprism.cli._options import ENGINES, PERIODS, SCALE
 from scoreprism.cli._scale import at_scale
 from scoreprism.inference import calibration_test
 from scoreprism.report import summarize_sums
-from scoreprism.report._cells import Cells, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
 from scoreprism.report._evidence import of_many
+from scoreprism.report._sums import SummedScores, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
+from scoreprism.scale._columns import PERIODS as PERIODS_OF_SCALE
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
-from scoreprism.scale._roles import PERIODS as PERIODS_OF_SCALE
 from tests.conftest import spark_or_skip
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +163,7 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     inside = (s > 0) & (s < 1)
     frame = table.filter(pl.Series(inside))
     partial = scale.summarize(frame, target="y", score=column, sample_weight="w")
-    cells, tolerance = Cells.of(partial), 1e-9 if partial.exact else 2e-4
+    cells, tolerance = SummedScores.of(partial), 1e-9 if partial.exact else 2e-4
     assert partial.exact == (column == "grade")
     found = metrics_of(cells, 0.95)
     y, s, w = y[inside], s[inside], w[inside]
@@ -173,17 +173,17 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     slope = metrics.calibration_slope(y, s, sample_weight=w).interval(0.95)
     assert found.intervals["calibration_slope"].low == pytest.approx(slope.low, abs=10 * tolerance)
     area = metrics.auc(y, s).std_error
-    plain = metrics_of(Cells.of(scale.summarize(frame, target="y", score=column)), 0.95)
+    plain = metrics_of(SummedScores.of(scale.summarize(frame, target="y", score=column)), 0.95)
     assert plain.std_error["auc"] == pytest.approx(area, rel=0.02)
     ratio = metrics.observed_expected_ratio(y, s, sample_weight=w)
     assert float(found.estimates["observed_expected_ratio"]) == pytest.approx(float(ratio), rel=1e-12)
     z = calibration_test(y, s, method="spiegelhalter").statistic
-    own = spiegelhalter_of(Cells.of(scale.summarize(frame, target="y", score=column)))
+    own = spiegelhalter_of(SummedScores.of(scale.summarize(frame, target="y", score=column)))
     assert abs(own) == pytest.approx(abs(z), rel=1e-9 if partial.exact else 1e-4)
 
 
 def test_curves_and_grades_hold_every_row(table):
-    cells = Cells.of(scale.summarize(table, target="y", score="p"))
+    cells = SummedScores.of(scale.summarize(table, target="y", score="p"))
     y, s = table["y"].to_numpy(), table["p"].to_numpy()
     grades = grades_of(cells, 0.95)
     assert sum(g.rows for g in grades) == len(y)
@@ -202,12 +202,12 @@ def test_curves_and_grades_hold_every_row(table):
 
 
 def test_every_distinct_score_is_a_grade(table):
-    cells = Cells.of(scale.summarize(table, target="y", score="grade"))
+    cells = SummedScores.of(scale.summarize(table, target="y", score="grade"))
     values = dict(table.group_by("grade").agg(pl.col("y").mean()).iter_rows())
     if len(values) <= 20:
         assert {g.least: g.rate for g in grades_of(cells, 0.95)} == pytest.approx(values)
     few = table.with_columns(step=(pl.col("p") * 4).round() / 4)
-    grades = grades_of(Cells.of(scale.summarize(few, target="y", score="step")), 0.95)
+    grades = grades_of(SummedScores.of(scale.summarize(few, target="y", score="step")), 0.95)
     assert [g.least for g in grades] == sorted(few["step"].unique())
 
 
@@ -406,7 +406,7 @@ def test_the_last_of_many_periods_are_shown(table, monkeypatch):
 
 
 def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monkeypatch):
-    monkeypatch.setattr("scoreprism.report._summed_sections.MOST", 1)
+    monkeypatch.setattr("scoreprism.report._segment_section.MOST", 1)
     calm = table.filter((pl.col("side") == "right") & (pl.col("y") == 0)).with_columns(side=pl.lit("calm"))
     rows = pl.concat([table, calm])  # a third segment, of one outcome only
     report = summarize_sums(scale.summarize(rows, target="y", score="p", by="side"), sections=["segments"])
@@ -525,7 +525,7 @@ def test_rare_events_are_shown_with_digits_that_say_something():
     text = repr(partial.decompose(loss="brier"))
     assert "0.00000 " not in text
     assert "200,000 rows" in text
-    drawn = Cells.of(partial)
+    drawn = SummedScores.of(partial)
     assert distribution_of(drawn, "s").events.size == 20_000
 
 

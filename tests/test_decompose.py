@@ -325,7 +325,9 @@ def test_many_rows_are_fitted_on_cells(monkeypatch):
     many = decompose(y, s, loss=("log", "brier"))
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
     exact = decompose(y, s, loss=("log", "brier"))
-    assert many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
+    assert (
+        many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
+    )
     for loss in many:
         moved = abs(many[loss].terms["reliability"] - exact[loss].terms["reliability"])
         assert moved <= 0.04 * exact[loss].std_error["reliability"]

@@ -32,12 +32,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism._core.frames import take_rows
+from scoreprism._core.journal import Journal
+from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
-from scoreprism.pipelines._bootstrap_result import METHODS
-from scoreprism.pipelines._digest import digest, digest_of_scores
-from scoreprism.pipelines._estimators import inner_validation, weight_key
-from scoreprism.pipelines._material import draw, parse_part, two_of_each
+from scoreprism.pipelines._bootstrap import METHODS
+from scoreprism.pipelines._checkpoint import Checkpoint, digest, digest_of_scores
+from scoreprism.pipelines._pipeline import Pipeline, draw, inner_validation, parse_split, two_of_each, weight_key
+from scoreprism.pipelines._replicates import Setup, fit_laws, recalibrate
 
 
 def rows(n, seed, columns=4):
@@ -54,6 +56,11 @@ def splits():
 def boot(splits, estimator=None, calibrator="platt", **options):
     options = {"n_resamples": 6, "random_state": 0, "loss": "brier"} | options
     return pipeline_bootstrap(estimator or GaussianNB(), calibrator, *splits, **options)
+
+
+def setup_of(splits):
+    parts = dict(zip(("train", "calibration", "test"), splits, strict=True))
+    return Setup.of(Pipeline.of(GaussianNB(), "platt", parts, losses=["brier"]), 0)
 
 
 def same(a, b):
@@ -81,12 +88,23 @@ def test_estimates_are_those_of_decompose_with_the_calibration_split(calibrator)
     assert result.terms["gain"] == pytest.approx(law[0] - law[1], abs=1e-12)
 
 
+def test_a_calibration_split_may_be_a_sample_whose_groups_stay_together():
+    rng = np.random.default_rng(0)
+    s, t = rng.random(300), rng.random(200)
+    y, z = (rng.random(300) < s).astype(int), (rng.random(200) < t).astype(int)
+    plain = decompose(z, t, calibration=(s, y), calibrator="platt")
+    assert decompose(z, t, calibration=Sample.of(y, s), calibrator="platt").terms == plain.terms
+    grouped = decompose(z, t, calibration=Sample.of(y, s, groups=np.arange(300) // 3), calibrator="platt")
+    assert grouped.terms["reliability"] != plain.terms["reliability"]
+
+
 def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(splits):
     """Platt depends on its rows only by their weighted likelihood: repeated rows give the same law as counts."""
     train, (X, y), test = splits
     result = boot(splits, resample_test=False)
     counts, _ = draw(
-        parse_part((X, y), "calibration", None),
+        parse_split((X, y), "calibration", None),
+        "calibration",
         np.random.default_rng(np.random.SeedSequence(result.seed, spawn_key=(3, 0))),
         lambda _: True,
         "",
@@ -111,32 +129,20 @@ def test_terms_add_up_to_the_loss_in_every_replicate(splits):
 
 def test_copies_of_a_row_share_a_block(splits):
     """Rows all drawn twice are as certain as once: the spread of refits without a fifth of the rows stays as it is."""
-    from scoreprism.pipelines._asked import Asked
-    from scoreprism.pipelines._replicates import _calibrated_on, _fit
-
-    asked = Asked.of(
-        GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None
-    )
-    setup, _ = asked.setup(0)
+    setup = setup_of(splits)
     n = setup.calibration.n
     spreads = []
     for times in (1.0, 2.0):
-        problem = _calibrated_on(setup.problem, np.full(n, times), setup.calibration, 5)
-        spreads.append(_fit(problem)[0].fitted.folds.std(axis=0).mean())
+        fit = recalibrate(setup.fit, np.full(n, times), 5)
+        spreads.append(fit_laws(fit)[0].fitted.folds.std(axis=0).mean())
     assert spreads[1] == pytest.approx(spreads[0], rel=0.02)  # blocks of copies would make it smaller by √2
 
 
 def test_counts_carry_the_number_of_rows(splits):
     """Kish's effective number would make 140 drawn rows count as about 70."""
-    from scoreprism.pipelines._asked import Asked
-    from scoreprism.pipelines._replicates import _calibrated_on
-
-    asked = Asked.of(
-        GaussianNB(), "platt", tuple(splits), "calibrator", ["brier"], None, None, None, "auto", True, None
-    )
-    setup, _ = asked.setup(0)
+    setup = setup_of(splits)
     counts = np.bincount(np.random.default_rng(0).integers(0, 140, 140), minlength=140).astype(float)
-    assert _calibrated_on(setup.problem, counts, setup.calibration, 0).calibration.total == 140
+    assert recalibrate(setup.fit, counts, 0).calibration.total == 140
 
 
 def test_refit_all_sees_the_training_rows_and_the_parts_of_the_variance_say_so(splits):
@@ -347,8 +353,8 @@ def test_weights_weigh_and_rows_without_weight_are_absent(splits):
 def test_clusters_are_drawn_whole(splits):
     X, y = splits[1]
     groups = np.arange(len(y)) // 10
-    part = parse_part((X, y), "calibration", groups)
-    counts, _ = draw(part, np.random.default_rng(0), two_of_each(part), "")
+    part = parse_split((X, y), "calibration", groups)
+    counts, _ = draw(part, "calibration", np.random.default_rng(0), two_of_each(part), "")
     assert all(np.unique(counts[groups == g]).size == 1 for g in range(14))
     result = boot(splits, groups=(None, groups, np.arange(160) // 8), n_resamples=30)
     assert np.isfinite(result.replicates).all()
@@ -504,13 +510,21 @@ def test_every_torn_end_of_a_checkpoint_is_mended(splits, tmp_path):
     content = path.read_bytes()
     last = content[:-1].rfind(b"\n") + 1
     header = content.find(b"\n")
-    named = content.find(b"bootstrap 1") + len(b"bootstrap 1") + 1  # up to here a first line may be anyone's
+    named = content.find(b"bootstrap 2") + len(b"bootstrap 2") + 1  # up to here a first line may be anyone's
     for end in [0, named, header // 2, header, last, last + 1, last + 20, len(content) - 1]:
         path.write_bytes(content[:end])
         assert same(boot(splits, n_resamples=2, checkpoint=path), whole), end
         assert path.read_bytes() == content
     path.write_bytes(content[: last + 30] + b"\0" * 50)  # what a power failure leaves
     assert same(boot(splits, n_resamples=2, checkpoint=path), whole)
+
+
+def test_a_checkpoint_of_another_version_is_refused_as_such(splits, tmp_path):
+    path = tmp_path / "run"
+    with Journal(path, "scoreprism pipeline bootstrap 1", "checkpoint", "pipeline_bootstrap") as journal:
+        journal.begin({"seed": 0})
+    with pytest.raises(InputError, match=r"of another version of scoreprism \(format 1\)\. Use another path"):
+        boot(splits, checkpoint=path)
 
 
 def test_random_state_none_continues_with_the_seed_of_the_file(splits, tmp_path):
@@ -622,8 +636,6 @@ def test_sums_over_threads_are_no_other_problem():
 
 
 def test_a_checkpoint_is_plain_text_and_used_by_one_run(splits, tmp_path):
-    from scoreprism.pipelines._checkpoint import Checkpoint
-
     path = tmp_path / "run"
     boot(splits, n_resamples=2, checkpoint=path)
     lines = [json.loads(line.partition(" ")[2]) for line in path.read_text().splitlines()]

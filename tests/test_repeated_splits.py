@@ -18,18 +18,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from reproduction import PLANS, Work
+from reproduction.german import judge_number
+from reproduction.members import GLM, run_protocol, take_values
+from reproduction.statements import select
 from scoreprism import decompose
 from scoreprism._kernels.holm import holm
+from scoreprism._kernels.paired_tests import wilcoxon_p
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
-from scoreprism.paper import PLANS, Work
-from scoreprism.paper._german_robustness import robustness
-from scoreprism.paper._glm import GLM
-from scoreprism.paper._members import german_frame, german_main, over_splits
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._paired_tests import wilcoxon_p
-from scoreprism.pipelines._split_rows import parse_sizes
+from scoreprism.pipelines._split_plan import parse_sizes
 from tests.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
@@ -748,28 +748,30 @@ def german_work(splits, trees, redraws):
     return Work(replace(PLANS["full"], splits=splits, trees=trees, redraws=redraws, more=0))
 
 
+def judge_means(work):
+    return [judge_number(work, one) for one in select("german", "mean") if one.key.startswith("robustness/")]
+
+
 def test_german_credit_in_small():
     """Ten of the paper's splits with small forests: within three standard errors and the tolerances of the means."""
-    for checks in robustness(german_work(10, 30, 2)).values():
-        for check in checks:
-            assert check.key.endswith("forest") or check.verdict != "not reproduced", check
+    for check in judge_means(german_work(10, 30, 2)):
+        assert check.key.endswith("forest") or check.verdict != "not reproduced", check
 
 
 @pytest.mark.slow
 def test_german_credit_as_in_the_paper():
     """Tables of appendix D: means, and the paired comparison that double use decides."""
     work = german_work(100, 200, 5)
-    for checks in robustness(work).values():
-        for check in checks:  # one number of the paper is out of reach, or nearly so
-            assert check.key == "robustness/log/recalibrated/forest" or check.verdict != "not reproduced", check
-    frame = german_main(work)
-    assert abs(over_splits(frame, "log", "average", "noise_floor").mean() - 0.023) < 0.002
+    for check in judge_means(work):  # one number of the paper is out of reach, or nearly so
+        assert check.key == "robustness/log/recalibrated/forest" or check.verdict != "not reproduced", check
+    frame = run_protocol(work)
+    assert abs(take_values(frame, "log", "average", "noise_floor").mean() - 0.023) < 0.002
     with pytest.warns(DoubleUseWarning):
         stacking = paired_comparison(frame, "average", "reliability_plugin", loss="log")["stacking, log"]
     assert stacking.mean < 0
     assert stacking.win_rate >= 0.55
     assert stacking.wilcoxon_p_holm < 0.01
-    apart = german_frame(work, protocol="independent halves")
+    apart = run_protocol(work, protocol="independent halves")
     assert paired_comparison(apart, "average", "reliability_plugin", loss="log")["stacking, log"].mean > 0
 
 

@@ -22,13 +22,14 @@ from scoreprism.calibrators import get_calibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays._decomposition import drawn_lengths
 from scoreprism.exceptions import InputError
+from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
 from scoreprism.report import SECTIONS, Figure, Notice, Range, Table, make_report, summarize, summarize_sums
-from scoreprism.report._calibration import grades
-from scoreprism.report._decisions import longest_run
+from scoreprism.report._calibration_section import grades
+from scoreprism.report._decision_section import longest_run
 from scoreprism.report._model import KINDS, show
-from scoreprism.report._periods import periods
 from scoreprism.report._regions import readable, rules_of
+from scoreprism.report._segment_section import periods
 
 
 def _law(n=1500, seed=0):
@@ -473,7 +474,8 @@ def test_rules_put_the_steps_of_a_feature_together():
 @pytest.mark.statistical
 def test_regions_are_shown_no_more_often_than_they_should():
     """Size: under a calibrated score and features that say nothing, a region is shown in at most 5 % of reports."""
-    from scoreprism.report._case import parse_case
+    from scoreprism import Sample
+    from scoreprism.report._build import fit_case
     from scoreprism.report._regions import find_regions
 
     shown = 0
@@ -481,11 +483,9 @@ def test_regions_are_shown_no_more_often_than_they_should():
         rng = np.random.default_rng(seed)
         p = rng.uniform(0.05, 0.95, 600)
         X = rng.normal(size=(600, 3))
-        case = parse_case(
-            (rng.random(600) < p).astype(int), p, X, loss="log", segments=None, time=None, level=0.95, random_state=seed,
-            clip=None, calibrators=None, notes=(), options={"reference": "calibrated"},
-        )  # fmt: skip
-        shown += min((r.pvalue for r in find_regions(case.first, X, seed)), default=1.0) < 0.05
+        sample = Sample.of((rng.random(600) < p).astype(int), p, X)
+        model = fit_case(sample, {"log": get_loss("log")}, seed=seed, reference="calibrated").first
+        shown += min((r.pvalue for r in find_regions(model, model.features, seed)), default=1.0) < 0.05
     assert shown <= stats.binom(400, 0.05).ppf(0.999)
 
 
@@ -684,12 +684,12 @@ def test_two_reports_are_identical_whatever_the_number_of_processes():
 
 def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
     """The order of a set of names would follow the hash seed of the process: two runs were not byte-identical."""
-    from scoreprism.report import _maps
+    from scoreprism.report import _map_trials
 
     _, y, _, p = _law(300)
-    tied = [name for name in reversed(_maps.TRIED[True]) if name != "selected"]
-    judged = _maps.judged
-    monkeypatch.setattr(_maps, "judged", lambda *given: replace(judged(*given), loss=0.5, difference=0.1))
+    tied = [name for name in reversed(_map_trials.TRIED[True]) if name != "selected"]
+    judge = _map_trials.judge_candidate
+    monkeypatch.setattr(_map_trials, "judge_candidate", lambda *given: replace(judge(*given), loss=0.5, difference=0.1))
     table = _table(summarize(y, p, calibrators=tied, sections=["recalibration"]), "recalibration", "recalibration")
     assert _column(table, "map")[1:] == tied
 

@@ -29,7 +29,9 @@ def rows(n=300, seed=0):
 #: Public functions of (y_true, y_proba), each as a call that gives numbers.
 FUNCTIONS = {
     "decompose": lambda *args, **options: list(decompose(*args, loss="brier", **options).terms.values()),
-    "calibration_test": lambda *args, **options: calibration_test(*args, random_state=0, n_resamples=99, **options).pvalue,
+    "calibration_test": lambda *args, **options: (
+        calibration_test(*args, random_state=0, n_resamples=99, **options).pvalue
+    ),
     "corp_decomposition": lambda *args, **options: list(corp_decomposition(*args, **options).terms.values()),
     "corp_bootstrap": lambda *args, **options: corp_bootstrap(
         *args, n_resamples=20, random_state=0, **options
@@ -203,7 +205,7 @@ def test_laws_of_a_chain_decompose_any_loss_and_travel():
 
 
 def test_nothing_is_fitted_to_sums():
-    X, y, s, _ = rows()
+    _, y, s, _ = rows()
     table = pl.DataFrame({"y": y, "s": np.round(s, 2)})
     summed = scoreprism.scale.decompose(table, target="y", score="s", loss="brier")
     with pytest.raises(InputError, match="decompose must have single rows; got sums over rows"):
@@ -227,8 +229,10 @@ def test_nothing_is_fitted_to_sums():
         ),
         (
             ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.2]}),
-            "y_proba['b'] must hold probabilities between 0 and 1; got 1.2 in row 1 (1 of 2 rows outside). "
-            "If these are logits, apply scipy.special.expit (softmax for several classes) first.",
+            (
+                "y_proba['b'] must hold probabilities between 0 and 1; got 1.2 in row 1 (1 of 2 rows outside). "
+                "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+            ),
         ),
     ],
 )  # fmt: skip

@@ -17,10 +17,9 @@ from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._sample.fit_rows import Data, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
-from scoreprism.scale._fit import _drawn, _pooling
-from scoreprism.scale._grid import cell_of, edges
-from scoreprism.scale._roles import period_label
-from scoreprism.scale._sheet import lines_of
+from scoreprism.scale._columns import period_label
+from scoreprism.scale._expressions import cell_of, edges
+from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
 
 
 def rows(n: int = 6000, digits: int | None = 2, seed: int = 0) -> pl.DataFrame:
@@ -182,7 +181,7 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
                   for k in range(cv)] for home in partitions.home]  # fmt: skip
         return np.array(found) / table["w"]
 
-    monkeypatch.setattr("scoreprism.scale._fit._drawn", shared)
+    monkeypatch.setattr("scoreprism.scale._sums_to_sample.draw_folds", shared)
     ours = scale.decompose(data, target="y", score="s", sample_weight="w" if weighted else None)
     theirs = scoreprism.decompose(y, s, loss=["log", "brier"], sample_weight=weight)
     for name, found in ours.items():
@@ -210,10 +209,10 @@ def test_drawn_folds_scatter_as_those_of_rows_do():
 @pytest.mark.parametrize("digits", [2, None])
 def test_drawn_folds_share_out_the_sums_in_every_partition(digits):
     partial = scale.summarize(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
-    shares, table = _drawn(partial, 5, 0), partial.table
+    shares, table = draw_folds(partial, 5, 0), partial.table
     assert shares.shape == (PARTITIONS, 5, table["n"].size)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
-    pooling = _pooling(partial, lines_of(partial), shares, 1.0)
+    pooling = pool_folds(partial, place_lines(partial), shares, 1.0)
     for held, power in ((pooling.mass, "w"), (pooling.squares, "w2")):
         for y in (0, 1):
             total = np.full(PARTITIONS, table[power][table["y"] == y].sum())
@@ -228,7 +227,7 @@ def test_a_row_that_outweighs_its_group_is_in_one_fold():
     light = pl.concat([light, light.with_columns(s=pl.col("s") + 0.1)])  # scores that no heavy row has
     heavy = pl.DataFrame({"y": [0, 1], "s": [0.3, 0.6], "w": [1.0, 1.0]})
     partial = scale.summarize(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
-    shares = _drawn(partial, 5, 0)
+    shares = draw_folds(partial, 5, 0)
     heavy = partial.table["w"] > 0.5
     assert heavy.sum() == 2
     assert np.isin(shares[:, :, heavy], (0.0, 1.0)).all()  # worth one row each
@@ -239,7 +238,8 @@ def test_weights_of_zero_are_absent():
     data = rows(3000).with_columns(w=pl.when(pl.col("s") > 0.6).then(0.0).otherwise(1.0))
     ours = scale.decompose(data, target="y", score="s", sample_weight="w", cv_column="fold", loss="log")
     theirs = plain(data, sample_weight=data["w"].to_numpy(), loss="log")
-    assert ours.n == 3000
+    assert ours.n == (data["w"] > 0).sum()
+    assert ours.partial.n == 3000
     assert_same(ours, theirs)
     assert ours._mass == pytest.approx(data["w"].sum())
 
@@ -294,6 +294,19 @@ def test_infinite_losses_of_a_given_law():
         scale.decompose(data, target="y", score="s", q="q", loss="brier", cv_column="fold"),
         plain(data, loss="brier", q=data["q"].to_numpy()),
     )
+
+
+def test_a_level_of_sums_has_only_the_losses_that_were_summed():
+    found = scale.decompose(rows(2000), target="y", score="s", q="q", loss="log")
+    with pytest.raises(UnavailableError, match="the brier loss of level 'Q' was not summed"):
+        found.chain.decompose("brier")
+    plain_sums = scale.decompose(rows(2000), target="y", score="s", loss="log")
+    assert plain_sums.chain.decompose("brier").names == ("reliability", "refinement")  # S and C are at hand
+
+
+def test_a_score_that_is_no_name_is_refused():
+    with pytest.raises(InputError, match="score must be the name of a column; got None"):
+        scale.summarize(rows(100), target="y", score=None)
 
 
 def test_infinite_losses_by_cell():
@@ -418,7 +431,7 @@ def test_cells_keep_the_order_of_scores_and_both_ends_apart():
 
 def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
     partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32)
-    lines, table = lines_of(partial), partial.table
+    lines, table = place_lines(partial), partial.table
     size = table["n"].size
     for power, column in ((0, "w"), (1, "s"), (2, "s2")):
         total = np.bincount(lines.group, lines.share * table["w"][lines.group] * lines.score**power, size)
@@ -432,7 +445,7 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
     """Chebyshev–Markov: −log s and −log(1 − s), whose third derivatives keep their sign, against the rows themselves."""
     data = rows(20_000, digits=None).filter(pl.col("s").is_between(1e-6, 1 - 1e-6))
     partial = scale.summarize(data, target="y", score="s", cells=16)
-    lines, table = lines_of(partial), partial.table
+    lines, table = place_lines(partial), partial.table
     s, y = data["s"].to_numpy(), data["y"].to_numpy()
     groups = {(int(c), int(e)): i for i, (c, e) in enumerate(zip(table["key"], table["y"], strict=True))}
     owner = np.array([groups[c, e] for c, e in zip(cell_of(s, 16).tolist(), y.tolist(), strict=True)])
@@ -450,7 +463,7 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
 def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
     partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32, cv_column="fold")
     found = partial.decompose(calibrator="identity")  # C is S, known by hand
-    lines, table = lines_of(partial), partial.table
+    lines, table = place_lines(partial), partial.table
     hit = np.where(table["y"][lines.group] == 1, lines.score, 1.0 - lines.score)
     value = -np.log(hit) * lines.share  # shares of both pairs add up to 1
     pairs = [np.bincount(lines.group, value * (lines.side == side), table["n"].size) for side in (1.0, -1.0)]

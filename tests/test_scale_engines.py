@@ -16,7 +16,7 @@ from scipy import stats
 
 import scoreprism
 from scoreprism import scale
-from scoreprism.scale._partial import Partial
+from scoreprism.scale import Partial
 from tests.conftest import spark_or_skip
 
 pytestmark = [

@@ -22,8 +22,8 @@ from scoreprism.exceptions import (
     UnavailableError,
 )
 from scoreprism.scale import ENGINES, ClassDecomposition
-from scoreprism.scale._gradients import Fitting
-from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
+from scoreprism.scale._class_sample import SAMPLERS, draw_rows, trim_rows
+from scoreprism.scale._class_scaling import Fitting
 from tests.conftest import spark_or_skip
 
 P = ["p_a", "p_b", "p_c"]
@@ -244,7 +244,7 @@ def test_rows_without_weight_are_absent() -> None:
     found: Any = scale.decompose(rows, calibrator="temperature", **options)
     held = scale.decompose(rows.filter(pl.col("w") > 0.0), calibrator="temperature", **options)
     assert found.terms == pytest.approx(held.terms, abs=NEAR)
-    assert (found.n, found.n_units) == (2500, 2000)
+    assert (found.rows_in_all, found.n, found.n_units) == (2500, 2000, 2000)
     assert "500 rows of weight 0 are absent" in found.notes
 
 
@@ -345,8 +345,8 @@ def test_samples_are_uniform_and_of_their_size(engine: str) -> None:
     n, size = 100_000, 20_000
     rows = pl.DataFrame({"id": np.arange(n)})
     frame = rows.lazy() if engine == "polars" else _in_engine(rows, engine)
-    kept = nw.from_native(drawn(frame, size, n, 11)).lazy().collect()
-    ids = trimmed({"id": kept["id"].to_numpy()}, size, 11)["id"]
+    kept = nw.from_native(draw_rows(frame, size, n, 11)).lazy().collect()
+    ids = trim_rows({"id": kept["id"].to_numpy()}, size, 11)["id"]
     assert np.unique(ids).size == ids.size == size
     parts = np.bincount(ids * 10 // n, minlength=10)
     assert np.abs(parts - size / 10).max() < 5 * np.sqrt(size / 10)
@@ -403,7 +403,7 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (_spoiled("p_b", -0.1), {}, "got -0.1 and the like in 7 of 400 rows"),
         (_spoiled("p_b", 0.999), {}, "the columns of S must sum to 1 within 1e-06 in every row"),
         (_spoiled("y", pl.lit("d")), {"classes": ["a", "b", "c"]}, "target 'y' must hold one of the classes .* got 'd' in 7"),
-        (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got None in 7 of 400 rows"),
+        (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got missing in 7 of 400 rows"),
         (_spoiled("w", -1.0), {"sample_weight": "w"}, r"sample_weight 'w' must be from 0 to 1e\+70"),
         (_spoiled("w", 1e200), {"sample_weight": "w"}, "sample_weight 'w' must be from 0 to 1e[+]70, .* got 1e[+]200"),  # its fourth power is not
         (_spoiled("fold", None), {}, "cv_column or key 'fold' must not be missing"),

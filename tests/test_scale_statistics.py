@@ -15,10 +15,11 @@ from benchmarks.scale_statistics.tables import Pairs
 
 import scoreprism
 from scoreprism import scale
+from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
-from scoreprism.scale._fit import Options, _drawn, fitted_laws, parse_losses
 from scoreprism.scale._shift import _edges
+from scoreprism.scale._sums_to_sample import Options, draw_folds, fit_sums
 
 LOSSES = simulate.LOSSES
 
@@ -58,10 +59,10 @@ def test_maps_at_other_scores_are_the_fitted_ones():
     draw = LAWS["b"].sample(3000, generator())
     partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
     losses = parse_losses(list(LOSSES))
-    _, laws = fitted_laws(partial, Options(losses, "auto", 5, "debiased", 0))
-    fits, fitted = laws.choice.winner.fits, laws.choice.winner.fitted
-    score = laws.problem.data.score
-    np.testing.assert_allclose(simulate.laws_at(laws, score, np.zeros(score.size, int))[1], fitted.folds, rtol=1e-12)
+    _, chain = fit_sums(partial, Options(losses, "auto", 5, "debiased", 0))
+    law, score = chain.levels[1], chain.sample.prediction
+    fits = law.fits
+    np.testing.assert_allclose(simulate.laws_at(chain, score, np.zeros(score.size, int))[1], law.folds, rtol=1e-12)
     np.testing.assert_allclose(fits.at(score), fits.law.mean(axis=(0, 1))[fits.cells.cell], rtol=1e-12)
     middle = 0.5 * (fits.cells.center[1:] + fits.cells.center[:-1])
     ends = fits.law.mean(axis=(0, 1))
@@ -79,7 +80,7 @@ def test_drawn_folds_keep_every_sum(weighted):
     rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2), "w": rng.random(5000) + 0.1})
     weight = "w" if weighted else None
     partial = scale.summarize(rows, target="y", score="s", sample_weight=weight)
-    shares = _drawn(partial, 5, 0)
+    shares = draw_folds(partial, 5, 0)
     assert shares.shape == (20, 5, partial.table["n"].size)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)  # so every sum is kept
     sizes = shares @ partial.table["n"]
@@ -190,7 +191,7 @@ def test_standard_errors_of_a_calibrated_score_are_those_of_rows(loss, weighted)
     frame = pl.DataFrame({"y": y, "s": s, "q": q, "fold": fold, "w": w})
     options = {"target": "y", "score": "s", "q": "q", "cv_column": "fold", "cells": 64}
     d = scale.decompose(frame, loss=loss, sample_weight="w" if weighted else None, **options)
-    c = simulate.laws_at(fitted_laws(d.partial, d._options)[1], s, fold)[0]
+    c = simulate.laws_at(fit_sums(d.partial, d._options)[1], s, fold)[0]
     hits = [np.where(y == 1, p, 1 - p) for p in (s, c, q)]
     losses = [-np.log(hit) if loss == "log" else (1 - hit) ** 2 for hit in hits]
     steps = np.stack([losses[0] - losses[1], losses[1] - losses[2], losses[2]])

@@ -20,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from scoreprism import FiniteModel, Level, decompose
+from scoreprism import FiniteModel, Level, Sample, decompose
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.staged_models import read_stages
 from scoreprism.calibrators import IdentityCalibrator, PlattCalibrator, get_calibrator
 from scoreprism.displays import DISPLAYS, StagewiseDisplay
 from scoreprism.ensembles import (
@@ -34,7 +35,6 @@ from scoreprism.ensembles import (
     stagewise_decomposition,
     xgboost_refinement_stopping,
 )
-from scoreprism.ensembles._stage_inputs import read_stages
 from scoreprism.exceptions import (
     DoubleUseWarning,
     HardLabelsWarning,
@@ -1219,3 +1219,36 @@ def test_figures_of_few_stages_and_on_small_axes():
     assert display.line_[0].get_ydata().tolist() == found.loss.tolist()
     assert display.line_[1].get_ydata().tolist() == found.recalibrated_loss.tolist()
     plt.close("all")
+
+
+# ── a Sample in place of arrays ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sample_holds_stages_by_number():
+    """Models that are named by numbers are stages; rows of weight 0 are absent from them."""
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=300)
+    y, weight = (rng.random(300) < expit(z)).astype(int), np.repeat([1.0, 0.0, 2.0], 100)
+    stages = {10: expit(2 * z), 1: expit(0.3 * z)}
+    sample, options = Sample.of(y, stages, sample_weight=weight), {"loss": "brier", "cv": KFold(4)}
+    assert stagewise_decomposition(sample, **options).grid == (1, 10)
+    for function in (stagewise_decomposition, select_stage):
+        assert repr(function(sample, **options)) == repr(function(stages, y, sample_weight=weight, **options))
+    found = recalibrate_stages(sample, calibrator="platt", **options)
+    assert np.isnan(found.laws[0]).tolist() == (weight == 0).tolist()
+    assert refinement_loss(sample.model("1")) == refinement_loss(y, stages[1], sample_weight=weight)
+    with pytest.raises(InputError, match="Pass the Sample alone"):
+        select_stage(sample, y)
+    with pytest.raises(InputError, match="y_true must be given"):
+        select_stage(stages)
+    with pytest.raises(InputError, match="stages must be numbered"):
+        select_stage(Sample.of(y, {"a": stages[1], "b": stages[10]}))
+
+
+def test_a_chain_of_stages_is_renamed_as_a_whole():
+    """Terms that are muted, and the chain that other losses are decomposed by, have the names of the result."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=200)
+    found = stagewise_decomposition([expit(0.5 * z), expit(z)], (rng.random(200) < expit(z)).astype(int)).decomposition
+    assert set(found.muted) <= set(found.names)
+    assert found.chain.decompose("brier").names == found.names

@@ -15,10 +15,7 @@ from scoreprism import Chain, Decomposition, Level, scale
 from scoreprism._core.strict_json import DEPTH, Reader
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
-from scoreprism.paper import PLANS, Work, _reproduce
-from scoreprism.paper._work import Outcome, square
 from scoreprism.pipelines import pipeline_bootstrap
-from scoreprism.report import Section
 
 READER = Reader("a list", "Write it again.", megabytes=1, values=1000)
 
@@ -241,46 +238,3 @@ def test_a_first_line_that_is_no_object(text, splits, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(line(text))
     assert refused(lambda where: boot(splits, where), path).endswith("Use another path; it is left as it is.")
-
-
-JOURNALED = {
-    "nothing": {},
-    "a word": {"task": "0", "result": 0.0},
-    "another task": {"task": 9, "result": 0.0},
-    "a field more": {"task": 0, "result": 0.0, "more": 1},
-    "a task twice": {"task": 1, "result": 0.0},
-}
-
-
-@pytest.mark.parametrize("case", JOURNALED)
-def test_lines_of_a_journal_are_checked(case, tmp_path):
-    work = Work(PLANS["quick"], tmp_path)
-    work.run("squares", square, [1.0, 2.0], "numbers")
-    (path,) = tmp_path.iterdir()
-    lines = path.read_bytes().splitlines(keepends=True)
-    number = 3 if case == "a task twice" else 2
-    if case == "a task twice":
-        lines[1] = line(json.dumps({"task": 1, "result": 4.0}))
-    lines[number - 1] = line(json.dumps(JOURNALED[case]))
-    path.write_bytes(b"".join(lines))
-    assert refused(lambda tasks: work.run("squares", square, tasks, "numbers"), [1.0, 2.0]) == (
-        f"a journal must hold what scoreprism reproduce wrote; got no result of one of 2 tasks in line {number} of "
-        f"{str(path)!r}. Use another path; it is left as it is."
-    )
-
-
-def test_results_of_a_journal_that_no_experiment_has(tmp_path, monkeypatch):
-    def squares(work):
-        found = work.run("squares", square, [1.0, 2.0], "numbers")
-        return Outcome(Section("squares", "Squares", f"{sum(found)}"))
-
-    monkeypatch.setattr(_reproduce, "experiment", lambda _: squares)
-    work = Work(PLANS["quick"], tmp_path)
-    assert _reproduce._run("theorems", work).section.meaning == "5.0"
-    (path,) = tmp_path.iterdir()
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], line('{"task": 0, "result": "x"}'), lines[2]]))
-    assert refused(lambda one: _reproduce._run("theorems", one), work) == (
-        "a journal must hold what reproduce wrote; got TypeError (unsupported operand type(s) for +: 'int' and 'str') "
-        f"from results in {str(path)!r}. Remove that file; its tasks will be done again."
-    )

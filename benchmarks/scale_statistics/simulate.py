@@ -14,12 +14,12 @@ from benchmarks.scale_statistics.laws import LAWS
 from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._fitting.chain_fit import decompose_each, parse_losses
 from scoreprism._fitting.fitted_laws import between
 from scoreprism.decomposition import Chain, Decomposition, Level
-from scoreprism.scale._fit import Options, _quantisation, fitted_laws
-from scoreprism.scale._partial import Partial
+from scoreprism.scale import Partial
 from scoreprism.scale._shift import _mix, _stale
+from scoreprism.scale._sums_to_sample import Options, bound_quantisation, fit_sums
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
@@ -85,11 +85,11 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     partial = _partial(law, n, seed, cells)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", 0)
-    lines, laws = fitted_laws(partial, options)
-    summed, numbers = laws.decomposed(losses, "debiased", None), {"keys": float(partial.n_keys)}
-    exact = _by_row(laws, law, n, seed)
+    lines, chain = fit_sums(partial, options)
+    summed, numbers = decompose_each(chain, losses, "debiased", None), {"keys": float(partial.n_keys)}
+    exact = _by_row(chain, law, n, seed)
     for loss in LOSSES:
-        bound = _quantisation(partial, lines, laws, losses[loss], None)
+        bound = bound_quantisation(partial, lines, chain, losses[loss], None)
         numbers |= {f"{loss}/bound": bound}
         for name in summed[loss].names:
             key = f"{loss}/{name}"
@@ -106,18 +106,18 @@ def _partial(law: str, n: int, seed: int, cells: int) -> Partial:
     return sum(parts)  # type: ignore[return-value]
 
 
-def laws_at(chain: Any, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
+def laws_at(chain: Chain, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
     """The law C of sums with a column of folds at other scores: out of fold, and of all models for the spread."""
     fits = chain.levels[1].fits
     models, damped = (between(fits.cells.center, table[0], s) for table in (fits.law, fits.damped))
     return models[fold, np.arange(s.size)], damped
 
 
-def _by_row(laws: Any, law: str, n: int, seed: int) -> Numbers:
+def _by_row(chain: Chain, law: str, n: int, seed: int) -> Numbers:
     """The terms of the same maps, evaluated for every row."""
     totals: Numbers = {}
     for draw, fold in chunks(law, n, seed):
-        law_of_row, folds = laws_at(laws, draw.s, fold)
+        law_of_row, folds = laws_at(chain, draw.s, fold)
         sample = scoreprism.Sample(draw.y, {"model": draw.s})
         pair = Chain.of(sample, (Level.of("S", draw.s), Level.of("C", law_of_row, folds=folds)))
         for loss in LOSSES:
@@ -150,10 +150,10 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
     losses = parse_losses(list(LOSSES))
     options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
-    old, new = (fitted_laws(partial, options)[1] for partial in (base, now))
+    old, new = (fit_sums(partial, options)[1] for partial in (base, now))
     numbers = {}
     for name, loss in losses.items():
-        periods = [SimpleNamespace(risk=0.0, partial=partial) for partial in (now, base)]
+        periods = [SimpleNamespace(risk=0.0, partial=partial, clip=None) for partial in (now, base)]
         found = _mix(*periods, loss, LEVEL) | _stale(new, old, loss, None, LEVEL)
         for part, ends in found.items():
             keys = ("value", "error", "low", "high")
@@ -162,11 +162,11 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     return numbers
 
 
-def _stale_truth(old: Any, law: str, loss: Any) -> Numbers:
+def _stale_truth(old: Chain, law: str, loss: Any) -> Numbers:
     """What the map that was fitted gains and loses in the population of the later period, by quadrature."""
     nodes, mass = gauss(400)
     mass = mass * 2.0 * nodes if "mix" in law else mass
     s, c = SCORES[law[0]](nodes, 0.0 * nodes), expit(mean_q()(nodes))
-    b = old.choice.winner.fits.at(s)
+    b = old.levels[1].fits.at(s)
     stale, raw = loss.divergence(b, c), loss.divergence(s, c)
     return {"loses": float(mass @ stale), "gains": float(mass @ (raw - stale))}

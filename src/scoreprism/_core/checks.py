@@ -104,3 +104,10 @@ def parse_count(value: object, name: str, least: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         refuse(f"{name} must be a whole number of at least {least}", repr(value), "Pass an integer.")
     return int(value)
+
+
+def parse_flag(value: object, name: str) -> bool:
+    """True or False; a number that could be meant so is refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        refuse(f"{name} must be True or False", repr(value), "Pass one of them.")
+    return bool(value)

@@ -94,7 +94,10 @@ class Journal:
         self.header = None if first is None else self._content(first, 1)
         if self.header is None or self.header.get("format") != self.magic:
             rule = f"{self.what} must be a new file, or one that {self._writer} wrote"
-            _refuse(rule, f"{str(self.path)!r}, which is something else", _LEFT)
+            kind, _, number = str((self.header or {}).get("format")).rpartition(" ")
+            other = f"of another version of scoreprism (format {number})"
+            what = other if kind == self.magic.rpartition(" ")[0] else "which is something else"
+            _refuse(rule, f"{str(self.path)!r}, {what}", _LEFT)
 
     def _content(self, text: bytes, number: int) -> dict[str, Any]:
         """What a line says; its hash says that it is whole, not who wrote it."""

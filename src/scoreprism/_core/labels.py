@@ -39,6 +39,14 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     return labels
 
 
+def key_order(label: Any) -> Any:
+    """What labels, or tuples of them, are sorted by: numbers and words by themselves, missing ones last."""
+    if isinstance(label, tuple):
+        return tuple(key_order(part) for part in label)
+    numeric = isinstance(label, (int, float))
+    return (label is None, "" if numeric else type(label).__name__, 0 if label is None else label)
+
+
 def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
     if labels.dtype.kind in "biu":

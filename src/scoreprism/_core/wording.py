@@ -1,4 +1,4 @@
-"""Text that came from somebody's file, made harmless to look at: no control, no reversal, no broken letters."""
+"""Words of numbers; and text from somebody's file made harmless to look at: no control, reversal, broken letters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
     "\U000e0000-\U000e007f]"
 )
+
+
+def plural(count: int, word: str) -> str:
+    """A count and what is counted."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def visible(text: str) -> str:

@@ -128,13 +128,15 @@ class ChainFit:
         if reference != "auto" and not blocks:
             refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
         name, rows = sample.name, sample.fit_rows()
-        split = None if calibration is None else _parse_split(calibration, sample, pos_label, classes)
+        held = None if calibration is None else _parse_split(calibration, sample, pos_label, classes)
+        split = None if held is None else held.fit_rows()
         _require_both(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
         said, doubted = _split_notes(split, rows)
         notes, doubts = (*sample.notes.get(name, ()), *said), (*sample.doubts.get(name, ()), *doubted)
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
-        count = 1 if not blocks else _parse_repeats(repeats, learner)
+        asked = _parse_repeats(repeats, learner)
+        count = asked if blocks else 1
         ties = partial(_feature_columns, blocks)
         if split is not None and not blocks:
             plan, partitions = no_crossfit(rows), None
@@ -153,12 +155,13 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample.levels, rows, own=isinstance(learner, StackedReference)),
+            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,
             notes=notes,
             doubts=doubts,
+            calibration_groups=None if held is None else held.groups,
             partitions=partitions,
             ties=ties,
             repeats=1 if partitions is None else min(count, len(partitions.home)),
@@ -223,7 +226,7 @@ class ChainFit:
         score = Level.of("S", self.sample.prediction)
         fitted = score_law.fitted
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
-        notes = () if self.mixture is None else (*self.notes, *self._describe(), *_surprises(self.sample, fitted.law))
+        notes = () if self.mixture is None else (*self.notes, *self.describe(), *_surprises(self.sample, fitted.law))
         return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=None if self.mixture is None else self)
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
@@ -277,7 +280,7 @@ class ChainFit:
             _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
         )
 
-    def _describe(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Where the laws came from."""
         assert self.mixture is not None  # noqa: S101 - asked for before
         where = "fitted on the calibration split" if self.calibration is not None else self._folds(of_score=True)
@@ -410,33 +413,36 @@ def _require_both(rows: Data, calibration: Data | None) -> None:
         )
 
 
-def _parse_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Data:
-    """The rows of a separate calibration split: scores, outcomes and perhaps weights, labels read as those at hand."""
-    rule, k = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split", sample.k
+def _parse_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
+    """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
+    held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
+    if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
+        found = f"{list(held.classes)} beside {list(sample.classes)}"
+        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
+    if np.unique(held.y).size < 2:
+        refuse("calibration must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
+    return held
+
+
+def _read_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
+    """Arrays of a calibration split; labels and columns are those of the rows at hand unless said otherwise."""
+    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value
     law = GivenLaw("calibration scores", parse_law(scores, "calibration scores"), None, column_names(scores))
-    if n_classes(law.values) != k:
-        refuse(rule, f"{n_classes(law.values)} classes beside {k}", "Score both splits by the same model.")
+    if n_classes(law.values) != sample.k:
+        refuse(rule, f"{n_classes(law.values)} classes beside {sample.k}", "Score both splits by the same model.")
     if law.values.ndim == 1 and pos_label is None and sample.classes is not None:
         pos_label = sample.classes[1]
-    if classes is None and sample.classes is not None and law.values.ndim == 2 and k > 2:
+    if classes is None and sample.classes is not None and law.values.ndim == 2 and sample.k > 2:
         classes = sample.classes  # a class may be missing from the split
     try:
         weight = rest[0] if rest else None
         held = parse_laws(y, [law], sample_weight=weight, pos_label=pos_label, classes=classes)[0]
     except InputError as error:
         raise InputError(f"calibration=(scores, y): {error}") from None
-    if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
-        found = f"{list(held.classes)} beside {list(sample.classes)}"
-        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
-    rows = drop_absent_rows(held).fit_rows()
-    if np.unique(rows.codes).size < 2:
-        refuse(
-            "calibration must hold at least two classes", f"one class in {rows.codes.size} rows", "Use a larger split."
-        )
-    return rows
+    return drop_absent_rows(held)
 
 
 def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -456,7 +462,11 @@ def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...],
 
 def _surprises(sample: Sample, law: FloatArray) -> list[str]:
     """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
-    expected = sample.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1))
+    return describe_surprises(sample.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1)))
+
+
+def describe_surprises(expected: float) -> list[str]:
+    """A note where fewer outcomes than this are expected to be other than the likeliest."""
     if expected >= FEW_SURPRISES:
         return []
     what = "outcomes are expected to be other than what C calls likeliest"
@@ -465,6 +475,19 @@ def _surprises(sample: Sample, law: FloatArray) -> list[str]:
 
 #: An estimate of what a level adds is muted where the spread of the level is more than this share of it.
 _MOSTLY_NOISE = 0.25
+
+
+def describe_overfit(result: Decomposition, level: int, remedy: str = "pass more rows") -> str | None:
+    """That the law of a level has learned noise; None where it has not."""
+    spread = result._moments.value({result._levels + level: 1.0})
+    loss = result._moments.value(dict.fromkeys(range(level, result._levels), 1.0))  # the steps from here on
+    if not spread > OVERFIT * loss > 0.0:
+        return None
+    what = "Terms that involve it are unreliable" if level == 1 else "Its bounds hold, its estimates are unreliable"
+    return (
+        f"the law {result.level_names[level]} overfits: its spread over the folds is {100 * spread / loss:.1f} % of "
+        f"its loss (up to {100 * OVERFIT:.0f} % is normal). {what}; {remedy}."
+    )
 
 
 def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
@@ -481,28 +504,18 @@ def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
     notes: list[str] = []
     for t in fitted:
         name = result.level_names[t]
-        spread = result._moments.value({result._levels + t: 1.0})
-        loss = result._moments.value(dict.fromkeys(range(t, result._levels), 1.0))  # the steps from here on
-        overfits = spread > OVERFIT * loss > 0.0
-        if overfits:
-            remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
-            note = (
-                f"the law {name} overfits: its spread over the folds is {100 * spread / loss:.1f} % of its loss "
-                f"(up to {100 * OVERFIT:.0f} % is normal). "
-            )
-            note += (
-                "Terms that involve it are unreliable" if t == 1 else "Its bounds hold, its estimates are unreliable"
-            )
-            note = f"{note}; {remedy}."
-            warnings.warn(note, OverfitWarning, stacklevel=outside())
-            notes.append(note)
+        remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
+        overfit = describe_overfit(result, t, remedy)
+        if overfit is not None:
+            warnings.warn(overfit, OverfitWarning, stacklevel=outside())
+            notes.append(overfit)
             if t == 1:
-                doubts.append((t, note))
+                doubts.append((t, overfit))
         if t > 1:
             term = result.names[t - 1]
-            if spread > _MOSTLY_NOISE * result.terms[term]:
+            if result._moments.value({result._levels + t: 1.0}) > _MOSTLY_NOISE * result.terms[term]:
                 muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
-                if not overfits:
+                if overfit is None:
                     notes.append(f"how large {term} is cannot be told from so few rows, only what it is at least")
             if result._inference(term).reach(0.95) < 0.0:
                 note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"

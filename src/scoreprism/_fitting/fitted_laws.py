@@ -80,7 +80,7 @@ class ScoreCells:
 
 #: Distinct scores up to which each is a cell; more where rows are tied.
 _FEW, _TIED_FEW = 1024, 8192
-#: ScoreCells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
+#: Cells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
 #: equal steps of √(2s). This moves estimates by less than .04 standard errors.
 _CELLS, _MANY = 2048, 8000
 _ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0

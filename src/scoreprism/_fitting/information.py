@@ -20,6 +20,7 @@ from scoreprism._sample.feature_tables import Table, joined
 from scoreprism._sample.features import Encoder, Features, score_columns
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.level import FeatureBlock, Level
+from scoreprism._sample.sample import Sample
 
 if TYPE_CHECKING:
     from scoreprism._fitting.chain_fit import ChainFit
@@ -34,12 +35,13 @@ class LevelTask:
     reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
 
 
-def make_tasks(levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool) -> list[Level | LevelTask]:
+def make_tasks(sample: Sample, rows: Data, *, own: bool) -> list[Level | LevelTask]:
     """Laws as they are, features as tasks that contain all coarser ones and the score."""
     tasks: list[Level | LevelTask] = []
     blocks: list[FeatureBlock] = []
     features: Features | None = None
-    for level in levels:
+    held = slice(None) if sample.weight is None else sample.weight > 0  # rows that no split tests are not looked at
+    for level in sample.levels:
         if isinstance(level, Level):
             tasks.append(level)
             continue
@@ -48,7 +50,8 @@ def make_tasks(levels: Sequence[Level | FeatureBlock], rows: Data, *, own: bool)
         first = [] if blocks else score_columns(rows.score)
         blocks.append(level)
         if own and (first or new):
-            encoded = Encoder.fitted([*first, *new])([*first, *new])
+            table = [*first, *new]
+            encoded = Encoder.fitted([column[held] for column in table])(table)
             features = encoded if features is None else features.beside(encoded)
         known: Any = features
         if not own:

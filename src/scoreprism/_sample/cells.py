@@ -32,7 +32,6 @@ class Cells:
     squares: FloatArray
     cubes: FloatArray = field(default_factory=lambda: np.empty(0))
     fourths: FloatArray = field(default_factory=lambda: np.empty(0))
-    n_rows: int = 0  # rows of data, those without weight included
     losses: Mapping[str, LossSums] = field(default_factory=dict)  # by loss; others are evaluated at the scores of lines
     # from a clipping distance to such sums; None where the engine has clipped already
     losses_at: Callable[[float], dict[str, LossSums]] | None = None
@@ -52,7 +51,7 @@ class Cells:
 
     def describe(self, lines: NDArray[np.bool_]) -> str:
         """How many rows some lines are."""
-        return f"{round(float(self.counts[lines].sum())):,} of {self.n_rows:,} rows"
+        return f"{round(float(self.counts[lines].sum())):,} of {self.n_units:,} rows"
 
     def within(self, loss: object, names: Sequence[str], size: int) -> FloatArray:
         """What varies inside lines, brought from levels to steps: a level is in its own step and in the one before."""

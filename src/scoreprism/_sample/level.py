@@ -13,6 +13,7 @@ from scoreprism._core.checks import plain, refuse
 from scoreprism._core.frames import backend_of, column_names, take_rows
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes
+from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import ProperLoss
 
 
@@ -96,6 +97,15 @@ class Level:
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
         fits = None if self.fits is None else self.fits.clipped(distance)
         return self.changed(law=clip_law(self.law, distance), folds=folds, fits=fits)
+
+    def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """The loss in every row: the mean over partitions, where the law was fitted in several."""
+        if self.is_summed:
+            raise UnavailableError(
+                f"the {loss!s} loss of level {self.name!r} was not summed, and its rows are not at hand. "
+                "Sum the rows again with this loss."
+            )
+        return loss.evaluate(self.law, y) if self.fits is None else np.asarray(self.fits.losses(loss, y))
 
     def __repr__(self) -> str:
         fitted = "" if self.folds is None else f", {self.folds.shape[0]} folds"

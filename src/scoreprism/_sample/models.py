@@ -1,14 +1,16 @@
-"""Fitted models in place of scores: their probabilities, and whether they have seen these rows before."""
+"""Models by name; fitted ones in place of scores: their probabilities, and whether they have seen these rows before."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import outside, refuse
+from scoreprism._core.checks import outside, plain, refuse
+from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import find_training_rows
 from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
@@ -66,3 +68,25 @@ def double_use(
     note = f"{trace.words}: {what} of a model on its own training rows describe nothing"
     warnings.warn(note, DoubleUseWarning, stacklevel=outside())
     return (note,), (note,)
+
+
+def parse_models(scores: Any, what: str) -> dict[str, Any]:
+    """Several models by name."""
+    remedy = "For example {'logistic': p1, 'forest': p2}."
+    if isinstance(scores, Mapping):
+        models = dict(scores)
+    elif columns_of(scores) is not None:
+        names = column_names(scores) or range(len(columns_of(scores) or ()))
+        if len({str(name) for name in names}) < len(list(names)):
+            refuse("columns of a frame of models must have different names", "a repeated one", "Rename them.")
+        models = {str(name): column for name, column in zip(names, columns_of(scores) or (), strict=True)}
+    else:
+        refuse(f"{what} must be a mapping or a frame of models", type(scores).__name__, remedy)
+    if not models or not all(isinstance(name, str) for name in models):
+        refuse(f"{what} must be named by words, at least one model", plain(list(models)), remedy)
+    return {name: _unnamed(score) for name, score in models.items()}
+
+
+def _unnamed(score: Any) -> Any:
+    """A column of a frame of models is called after its model, which is no label."""
+    return score.rename(None) if backend_of(score) == "pandas" and getattr(score, "ndim", 2) == 1 else score

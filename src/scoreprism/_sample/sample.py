@@ -156,7 +156,7 @@ class Sample:
         if y_proba is None:
             refuse("y_proba must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as y_true.")
         return _parse(
-            cls, y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
+            y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
             segments=segments, time=time, pos_label=pos_label, classes=classes,
         )  # fmt: skip
 
@@ -169,8 +169,8 @@ class Sample:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of data; of sums, those without weight included."""
-        return self.n if self.cells is None else self.cells.n_rows
+        """Number of rows of data; rows of weight 0 are absent."""
+        return self.n if self.cells is None else self.cells.n_units
 
     @property
     def n_given(self) -> int:
@@ -424,7 +424,6 @@ class Sample:
 
 
 def _parse(
-    cls: type[Sample],
     y_true: ArrayLike,
     y_proba: Any,
     X: ArrayLike | None,
@@ -472,6 +471,8 @@ def _parse(
     )
     sample = drop_absent_rows(sample)
     for name, law in laws.items():
+        if isinstance(models[name], GivenLaw):
+            continue  # whoever parsed it has looked at it
         warn_of_hard_labels(law.values, law.name)
         if sample.classes is not None and np.unique(sample.y).size > 1:
             warn_of_reversed_scores(sample.model(name).fit_rows(), sample.classes)

@@ -23,7 +23,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "losses": ("_lists", "List the losses that can be named."),
     "calibrators": ("_lists", "List the recalibration maps that can be named."),
     "demo": ("_demo", "Show everything on bundled data."),
-    "reproduce": ("_reproduce", "Run the paper's experiments, and set each number beside the printed one."),
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism._core.checks import parse_confidence, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.curves._murphy import parse_thresholds, sides_and_squares
 
@@ -59,8 +60,8 @@ class NetBenefit(Curve):
 
 
 def net_benefit(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
     level: float = 0.95,
@@ -77,8 +78,8 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     thresholds : array-like of shape (m,), optional

@@ -8,6 +8,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_count
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Binary, Curve, parse_binary
 
 
@@ -48,8 +49,8 @@ class ScoreDistribution(Curve):
 
 
 def score_distribution(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     n_bins: int = 50,
     sample_weight: ArrayLike | None = None,
@@ -62,8 +63,8 @@ def score_distribution(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     n_bins : int, default=50

@@ -10,6 +10,7 @@ import numpy as np
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
 from scoreprism._fitting.chain_fit import fit_chain
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
 
@@ -73,13 +74,38 @@ class GroupingCurve(Curve):
         ends = {"variance": self.variance, "low": self.low, "high": self.high}
         return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}
 
+    @classmethod
+    def from_chain(
+        cls, chain: Chain, *, n_bins: int = 10, level: float = 0.95, name: str | None = None
+    ) -> GroupingCurve:
+        """
+        From laws that are fitted, or of your own.
+
+        Parameters
+        ----------
+        chain : Chain
+            Outcomes and the laws S, C and Q of two classes.
+        n_bins : int, default=10
+            Number of bins of scores of equal mass.
+        level : float, default=0.95
+            Confidence level.
+        name : str, optional
+            The model.
+
+        Returns
+        -------
+        GroupingCurve
+            Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
+        """
+        return grouping_of(chain, parse_count(n_bins, "n_bins", 1), parse_confidence(level), name)
+
     def _about(self) -> str:
         return "spread of P(Y | X) among rows of similar scores"
 
 
 def grouping_curve(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     n_bins: int = 10,
@@ -92,8 +118,8 @@ def grouping_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
         Predicted probabilities, or a model that is applied to `X`.
     X : array-like or frame of shape (n, p), optional
@@ -136,8 +162,8 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
     x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
     return GroupingCurve(
-        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x), calibrated=frozen(calibrated),
-        quantiles=frozen(np.array([line for _, line in found])), variance=frozen(variance), low=frozen(low),
+        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
+        calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])), variance=frozen(variance), low=frozen(low),
         high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 

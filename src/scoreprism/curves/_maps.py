@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves._base import Curve, parse_binary
 
@@ -61,8 +62,8 @@ class CalibrationMap(Curve):
 
 
 def calibration_map(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     calibrator: str | Calibrator = "monotone-spline",
     *,
     sample_weight: ArrayLike | None = None,
@@ -75,8 +76,8 @@ def calibration_map(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     calibrator : str or Calibrator, default="monotone-spline"

@@ -10,6 +10,7 @@ from scoreprism._core.arrays import parse_numbers
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Binary, Curve, parse_binary
 from scoreprism.curves._elementary import BrokenLine, pooled, summed
 from scoreprism.losses import ProperLoss, get_loss
@@ -113,8 +114,8 @@ def of_certainty(loss: ProperLoss, rate: float) -> float:
 
 
 def murphy_curve(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -127,8 +128,8 @@ def murphy_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     thresholds : array-like of shape (m,), optional

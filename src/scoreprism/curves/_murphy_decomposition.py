@@ -14,6 +14,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
 from scoreprism.curves._decision_cells import DecisionCells
 from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
@@ -219,8 +220,8 @@ class MurphyDecomposition(Curve):
 
 
 def murphy_decomposition(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
@@ -237,8 +238,8 @@ def murphy_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
         Predicted probabilities, or a model that is applied to `X`.
     X : array-like or frame of shape (n, p), optional
@@ -274,10 +275,10 @@ def murphy_decomposition(
 
 
 def decision_loss(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
-    baseline: ArrayLike | None = None,
+    baseline: ArrayLike | Sample | None = None,
     level: float = 0.95,
     name: str | None = None,
     baseline_name: str | None = None,
@@ -292,11 +293,11 @@ def decision_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
-    baseline : array-like of shape (n,) or (n, 2), optional
+    baseline : array-like of shape (n,) or (n, 2), or Sample, optional
         Predicted probabilities of another model for the same rows. Then: how much more than it the model loses, at
         the worst threshold.
     level : float, default=0.95
@@ -323,13 +324,14 @@ def decision_loss(
     first = _at_usual(y_true, y_proba, None, level, name, options)
     if baseline is None:
         return first.decision_loss()
-    other = _at_usual(y_true, baseline, first.theta, level, baseline_name, options)
+    rows = (baseline, None) if isinstance(baseline, Sample) else (y_true, baseline)
+    other = _at_usual(*rows, first.theta, level, baseline_name, options)
     return first.decision_loss(other)
 
 
 def _at_usual(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None,
     theta: FloatArray | None,
     level: float,
     name: str | None,

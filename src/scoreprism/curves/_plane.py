@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import listed, parse_choice, refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen, n_classes
-from scoreprism.curves._base import Curve, backend_among, require_known
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._sample.models import parse_models
+from scoreprism._sample.sample import Sample
+from scoreprism.curves._base import Curve, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation._compare import compare, parse_models
+from scoreprism.estimation import compare
 from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -90,28 +92,27 @@ class ResolutionPlane(Curve):
         return f"{len(self.models)} models, {self.loss!s} loss, uncertainty {self.uncertainty:.4f}, {self.method}"
 
 
-def _by_corp(y_true: ArrayLike, models: Mapping[str, Any], options: dict[str, Any]) -> list[Decomposition]:
-    several = [n_classes(parse_law(score, "y_proba")) for score in models.values()]
-    if max(several) > 2:
+def _by_corp(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
+    if sample.k > 2:
         rule = 'method="corp" must have two classes, because isotonic regression needs an order'
-        refuse(rule, f"{max(several)}", 'Pass method="crossfit".')
-    return [corp_decomposition(y_true, score, **options) for score in models.values()]
+        refuse(rule, f"{sample.k}", 'Pass method="crossfit".')
+    return [corp_decomposition(sample.model(name), **options) for name in sample.predictions]
 
 
-def _by_crossfit(y_true: ArrayLike, models: Mapping[str, Any], options: dict[str, Any]) -> list[Decomposition]:
-    return [found.resolution_form for found in compare(models, y_true, **options).decompositions.values()]
+def _by_crossfit(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
+    return [found.resolution_form for found in compare(sample, **options).decompositions.values()]
 
 
 #: How the laws behind the plane are found.
-PLANES: dict[str, Callable[[ArrayLike, Mapping[str, Any], dict[str, Any]], list[Decomposition]]] = {
+PLANES: dict[str, Callable[[Sample, dict[str, Any]], list[Decomposition]]] = {
     "corp": _by_corp,
     "crossfit": _by_crossfit,
 }
 
 
 def resolution_plane(
-    y_true: ArrayLike,
-    y_proba: Mapping[str, ArrayLike] | ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: Mapping[str, ArrayLike] | ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     method: str = "corp",
@@ -126,8 +127,8 @@ def resolution_plane(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes; or everything at once.
     y_proba : mapping of str to array-like, or frame
         Probabilities by model; the columns of a frame are models.
     loss : str or ProperLoss, default="log"
@@ -161,16 +162,18 @@ def resolution_plane(
     True
     """
     chosen = parse_choice(method, PLANES, "method")
-    models = parse_models(y_proba, "y_proba")
     if chosen == "corp" and options:
         rule = "method='corp' must have no further options"
         refuse(rule, listed(map(repr, options)), "Leave them out, or use method='crossfit'.")
     require_known(options, decompose, "method='crossfit'")
-    shared = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes, "clip": clip}
-    found = PLANES[chosen](y_true, models, {"loss": loss, **shared, **options})
+    given = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
+    rows = {key: given.pop(key) for key in ("X", *ROW_OPTIONS) if key in given}
+    models = None if isinstance(y_true, Sample) else parse_models(y_proba, "y_proba")
+    sample = Sample.of(y_true, models, **rows)
+    found = PLANES[chosen](sample, {"loss": loss, "clip": clip, **given})
     terms = np.array([[d.terms[name] for name in d.names] for d in found])
     return ResolutionPlane(
-        n=found[0].n, _backend=backend_among(y_true, y_proba, *models.values()), models=tuple(models),
+        n=found[0].n, _backend=sample.backend, models=tuple(sample.predictions),
         miscalibration=frozen(terms[:, 0]), discrimination=frozen(terms[:, 1]),
         risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen,
         loss=get_loss(loss),

@@ -12,6 +12,7 @@ from scoreprism._core.checks import parse_choice, parse_confidence, parse_count,
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._base import Binary, Curve, effective, parse_binary
 from scoreprism.curves._binned import STRATEGIES, Bins, bin_band, bin_points
@@ -128,8 +129,8 @@ class ReliabilityCurve(Curve):
 
 
 def reliability_curve(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     method: str = "isotonic",
     band: str | None = "consistency",
@@ -155,8 +156,8 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     method : {"isotonic", "spline", "kernel", "bins"}, default="isotonic"

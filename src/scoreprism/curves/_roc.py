@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
+from scoreprism._sample.sample import Sample
 from scoreprism.curves._base import Curve, parse_binary
 
 
@@ -70,8 +71,8 @@ def _corners(x: FloatArray, y: FloatArray) -> np.ndarray[tuple[int], np.dtype[np
 
 
 def roc_curve(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
@@ -83,8 +84,8 @@ def roc_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes, of which both must occur.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes, of which both must occur; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     sample_weight : array-like of shape (n,), optional

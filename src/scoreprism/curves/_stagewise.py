@@ -10,8 +10,8 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._sample.staged_models import numbered
 from scoreprism.curves._base import Curve, backend_among, require_known
-from scoreprism.ensembles._stage_inputs import numbered
 from scoreprism.estimation._compare import compare
 from scoreprism.estimation._decompose import decompose
 from scoreprism.losses import ProperLoss

@@ -322,11 +322,8 @@ class Chain:
             Losses.
         """
         y, cells = self.sample.y, self.sample.cells
-        lines = [
-            loss.evaluate(level.law, y) if level.fits is None else level.fits.losses(loss, y) for level in self.levels
-        ]
         known = {} if cells is None else cells.known(loss).mean
-        return np.stack([known.get(level.name, line) for level, line in zip(self.levels, lines, strict=True)])
+        return np.stack([known[one.name] if one.name in known else one.losses(loss, y) for one in self.levels])
 
     def level_spreads(self, loss: ProperLoss) -> FloatArray:
         """
@@ -452,6 +449,27 @@ class Chain:
         some = np.flatnonzero(rows) if rows.dtype == bool else rows
         return self._with(
             sample=self.sample.take(some), levels=tuple(level.take(some) for level in self.levels), fit=None
+        )
+
+    def renamed(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
+        """
+        The same terms and levels by other names.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the terms, as many as levels.
+        levels : sequence of str
+            Of the levels.
+
+        Returns
+        -------
+        Chain
+            The same laws.
+        """
+        return self._with(
+            terms=tuple(term._replace(name=name) for term, name in zip(self.terms, names, strict=True)),
+            levels=tuple(level.changed(name=name) for level, name in zip(self.levels, levels, strict=True)),
         )
 
     def up_to(self, level: int) -> Chain:

@@ -166,8 +166,8 @@ def resolution_decomposition(
 
 
 def corp_decomposition(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     sample_weight: ArrayLike | None = None,
@@ -185,8 +185,8 @@ def corp_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes; or everything at once.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     loss : str or ProperLoss, default="log"

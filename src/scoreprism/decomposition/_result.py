@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -203,6 +203,18 @@ class Decomposition(Drawable, TermTable):
         """A term as a linear function of the stored components."""
         sign = self._signs[index]
         return {i: sign * c for i, c in coefficients(self.form, index, self._levels).items()}
+
+    def _renamed(self, names: tuple[str, ...], levels: tuple[str, ...]) -> Decomposition:
+        """The same terms and levels by other names; the residual keeps its own."""
+        known = (*names, "residual") if self.form == "plugin" else names
+        return replace(
+            self,
+            names=known,
+            level_names=levels,
+            chain=None if self.chain is None else self.chain.renamed(names, levels),
+            floored=None if self.floored is None else self.floored._renamed(names, levels),
+            muted=tuple(known[self.names.index(term)] for term in self.muted),
+        )
 
     @property
     def terms(self) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scoreprism.displays import _drift, _pipeline, _splits, _stages  # noqa: F401 - figures of results, which enter themselves
+from scoreprism.displays import _drift_panels, _pipeline, _splits, _stages  # noqa: F401 - figures of results, which enter themselves
 from scoreprism.displays._base import Display
 from scoreprism.displays._decomposition import DecompositionDisplay
 from scoreprism.displays._grouping import GroupingDisplay

@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism._core.frames import columns_of
+from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._inputs import Part
 from scoreprism.displays._labels import place_labels, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import MARKERS, Canvas, Inks
-from scoreprism.estimation._compare import parse_models
 
 
 class ResolutionPlaneDisplay(Display[ResolutionPlane]):

@@ -16,7 +16,6 @@ from scoreprism.displays._panels import split_axes
 from scoreprism.displays._stagewise import StagewiseDisplay, stage_scale, widened
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
-from scoreprism.ensembles._recalibrate_stages import MERGED
 
 #: What is drawn of a stagewise decomposition.
 _KINDS = ("both", "stages", "gains")
@@ -330,7 +329,7 @@ class StageRecalibrationDisplay(Display[Any]):
             self.line_ += axes.plot(*widened(found.numbers, after), color=colour, linewidth=1.4)
             low, high = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
             room = high - low or 0.1
-            merging = found.numbers[found.merged > MERGED]
+            merging = found._merging
             look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
             (self.merged_,) = axes.plot(merging, np.full(merging.size, low - 0.06 * room), **look)
             axes.set_ylim(low - 0.12 * room, high + 0.08 * room)

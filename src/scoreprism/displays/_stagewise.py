@@ -9,12 +9,12 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._sample.staged_models import geometric, read_stages
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._base import Display, enters
 from scoreprism.displays._labels import legend, wrapped
 from scoreprism.displays._limits import require_finite
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.ensembles._stage_inputs import geometric, read_stages
 
 #: Stages that a boosted model is looked at, unless others are asked for.
 _STAGES = 20

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from scoreprism.ensembles._actions import ACTIONS, Actions
-from scoreprism.ensembles._aggregate import AGGREGATES, COMBINERS
-from scoreprism.ensembles._aggregation import AggregationDecomposition, aggregation_decomposition
-from scoreprism.ensembles._callbacks import (
+from scoreprism.ensembles._aggregation import (
+    ACTIONS,
+    Actions,
+    AggregationDecomposition,
+    aggregation_decomposition,
+)
+from scoreprism.ensembles._averaging_gap import AveragingGap, averaging_gap
+from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
+from scoreprism.ensembles._ensemble import AGGREGATES, COMBINERS
+from scoreprism.ensembles._pools import POOLS, average, beta_transformed_pool, log_pool, weighted_average
+from scoreprism.ensembles._recalibrated_stages import StageRecalibration, recalibrate_stages
+from scoreprism.ensembles._refined_boosting import RefinedBoostingClassifier
+from scoreprism.ensembles._stacking import Stacking
+from scoreprism.ensembles._stage_selection import SelectionTable, StageSelection, refinement_loss, select_stage
+from scoreprism.ensembles._stage_tables import Amount
+from scoreprism.ensembles._stagewise_chain import StageTable, StagewiseDecomposition, stagewise_decomposition
+from scoreprism.ensembles._stopping import (
     LightgbmRefinementStopping,
     lightgbm_refinement_stopping,
     xgboost_refinement_stopping,
 )
-from scoreprism.ensembles._combiner import Combiner
-from scoreprism.ensembles._gap import AveragingGap, averaging_gap
-from scoreprism.ensembles._learned import BetaTransformedPool, LinearPool, LogPool
-from scoreprism.ensembles._pools import POOLS, average, beta_transformed_pool, log_pool, weighted_average
-from scoreprism.ensembles._recalibrate_stages import StageRecalibration, recalibrate_stages
-from scoreprism.ensembles._refined import RefinedBoostingClassifier
-from scoreprism.ensembles._select import refinement_loss, select_stage
-from scoreprism.ensembles._selection import SelectionTable, StageSelection
-from scoreprism.ensembles._stacking import Stacking
-from scoreprism.ensembles._stage_results import Amount, StageTable, StagewiseDecomposition
-from scoreprism.ensembles._stagewise import stagewise_decomposition
-from scoreprism.ensembles._sufficiency import SUFFICIENCY_TESTS, sufficiency_test
+from scoreprism.ensembles._sufficiency_test import SUFFICIENCY_TESTS, sufficiency_test
 
 __all__ = [
     "ACTIONS",

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import outside, parse_choice, parse_clip, parse_confidence, parse_random_state, refuse
-from scoreprism._core.labels import GivenLaw
+from scoreprism._core.checks import outside, parse_choice, parse_clip, parse_confidence, parse_random_state
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._core.wording import visible
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._fitting.candidates import Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism._fitting.chain_fit import Request, chain_of, decomposed_by, fits_above, parse
-from scoreprism._kernels.term_intervals import FORMS
-from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._rows import assemble
-from scoreprism.ensembles._actions import Actions, actions_of
-from scoreprism.ensembles._advice import advised
-from scoreprism.ensembles._aggregate import Ensemble, combined, parse_ensemble
-from scoreprism.ensembles._gap import AveragingGap, gap_of
+from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._fitting.information import fits_above
+from scoreprism._kernels.term_intervals import FORMS, Interval, Moments, quantile
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain, Decomposition
+from scoreprism.decomposition._advice import widest
+from scoreprism.ensembles._averaging_gap import AveragingGap, gap_of
+from scoreprism.ensembles._ensemble import Ensemble, fit_combiner, parse_ensemble
 from scoreprism.ensembles._stacking import Stacking
-from scoreprism.ensembles._sufficiency import score_test
+from scoreprism.ensembles._sufficiency_test import score_test
 from scoreprism.estimation import Comparison
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
@@ -34,6 +34,129 @@ from scoreprism.losses import ProperLoss, get_loss
 
 #: The levels of an ensemble: the aggregate, its recalibration, what the members know, what the features know.
 LEVELS = ("S_ens", "C_ens", "C_S", "Q")
+#: What can be done with members and their aggregate, from doing nothing to using all they know.
+ACTIONS = {
+    "leave": "the aggregate as it is",
+    "recalibrate": "the aggregate, recalibrated: C_ens",
+    "stack": "a logistic regression on the members",
+    "keep the vector": "any function of the members: C_S",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Actions(TermTable):
+    """
+    Losses of what could be done with an ensemble, out of sample and on the same rows.
+
+    Made by `aggregation_decomposition`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Actions, as in `ACTIONS`.
+    level : float
+        Confidence level of the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import aggregation_decomposition
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.uniform(0.1, 0.9, (2, 1000))
+    >>> y = rng.random(1000) < a
+    >>> found = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
+    >>> found.actions.names
+    ('leave', 'recalibrate', 'stack', 'keep the vector')
+    >>> bool(found.actions.gain("stack", over="recalibrate").low > 0)
+    True
+    """
+
+    level: float
+    _moments: Moments
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Mean loss of each action."""
+        last = len(self.names)
+        return {name: self._moments.value(dict.fromkeys(range(i, last), 1.0)) for i, name in enumerate(self.names)}
+
+    def _step(self, action: str, over: str) -> dict[int, float]:
+        a, b = (self.names.index(parse_choice(name, self.names, "action")) for name in (action, over))
+        sign = 1.0 if b < a else -1.0
+        return dict.fromkeys(range(min(a, b), max(a, b)), sign)
+
+    def gain(self, action: str, over: str = "leave", level: float | None = None) -> Interval:
+        """
+        Confidence interval of what one action gains over another.
+
+        Parameters
+        ----------
+        action, over : str
+            Names of actions.
+        level : float, optional
+            Confidence level; that of the table by default.
+
+        Returns
+        -------
+        Interval
+            Of the difference of their mean losses, over − action.
+        """
+        confidence = self.level if level is None else parse_confidence(level)
+        step = self._step(action, over)
+        value, margin = self._moments.value(step), quantile(confidence, two_sided=True) * self._moments.std_error(step)
+        return Interval(value - margin, value + margin, confidence, "clt")
+
+    def least(self, action: str, over: str, level: float) -> float:
+        """
+        Lower confidence bound of what one action gains over another.
+
+        Parameters
+        ----------
+        action, over : str
+            Names of actions.
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        float
+            One-sided bound.
+        """
+        step = self._step(action, over)
+        return self._moments.value(step) - quantile(level, two_sided=False) * self._moments.std_error(step)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        gains = [self.gain(name) for name in self.names]
+        mean = [self._moments.value(self._step(name, "leave")) for name in self.names]
+        return {
+            "action": list(self.names),
+            "what": [ACTIONS[name] for name in self.names],
+            "loss": list(self.terms.values()),
+            "gain": mean,
+            "low": [gain.low for gain in gains],
+            "high": [gain.high for gain in gains],
+        }
+
+    def _title(self) -> str:
+        return f"What could be done, out of sample; gains over leaving it, {100 * self.level:g} % intervals"
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The table as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Action → loss, gain, low, high.
+        """
+        columns = self._columns()
+        found: dict[str, Any] = encode(
+            {
+                name: {key: columns[key][i] for key in ("loss", "gain", "low", "high")}
+                for i, name in enumerate(self.names)
+            }
+        )
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,10 +220,9 @@ class AggregationDecomposition(Drawable, TermTable):
     @cached_property
     def calibration(self) -> TestResult | None:
         """Is the aggregate calibrated? The default `calibration_test`; None for clusters, which it cannot redraw."""
-        ensemble = self._ensemble
-        if ensemble.groups is not None:
+        if self._ensemble.sample.groups is not None:
             return None
-        return calibration_test(ensemble.y, ensemble.law, sample_weight=ensemble.weight, random_state=self._seed)
+        return calibration_test(self._ensemble.alone, random_state=self._seed)
 
     @cached_property
     def sufficiency(self) -> TestResult | None:
@@ -113,7 +235,7 @@ class AggregationDecomposition(Drawable, TermTable):
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do: recalibrate the aggregate, stack instead, keep the vector, or leave it. From lower bounds."""
-        return tuple(advised(self))
+        return tuple(_advise(self))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -163,8 +285,8 @@ class AggregationDecomposition(Drawable, TermTable):
 
 
 def aggregation_decomposition(
-    y_true: ArrayLike,
-    scores: Any,
+    y_true: ArrayLike | Sample,
+    scores: Any = None,
     aggregate: Any = "mean",
     X: ArrayLike | None = None,
     *,
@@ -198,8 +320,8 @@ def aggregation_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes of rows that no member was trained on.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes of rows that no member was trained on; or everything at once, its models the members.
     scores : mapping, frame, sequence or array
         Members: name → probabilities of shape (n,) or (n, K), or fitted classifiers, applied to `X`; a frame with a
         column P(Y=1) for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K); a
@@ -264,67 +386,39 @@ def aggregation_decomposition(
     confidence = parse_confidence(level)
     seed = int(parse_random_state(random_state).integers(2**62))
     folds = list(cv) if hasattr(cv, "__next__") else cv  # type: ignore[call-overload]
-    ensemble = parse_ensemble(
-        y_true, scores, aggregate, weights=weights, X=X, sample_weight=sample_weight, groups=groups,
-        pos_label=pos_label, classes=classes, seed=seed, cv=folds,
+    rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
+    above = {"X": X, "q": q}
+    ensemble = parse_ensemble(y_true, scores, aggregate, X, rows | above, weights=weights, seed=seed, cv=folds)
+    distance = parse_clip(clip, ensemble.sample.k)
+    levels = (ensemble.block, *(level for level in ensemble.sample.levels if level.name == "Q"))
+    fit = ChainFit.of(
+        replace(ensemble.alone, levels=levels), calibrator=calibrator, reference=reference, cv=folds,
+        random_state=seed, n_jobs=n_jobs,
     )  # fmt: skip
-    parse_clip(clip, ensemble.k)
-    problem = _problem(ensemble, X, q, calibrator, reference, folds, seed, n_jobs)
-    losses = {str(chosen): chosen}
-    choice = calibrate(problem, losses, clip)
-    lines = fit_levels(problem, choice.winner)
-    found = decomposed_by(problem, choice, lines, losses, form, clip)[str(chosen)]
-    backend = ensemble.sheet.backend
-    whole = _renamed(replace(found, _backend=backend, notes=(*found.notes, *ensemble.notes)))
-    above = chain_of(problem, choice.winner, lines, ())[0].fits[2:]
-    members = _members(problem, ensemble, lines, above, chosen, form, clip)
+    score_law, fit = fit.fit_score([chosen], distance)
+    fitted = fit.fit_levels(score_law)
+    chain = fit.link(score_law, fitted)
+    found = decompose_each(chain, {str(chosen): chosen}, form, distance)[str(chosen)]
+    whole = _name_terms(replace(found, notes=(*found.notes, *ensemble.notes)))
+    members = _members(fit, ensemble, fitted, chosen, form, distance)
+    backend = ensemble.sample.backend
     return AggregationDecomposition(
         whole.names, backend, whole, Comparison(whole.names, backend, members),
-        _actions(problem, ensemble, choice.winner, lines, chosen, clip, confidence),
+        _actions(fit, ensemble, score_law, chain, chosen, distance, confidence),
         None if ensemble.shares is None else gap_of(ensemble), ensemble.aggregate, confidence, ensemble, seed,
     )  # fmt: skip
 
 
-def _problem(
-    ensemble: Ensemble,
-    X: ArrayLike | None,
-    q: ArrayLike | None,
-    calibrator: object,
-    reference: object,
-    cv: object,
-    seed: int,
-    n_jobs: int | None,
-) -> Problem:
-    """What `decompose` would fit for the aggregate, with the members as a level."""
-    labels = ensemble.sheet.classes
-    law = GivenLaw("the aggregate", ensemble.law, None, None)
-    if q is not None and X is not None:
-        refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
-    return parse(
-        Request(
-            ensemble.y if labels is None else np.asarray(labels)[ensemble.y], law, X, calibrator, reference, q=q,
-            levels={"C_S": ensemble.table}, cv=cv, sample_weight=ensemble.weight, groups=ensemble.groups,
-            pos_label=None if labels is None or ensemble.k > 2 else labels[1],
-            classes=None if labels is None or ensemble.k == 2 else labels, random_state=seed, n_jobs=n_jobs,
-        )
-    )  # fmt: skip
-
-
-def _renamed(found: Decomposition) -> Decomposition:
+def _name_terms(found: Decomposition) -> Decomposition:
     """The terms and levels of an ensemble by their names."""
     last = ("refinement",) if len(found.level_names) == 3 else ("grouping", "irreducible")
-    residual = ("residual",) if found.form == "plugin" else ()
-    names = ("reliability", "projection", *last, *residual)
-    floored = None if found.floored is None else _renamed(found.floored)
-    muted = tuple(names[found.names.index(term)] for term in found.muted)
-    return replace(found, names=names, level_names=LEVELS[: len(found.level_names)], floored=floored, muted=muted)
+    return found._renamed(("reliability", "projection", *last), LEVELS[: len(found.level_names)])
 
 
 def _members(
-    problem: Problem,
+    fit: ChainFit,
     ensemble: Ensemble,
-    lines: Sequence[Line],
-    above: Sequence[Any],
+    above: Sequence[Level],
     loss: ProperLoss,
     form: str,
     clip: float | None,
@@ -332,10 +426,10 @@ def _members(
     """Every member; what several of them warn of is said once."""
     found: dict[str, Decomposition] = {}
     said: dict[type[Warning], list[str]] = {}
-    for name, law in zip(ensemble.names, ensemble.members, strict=True):
+    for name, law in ensemble.sample.predictions.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found[name] = _member(problem, law, lines, above, loss, form, clip)
+            found[name] = _member(fit, law, above, loss, form, clip)
         for one in caught:
             said.setdefault(one.category, []).append(f"{name}: {one.message}")
     for kind, texts in said.items():
@@ -345,43 +439,123 @@ def _members(
 
 
 def _member(
-    problem: Problem,
-    law: FloatArray,
-    lines: Sequence[Line],
-    above: Sequence[Any],
-    loss: ProperLoss,
-    form: str,
-    clip: float | None,
+    fit: ChainFit, law: FloatArray, above: Sequence[Level], loss: ProperLoss, form: str, clip: float | None
 ) -> Decomposition:
     """A member by the same laws C_S and Q, to the last row, and a map of its own in the same folds."""
-    own = replace(problem, data=replace(problem.data, score=law), sheet=replace(problem.sheet, laws=[law]))
-    sheet, plan = chain_of(own, calibrate(own, {}).winner, lines, ())
-    sheet = replace(sheet, fits=(*sheet.fits[:2], *above))
-    return _renamed(assemble(sheet, plan, loss, form, clip))
+    sample = replace(fit.sample, predictions={fit.sample.name: law})
+    own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
+    return _name_terms(own.link(own.fit_score()[0], above).decompose(loss, form, clip=clip))
 
 
 def _actions(
-    problem: Problem,
+    fit: ChainFit,
     ensemble: Ensemble,
-    winner: Calibrated,
-    lines: Sequence[Line],
+    score_law: ScoreLaw,
+    chain: Chain,
     loss: ProperLoss,
     clip: float | None,
     level: float,
 ) -> Actions:
     """The losses of everything that could be done; stacking where every training part has all classes."""
-    sheet, plan = chain_of(problem, winner, lines, ())
-    leave, recalibrate, vector, *_ = sheet.clipped(clip).evaluated(loss, plan.levels)[0]
+    sample = fit.sample
+    leave, recalibrate, vector, *_ = chain.clipped(clip).level_losses(loss)
     losses = {"leave": leave, "recalibrate": recalibrate}
-    plans = [problem.plan]
-    if problem.partitions is not None:
-        plans = [problem.partitions.plan(p) for p in range(problem.repeats)]
-    if all(np.unique(problem.data.codes[rows]).size == ensemble.k for plan in plans for rows in plan.trains):
+    plans = [fit.plan]
+    if fit.partitions is not None:
+        plans = [fit.partitions.plan(p) for p in range(fit.repeats)]
+    if all(np.unique(fit.rows.codes[rows]).size == sample.k for plan in plans for rows in plan.trains):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparationWarning)  # then it is fitted to smoothed targets, which is fine
-            first, *more = (plan.gather(combined(Stacking(), ensemble.members, problem.data, plan)) for plan in plans)
-        fits = fits_above(problem, winner, replace(first, again=tuple(more)))
+            parts = [plan.gather(fit_combiner(Stacking(), ensemble.members, fit.rows, plan)) for plan in plans]
+        fits = fits_above(fit, score_law, parts)
         assert fits is not None  # noqa: S101 - the score of an ensemble is always calibrated
-        losses["stack"] = fits.clipped(clip).losses(loss, problem.sheet.y)
+        losses["stack"] = fits.clipped(clip).losses(loss, sample.y)
     losses["keep the vector"] = vector
-    return actions_of(losses, problem.sheet, level)
+    moments = Moments.of(np.stack(list(losses.values())), np.empty((0, sample.n)), sample.weight, sample.groups)
+    return Actions(tuple(losses), sample.backend, level, moments)
+
+
+# ── advice ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _advise(found: AggregationDecomposition) -> list[str]:
+    """What to do with an ensemble, in sentences that follow from lower bounds."""
+    whole, level = found.decomposition, found.level
+    if not np.isfinite(whole.risk):
+        return ["The loss is infinite: keep the members away from 0 and 1 first, or pass clip=."]
+    if found._ensemble.doubts:
+        return [f"Do not act on these terms: {note}." for note in found._ensemble.doubts]
+    lines = []
+    reliability = whole.lower_bound("reliability", level).value
+    if reliability > 0.0:
+        lines.append(
+            f"Recalibrate {found.aggregate}: that gains at least {_share(reliability, whole.risk)} of the loss."
+        )
+    else:
+        lines.append(_on_no_reliability(found))
+    stacking = _on_stacking(found)
+    lines += stacking
+    doubts = dict(whole._doubts)
+    if 2 in doubts:
+        return [*lines, f"Nothing is said of what else the members know beyond {found.aggregate}: {doubts[2]}"]
+    projection = whole.lower_bound("projection", level).value
+    if projection > 0.0:
+        lines += _on_projection(found, projection, stacked=bool(stacking))
+    elif not stacking:
+        lines.append(_on_no_projection(found))
+    if "grouping" in found.names and 3 not in doubts:
+        grouping = whole.lower_bound("grouping", level).value
+        if grouping > 0.0:
+            least = _share(grouping, whole.risk)
+            lines.append(f"The features know more than all members together: a better model gains at least {least}.")
+    return lines
+
+
+def _on_no_reliability(found: AggregationDecomposition) -> str:
+    """A test may see miscalibration of which it is not shown that removing it gains anything."""
+    whole = found.decomposition
+    p = whole.calibration_pvalue
+    if p is None or p > 1.0 - found.level + 1e-12:
+        return f"No miscalibration of {found.aggregate} is shown."
+    return (
+        f"{found.aggregate[0].upper()}{found.aggregate[1:]} is not calibrated (p = {p:.2g}), but that recalibration "
+        f"lowers the loss is not shown: it gains between 0 and {widest(whole, found.level)}."
+    )
+
+
+def _on_stacking(found: AggregationDecomposition) -> list[str]:
+    """What a logistic stacker gains, fitted to these very rows; no law of the members is needed to know it."""
+    if "stack" not in found.actions.names:
+        return []
+    least = found.actions.least("stack", "recalibrate", found.level)
+    gain = _share(least, found.decomposition.risk)
+    return [f"Stack instead: that gains at least {gain} over recalibrating {found.aggregate}."] if least > 0.0 else []
+
+
+def _on_no_projection(found: AggregationDecomposition) -> str:
+    """A test may see what is too small to gain."""
+    test = found.sufficiency
+    if test is not None and test.pvalue < 1.0 - found.level:
+        p = f"sufficiency is refuted, p = {test.pvalue:.2g}"
+        return f"The members know more than {found.aggregate} ({p}), but that it would gain anything is not shown."
+    return f"That the members know more than {found.aggregate} is not shown: one number may do."
+
+
+def _on_projection(found: AggregationDecomposition, least: float, *, stacked: bool) -> list[str]:
+    """Members know more than their aggregate: something richer than a stacker may use it."""
+    actions, risk = found.actions, found.decomposition.risk
+    over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
+    beyond = actions.least("keep the vector", over, found.level)
+    if beyond > 0.0:
+        gain = _share(beyond, risk)
+        return [
+            f"Keep the vector: a model of the members richer than a logistic one gains at least {gain} over {what}."
+        ]
+    if stacked:
+        return []
+    known = f"The members know more than {found.aggregate}, at least {_share(least, risk)}"
+    return [f"{known}; that a fit to these rows would gain it is not shown."]
+
+
+def _share(value: float, risk: float) -> str:
+    return f"{value:.3g} ({100 * value / risk:.2g} %)" if risk > 0.0 else f"{value:.3g}"

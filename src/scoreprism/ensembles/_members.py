@@ -12,8 +12,8 @@ from scoreprism._core.arrays import SUM_TOLERANCE, is_hard, parse_law, warn_of_h
 from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
-from scoreprism._sample.models import Scored, predicted
-from scoreprism.estimation._compare import parse_models
+from scoreprism._sample.models import Scored, parse_models, predicted
+from scoreprism._sample.sample import Sample
 
 _FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
 
@@ -56,6 +56,8 @@ class Members:
 
 def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
     """Read the members of an ensemble."""
+    if isinstance(scores, Sample):
+        return _of_sample(scores)
     if is_ensemble(scores):
         return _of_ensemble(scores, X, y)
     parts, named = _parts(scores)
@@ -82,6 +84,19 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
         tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend,
         tuple(dict.fromkeys(doubts)),
     )  # fmt: skip
+
+
+def _of_sample(sample: Sample) -> Members:
+    """The models of a sample, on the rows that have weight."""
+    laws = sample.predictions
+    if len(laws) < 2:
+        refuse("an ensemble must have at least two members", f"{len(laws)}", "Pass a Sample of several models.")
+    notes, doubts = (
+        tuple(f"{name}: {note}" for name in laws for note in said.get(name, ()))
+        for said in (sample.notes, sample.doubts)
+    )
+    together = np.stack(unify(list(laws.values())))
+    return Members(tuple(laws), together, named=True, notes=notes, backend=sample.backend, doubts=doubts)
 
 
 def is_ensemble(model: Any) -> bool:

@@ -14,11 +14,8 @@ from scoreprism._kernels.softmax import _curvature, fit_softmax, log_softmax
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import centered, log_law
 from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism.ensembles._combiner import Combiner
+from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
 from scoreprism.exceptions import SeparationWarning
-
-#: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
-_FLAT = 1e-8
 
 
 class Stacking(Combiner):
@@ -152,22 +149,3 @@ def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge:
         return beta, False
     rows, every, mass = smoothed_rows(codes, weight, k)
     return fit_softmax(design[rows], every, mass, start, ridges), True
-
-
-def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Platt's targets for K classes as weighted rows: positions, classes and weights."""
-    count = np.bincount(codes, weights=weight, minlength=k)[codes]
-    every = np.tile(np.arange(k), codes.size)
-    rows = np.repeat(np.arange(codes.size), k)
-    hit = every == codes[rows]
-    return rows, every, weight[rows] * (hit * count[rows] + 1.0) / (count[rows] + k)
-
-
-def vanishing(curved: FloatArray, even: FloatArray) -> bool:
-    """Whether the curvature is gone in a direction in which there is some at even odds."""
-    scale = np.sqrt(np.maximum(np.diag(even), 0.0))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
-    seen = values > 1e-12 * max(float(values[-1]), 1e-300)
-    basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

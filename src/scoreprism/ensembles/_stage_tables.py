@@ -1,4 +1,4 @@
-"""Tables with a line per stage: columns, a frame, and a text that leaves out the middle of a long one."""
+"""Amounts with their errors, and tables with a line per stage, whose text leaves out the middle of a long one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.frames import make_frame
-from scoreprism._core.simplex import frozen
+from scoreprism._core.simplex import FloatArray, IntArray, frozen
+from scoreprism._core.wording import plural
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import TermTable
+from scoreprism._kernels.term_intervals import Moments, quantile
 
 #: Lines at the beginning and at the end that a text shows of a long table.
 _ENDS = 5
 
 
-def plural(count: int, word: str) -> str:
-    """A count and what is counted."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+@dataclass(frozen=True)
+class Amount:
+    """
+    A number with its standard error and interval.
+
+    Attributes
+    ----------
+    value, std_error : float
+        Estimate and standard error.
+    low, high : float
+        Ends of the interval.
+    level : float
+        Confidence level.
+
+    Examples
+    --------
+    >>> Amount.of(np.array([0.0, 1.0, 2.0]), None, None, 0.95).value
+    1.0
+    """
+
+    value: float
+    std_error: float
+    low: float
+    high: float
+    level: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: FloatArray,
+        weight: FloatArray | None,
+        groups: IntArray | None,
+        level: float,
+        *,
+        population: bool = False,
+    ) -> Amount:
+        """
+        The mean of rows, with a normal interval.
+
+        Parameters
+        ----------
+        rows : array of shape (n,)
+            One number per row.
+        weight : array of shape (n,) or None
+            Weights.
+        groups : integer array of shape (n,) or None
+            Clusters.
+        level : float
+            Confidence level.
+        population : bool, default=False
+            Whether the rows are the whole population.
+
+        Returns
+        -------
+        Amount
+            Mean ± z standard errors, cluster-robust.
+        """
+        moments = Moments.of(rows[None], np.empty((0, rows.size)), weight, groups, population=population)
+        value, error = moments.value({0: 1.0}), moments.std_error({0: 1.0})
+        margin = quantile(level, two_sided=True) * error
+        return cls(value, error, value - margin, value + margin, level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The numbers by name.
+
+        Returns
+        -------
+        dict
+            Estimate, standard error, ends and level; numbers that are not finite are strings.
+        """
+        found: dict[str, Any] = encode(dict(vars(self)))
+        return found
 
 
 def counted(numbers: NDArray[Any]) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_clip, parse_random_state, plain, refuse
-from scoreprism._core.frames import backend_of, column_names, columns_of
+from scoreprism._core.checks import parse_choice, parse_clip, parse_random_state, refuse
+from scoreprism._core.frames import backend_of
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, share_folds, split_options
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.floors import find_floors
+from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.losses import ProperLoss
@@ -146,8 +147,8 @@ class Comparison(Drawable, TermTable):
 
 
 def compare(
-    scores: Mapping[str, ArrayLike] | ArrayLike,
-    y_true: ArrayLike,
+    scores: Mapping[str, ArrayLike] | ArrayLike | Sample,
+    y_true: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -159,8 +160,9 @@ def compare(
 
     Parameters
     ----------
-    scores : mapping of str to scores or fitted classifiers, or frame
-        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`.
+    scores : mapping of str to scores or fitted classifiers, frame, or Sample
+        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`. Or everything at
+        once.
     y_true : array-like of shape (n,)
         Outcomes.
     X : array-like or frame of shape (n, p), optional
@@ -189,7 +191,7 @@ def compare(
     >>> bool(gap.low > 0)
     True
     """
-    models = parse_models(scores, "scores")
+    rows = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     rng = parse_random_state(random_state)
@@ -200,7 +202,7 @@ def compare(
     losses = parse_losses([loss])
     of_rows, of_fit = split_options(options | {"random_state": seed})
     parse_choice(form, FORMS, "form")
-    sample = Sample.of(y_true, models, X, **of_rows)
+    sample = Sample.of(*rows, X, **of_rows)
     distance = parse_clip(clip, sample.k)
     samples = {name: sample.model(name) for name in sample.predictions}
     fits = share_folds([ChainFit.of(one, **of_fit) for one in samples.values()])
@@ -212,25 +214,3 @@ def compare(
         )
     names = next(iter(found.values())).names
     return Comparison(names, backend_of(scores) or sample.backend, found)
-
-
-def parse_models(scores: Any, what: str) -> dict[str, Any]:
-    """Several models by name."""
-    remedy = "For example {'logistic': p1, 'forest': p2}."
-    if isinstance(scores, Mapping):
-        models = dict(scores)
-    elif columns_of(scores) is not None:
-        names = column_names(scores) or range(len(columns_of(scores) or ()))
-        if len({str(name) for name in names}) < len(list(names)):
-            refuse("columns of a frame of models must have different names", "a repeated one", "Rename them.")
-        models = {str(name): column for name, column in zip(names, columns_of(scores) or (), strict=True)}
-    else:
-        refuse(f"{what} must be a mapping or a frame of models", type(scores).__name__, remedy)
-    if not models or not all(isinstance(name, str) for name in models):
-        refuse(f"{what} must be named by words, at least one model", plain(list(models)), remedy)
-    return {name: _unnamed(score) for name, score in models.items()}
-
-
-def _unnamed(score: Any) -> Any:
-    """A column of a frame of models is called after its model, which is no label."""
-    return score.rename(None) if backend_of(score) == "pandas" and getattr(score, "ndim", 2) == 1 else score

@@ -113,7 +113,7 @@ def decompose(
     reference : str, StackedReference or classifier, default="auto"
         How Q is fitted: the default stack, one of its members, or any classifier with ``fit`` and ``predict_proba``
         (it gets the features and the score as its last columns).
-    calibration : (scores, y) or (scores, y, sample_weight), optional
+    calibration : (scores, y), (scores, y, sample_weight) or Sample, optional
         A held-out split to fit C on, instead of cross-fitting.
     q : array-like of shape (n,) or (n, K), optional
         The law P(Y | X), where it is known, or reference predictions. They must be out of sample.

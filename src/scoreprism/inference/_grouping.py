@@ -15,8 +15,9 @@ from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
 from scoreprism._fitting.learners import ShiftLearner
+from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._kernels.term_intervals import tail
-from scoreprism._learners.members import Task, hit_rows, mixed, to_eta
+from scoreprism._learners.members import Task, hit_rows, mixed
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -24,8 +25,6 @@ from scoreprism.references import StackedReference
 
 #: Learners of the direction in which the features are said to matter.
 DIRECTION = ("polynomial", "offset-boosting")
-#: Distinct scores up to which each has a mean of its own.
-_DISTINCT = 20
 
 _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
 
@@ -125,7 +124,7 @@ def _projected_covariance(
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])
     outcome = data.codes[judge, None] if data.k == 2 else one_hot(data.codes[judge], data.k)
-    (left, reach), (right, _) = freed(outcome, basis, weight), freed(h, basis, weight)
+    (left, reach), (right, _) = regress_out(outcome, basis, weight), regress_out(h, basis, weight)
     if np.abs(right).max() <= 1e-9 * (1.0 + np.abs(h).max()):  # the direction is a function of the score alone
         return 0.0, 0.5, 0
     product = weight * (left * right).sum(axis=1)
@@ -148,58 +147,6 @@ def _direction(
     spread = base * (1.0 - base)
     step: FloatArray = added / np.maximum(spread, 1e-3)  # as if on the scale of logits: rare classes count as well
     return step[:, None] if step.ndim == 1 else step
-
-
-def score_basis(score: FloatArray) -> FloatArray:
-    """Functions of the score that outcomes and directions are freed of: means of few scores, cubic splines of many."""
-    if score.ndim == 1:
-        return _curves(score, int(2.0 * np.sqrt(score.size)))
-    n, k = score.shape
-    if n < 10 * k:
-        found = f"{n} rows for {k} classes"
-        refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
-    eta = to_eta(score)
-    columns = list(eta.T[1:] - eta.T[0])
-    joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
-    knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all
-    if knots < 1:
-        return np.column_stack([np.ones(n), *columns, joint])
-    first, *others = (_curves(x, knots) for x in columns)
-    return np.column_stack([first, *(part[:, 1:] for part in others), joint])
-
-
-def _products(columns: FloatArray, most: int) -> FloatArray:
-    """Polynomials in the columns, degree by degree as long as there is room for all of one."""
-    found, last = [columns], [(columns[:, j], j) for j in range(columns.shape[1])]
-    while True:
-        following = [(part * columns[:, j], j) for part, i in last for j in range(i, columns.shape[1])]
-        if sum(part.shape[1] for part in found) + len(following) > most:
-            return np.concatenate(found, axis=1)
-        found.append(np.stack([part for part, _ in following], axis=1))
-        last = following
-
-
-def _curves(x: FloatArray, knots: int) -> FloatArray:
-    """Means of few values; cubic B-splines in the ranks of many: a map may bend anywhere."""
-    from scipy.interpolate import BSpline
-    from scipy.stats import rankdata
-
-    values, inverse = np.unique(x, return_inverse=True)
-    if values.size <= max(_DISTINCT, knots):
-        return np.eye(values.size)[inverse]
-    rank = (rankdata(x) - 0.5) / x.size
-    t = np.concatenate([[0.0] * 3, np.linspace(0.0, 1.0, knots + 1), [1.0] * 3])
-    basis = BSpline.design_matrix(rank, t, 3).toarray()
-    return np.asarray(basis[:, basis.any(axis=0)])
-
-
-def freed(values: FloatArray | IntArray, basis: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Residuals of a weighted regression on the basis, and the leverage of every row."""
-    root = np.sqrt(weight)[:, None]
-    frame, size, _ = np.linalg.svd(basis * root, full_matrices=False)
-    frame = frame[:, size > 1e-10 * size[0]]
-    left = values * root - frame @ (frame.T @ (values * root))
-    return np.asarray(left / root), np.asarray((frame**2).sum(axis=1))
 
 
 @dataclass(frozen=True)

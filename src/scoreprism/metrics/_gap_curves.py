@@ -197,9 +197,12 @@ def fitter(smoother: Any) -> Fit:
 
     def fit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
         held = weight > 0.0
-        equal = (weight[held] == weight[held][0]).all() if held.any() else True
-        fitted = clone(smoother).fit(x[held], y[held].astype(np.intp), None if equal else weight[held])
-        return np.asarray(fitted.calibrate(at))
+        x, codes, weight = x[held], y[held].astype(np.intp), weight[held]
+        smoother._check_classes(np.unique(codes))
+        equal = bool((weight == weight[0]).all())
+        # the rows are parsed and their order is checked: nothing is said of them again
+        fitted = clone(smoother)._fit_parsed(Data(x, codes, None if equal else weight, 2, smoother.kind))
+        return np.asarray(fitted(at))
 
     return fit
 

@@ -206,7 +206,7 @@ def evaluate(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes, or all data.
+        Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K), optional
         Predicted probabilities; left out beside a Sample.
     metrics : list of str or dict, optional

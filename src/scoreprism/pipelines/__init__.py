@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from scoreprism.pipelines._bootstrap import pipeline_bootstrap
-from scoreprism.pipelines._bootstrap_result import PipelineBootstrap
-from scoreprism.pipelines._paired import PairedComparison, PairedLine, paired_comparison
-from scoreprism.pipelines._splits import repeated_splits
-from scoreprism.pipelines._splits_summary import SplitsSummary, splits_summary
+from scoreprism.pipelines._bootstrap import PipelineBootstrap, pipeline_bootstrap
+from scoreprism.pipelines._paired_comparison import PairedComparison, PairedLine, paired_comparison
+from scoreprism.pipelines._repeated_splits import repeated_splits
+from scoreprism.pipelines._split_tables import SplitsSummary, splits_summary
 
 __all__ = [
     "PairedComparison",

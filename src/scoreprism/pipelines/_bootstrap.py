@@ -2,21 +2,325 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
-from scoreprism._core.checks import parse_count, parse_random_state
-from scoreprism._core.simplex import ArrayLike
-from scoreprism._core.workers import as_finished
-from scoreprism._fitting.chain_fit import require_jobs
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
+from scoreprism._core.frames import make_frame
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._core.workers import as_finished, one_thread
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._fitting.chain_fit import decompose_each, require_jobs
+from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
-from scoreprism.pipelines._asked import Asked, conclude
-from scoreprism.pipelines._bootstrap_result import PipelineBootstrap
-from scoreprism.pipelines._checkpoint import Checkpoint, Store, opened
-from scoreprism.pipelines._replicates import Setup, Work, original
+from scoreprism.pipelines._checkpoint import Checkpoint, Store, open_store
+from scoreprism.pipelines._pipeline import Pipeline
+from scoreprism.pipelines._replicates import Setup, Work
+
+#: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
+METHODS = ("normal", "percentile", "corrected", "basic")
+#: Quantities beside the terms.
+LOSS, RECALIBRATED, GAIN = "loss", "recalibrated loss", "gain"
+#: Quantities that cannot be negative in the population; over given test rows they can.
+_NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible", LOSS, RECALIBRATED})
+#: Mean shift of replicates, in standard errors, from which on a note tells of it.
+_SHIFTED = 0.5
+#: Replicates below which quantiles and standard errors are rough.
+_FEW = 50
+
+
+def combination(name: str, terms: tuple[str, ...]) -> dict[int, float]:
+    """A quantity as a linear function of the columns: losses of the levels, then spreads of all but the first."""
+    if name not in terms:
+        return {LOSS: {0: 1.0}, RECALIBRATED: {1: 1.0}, GAIN: {0: 1.0, 1: -1.0}}[name]
+    levels, t = len(terms), terms.index(name)
+    found = {t: 1.0} if t == levels - 1 else {t: 1.0, t + 1: -1.0, levels + t: 1.0}
+    if t > 0:
+        found[levels + t - 1] = -1.0
+    return found
+
+
+def combined(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArray:
+    """A quantity of every replicate; an infinite loss is never multiplied by zero."""
+    parts = [coefficient * columns[..., i] for i, coefficient in combination(name, terms).items()]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sum(parts))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PipelineBootstrap(Drawable, TermTable):
+    """
+    A pipeline's terms under resampling: made by `pipeline_bootstrap`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The terms, then "loss" of the classifier as it is, "recalibrated loss", and "gain", their difference.
+    loss : ProperLoss
+        The loss.
+    refit : str
+        "calibrator" or "all".
+    resample_test : bool
+        Whether standard errors and intervals count the sampling of the test rows.
+    decomposition : Decomposition
+        Of the pipeline as it is.
+    n_redrawn : int
+        Draws that held too few rows of a class and were drawn again.
+    seed : int
+        What ``random_state`` gave: passing it on gives other numbers, the same ``random_state`` the same.
+    notes : tuple of str
+        What a reader must know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from scoreprism.pipelines import pipeline_bootstrap
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(900, 2))
+    >>> y = (X[:, 0] + rng.logistic(size=900) > 0).astype(int)
+    >>> parts = [(X[i : i + 300], y[i : i + 300]) for i in (0, 300, 600)]
+    >>> result = pipeline_bootstrap(LogisticRegression(), "platt", *parts, n_resamples=20, random_state=0)
+    >>> result.names
+    ('reliability', 'refinement', 'loss', 'recalibrated loss', 'gain')
+    >>> result.replicates.shape
+    (20, 5)
+    """
+
+    loss: ProperLoss
+    refit: str
+    resample_test: bool
+    decomposition: Decomposition
+    n_redrawn: int
+    seed: int
+    notes: tuple[str, ...]
+    _stages: tuple[str, ...]
+    _original: FloatArray  # (columns,)
+    _values: FloatArray  # (B, stages, columns)
+
+    # ── estimates ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _terms(self) -> tuple[str, ...]:
+        return self.names[:-3]
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of replicates."""
+        return int(self._values.shape[0])
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Estimate of each quantity for the pipeline as it is."""
+        return {name: float(combined(self._original, name, self._terms)) for name in self.names}
+
+    def _draws(self, name: str, stage: str) -> FloatArray:
+        """A quantity in all replicates, with everything up to a stage resampled."""
+        return combined(self._values[:, self._stages.index(stage)], name, self._terms)
+
+    @property
+    def _last(self) -> str:
+        return self._stages[-1] if self.resample_test else [s for s in self._stages if s != "test"][-1]
+
+    @property
+    def replicates(self) -> FloatArray:
+        """Every quantity in every replicate, shape (n_resamples, names)."""
+        return np.stack([self._draws(name, self._last) for name in self.names], axis=1)
+
+    @cached_property
+    def std_error(self) -> dict[str, float]:
+        """Standard deviation of the replicates of each quantity; NaN where a loss is infinite."""
+        return {name: _deviation(self._draws(name, self._last)) for name in self.names}
+
+    @property
+    def shift(self) -> dict[str, float]:
+        """Mean of the replicates minus the estimate, in standard errors: resampled pipelines may be other pipelines."""
+        return {name: self._shift(name) / self.std_error[name] if self.std_error[name] else 0.0 for name in self.names}
+
+    def _shift(self, name: str) -> float:
+        draws = self._draws(name, self._last)
+        return float(draws.mean()) - self.terms[name] if np.isfinite(draws).all() else math.nan
+
+    @property
+    def variance(self) -> dict[str, dict[str, float]]:
+        """
+        Variance of each quantity by source: calibration rows, training rows (if refitted), test rows.
+
+        Each replicate is measured with the calibration rows resampled, then the training rows too, then the test rows
+        too; the parts are the variances of the steps. They do not add up to the variance of the whole, because the
+        steps of a replicate are correlated (calibration and training negatively), and what a source gets depends on
+        this order. Shares in the table are of the sum of the parts.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for name in self.names:
+            before: FloatArray = np.zeros(self.n_resamples)
+            found[name] = {}
+            for stage in self._stages:
+                now = self._draws(name, stage)
+                with np.errstate(invalid="ignore"):  # infinite losses
+                    found[name][stage] = _deviation(now - before) ** 2
+                before = now
+        return found
+
+    # ── intervals ───────────────────────────────────────────────────────────────────────────────────
+
+    def interval(self, term: str, level: float = 0.95, method: str = "normal") -> Interval:
+        """
+        Confidence interval of a quantity.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+        method : {"normal", "percentile", "corrected", "basic"}, default="normal"
+            "normal" is the estimate ± z standard errors; "corrected" the same after subtracting the shift of the
+            replicates; "percentile" takes quantiles of the replicates, "basic" mirrors them at the estimate.
+            docs/pipelines.md says how often each covers: the last two methods too rarely.
+
+        Returns
+        -------
+        Interval
+            Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as they
+            are; NaN where a loss is infinite.
+        """
+        name, confidence = parse_choice(term, self.names, "term"), parse_confidence(level)
+        chosen = parse_choice(method, METHODS, "method")
+        draws = self._draws(name, self._last)
+        if not np.isfinite(draws).all() or not math.isfinite(self.terms[name]):
+            return Interval(math.nan, math.nan, confidence, chosen)
+        low, high = self._ends(name, draws, confidence, chosen)
+        floor = 0.0 if name in _NONNEGATIVE and self.resample_test else -math.inf
+        return Interval(max(low, floor), max(high, floor), confidence, chosen)
+
+    def _ends(self, name: str, draws: FloatArray, level: float, method: str) -> tuple[float, float]:
+        estimate = self.terms[name]
+        if method in ("percentile", "basic"):
+            low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2]).tolist()
+            return (low, high) if method == "percentile" else (2 * estimate - high, 2 * estimate - low)
+        margin = quantile(level, two_sided=True) * self.std_error[name]
+        centre = estimate - (self._shift(name) if method == "corrected" else 0.0)
+        return centre - margin, centre + margin
+
+    # ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def advice(self) -> str:
+        """Whether recalibration pays, by the interval of the gain."""
+        gain, known = self.terms[GAIN], self.interval(GAIN)
+        said = f"{gain:.5f} of the {self.loss!s} loss, between {known.low:.5f} and {known.high:.5f} at 95 %"
+        if not math.isfinite(known.low):
+            return "Whether recalibration pays cannot be said: the loss is infinite."
+        if known.low > 0.0:
+            return f"Recalibration pays: {said}."
+        if known.high < 0.0:
+            return f"Recalibration costs: {said}."
+        return f"Whether recalibration pays cannot be said with these rows: {said}."
+
+    def replicates_frame(self, backend: str | None = None) -> Any:
+        """
+        All replicates, one row per replicate, what was resampled, and quantity.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            Columns replicate, loss, resampled, term, value.
+        """
+        columns: dict[str, list[Any]] = {key: [] for key in ("replicate", "loss", "resampled", "term", "value")}
+        for number, stage in enumerate(self._stages):
+            for name in self.names:
+                columns["replicate"] += range(self.n_resamples)
+                columns["loss"] += [str(self.loss)] * self.n_resamples
+                columns["resampled"] += [", ".join(self._stages[: number + 1])] * self.n_resamples
+                columns["term"] += [name] * self.n_resamples
+                columns["value"] += self._draws(name, stage).tolist()
+        return make_frame(columns, backend or self._backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The result as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Estimates, standard errors, intervals, variances, notes, and the replicates. Ready for JSON: numbers that
+            are not finite are the words "nan", "inf" and "-inf".
+        """
+        intervals = {name: self.interval(name) for name in self.names}
+        found = {
+            "loss": str(self.loss),
+            "refit": self.refit,
+            "resample_test": self.resample_test,
+            "n_resamples": self.n_resamples,
+            "n_redrawn": self.n_redrawn,
+            "seed": self.seed,
+            "terms": self.terms,
+            "std_error": self.std_error,
+            "intervals": {name: [one.low, one.high] for name, one in intervals.items()},
+            "level": 0.95,
+            "variance": self.variance,
+            "advice": self.advice,
+            "notes": list(self.notes),
+            "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
+        }
+        coded: dict[str, Any] = encode(found)
+        return coded
+
+    def _columns(self) -> dict[str, list[Any]]:
+        known = [self.interval(name) for name in self.names]
+        columns: dict[str, list[Any]] = {
+            "term": list(self.names),
+            "estimate": [self.terms[name] for name in self.names],
+            "std_error": [self.std_error[name] for name in self.names],
+            "low": [one.low for one in known],
+            "high": [one.high for one in known],
+        }
+        variance = self.variance
+        for stage in self._stages:
+            shares = [_share(variance[name], stage) for name in self.names]
+            columns[f"from_{stage}"] = shares
+        return columns
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        heads, lines = super()._cells()
+        first = heads.index(f"from {self._stages[0]}")
+        for line in lines:
+            line[first:] = [cell if cell == "–" else f"{100 * float(cell):.0f} %" for cell in line[first:]]
+        return heads, lines
+
+    def _title(self) -> str:
+        what = "calibrator refitted" if self.refit == "calibrator" else "classifier and calibrator refitted"
+        test = "test rows resampled" if self.resample_test else "test rows as they are"
+        return (
+            f"Pipeline bootstrap of the {self.loss!s} loss: {self.n_resamples} replicates, {what}, {test}\n"
+            f"  intervals at 95 %; shares of the variance by what was resampled"
+        )
+
+    def _footer(self) -> list[str]:
+        return [self.advice, *self.notes]
+
+
+def _deviation(values: FloatArray) -> float:
+    return float(values.std(ddof=1)) if values.size > 1 and np.isfinite(values).all() else math.nan
+
+
+def _share(parts: dict[str, float], stage: str) -> float:
+    total = sum(parts.values())
+    return parts[stage] / total if total > 0.0 else math.nan
 
 
 @overload
@@ -150,21 +454,25 @@ def pipeline_bootstrap(
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
     count = parse_count(n_resamples, "n_resamples", 2)
     require_jobs(n_jobs)
-    asked = Asked.of(
-        estimator, calibrator, (train, calibration, test), refit, loss if several else [loss], reference, q, groups,
-        resample, resample_test, clip,
+    pipeline = Pipeline.of(
+        estimator, calibrator, {"train": train, "calibration": calibration, "test": test}, refit=refit,
+        losses=loss if several else [loss], reference=reference, q=q, groups=groups, resample=resample,
+        resample_test=resample_test, clip=clip,
     )  # fmt: skip
     seed = None if random_state is None else int(parse_random_state(random_state).integers(2**62))
-    with opened(checkpoint, lambda: asked.identity, asked.digest_of_scores, seed) as store:
-        setup, decompositions = asked.setup(store.seed)
-        values = original(setup)
+    with open_store(checkpoint, lambda: pipeline.identity, pipeline.digest_of_scores, seed) as store:
+        setup = Setup.of(pipeline, store.seed)
+        with one_thread():
+            chain = setup.fit.fit(setup.losses.values(), setup.clip)
+            decompositions = decompose_each(chain, pipeline.losses, "debiased", setup.clip)
+            values = setup.measure(chain)
         store.require_shape((len(setup.stages), *values.shape))
         _run(setup, count, n_jobs, store)
     done = [store.done[b] for b in range(count)]
     drawn, redrawn = np.stack([one[0] for one in done]), sum(one[1] for one in done)
     results = {
-        name: conclude(asked, setup, decompositions[name], values[i], drawn[:, :, i], redrawn)
-        for i, name in enumerate(setup.losses)
+        name: _conclude(pipeline, setup, found, values[i], drawn[:, :, i], redrawn)
+        for i, (name, found) in enumerate(decompositions.items())
     }
     return results if several else next(iter(results.values()))
 
@@ -180,3 +488,44 @@ def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
 
     for one in as_finished(Work(setup), missing, n_jobs, "pipeline bootstrap", kept):
         store.add(one.number, one.values, one.redrawn)
+
+
+def _conclude(
+    pipeline: Pipeline, setup: Setup, found: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
+) -> PipelineBootstrap:
+    """The result for one loss."""
+    result = PipelineBootstrap(
+        names=(*found.names, LOSS, RECALIBRATED, GAIN),
+        _backend=pipeline.test.backend,
+        loss=found.loss,
+        refit=pipeline.refit,
+        resample_test=pipeline.resample_test,
+        decomposition=found,
+        n_redrawn=redrawn,
+        seed=setup.seed,
+        notes=(*pipeline.notes, *found.notes),
+        _stages=setup.stages,
+        _original=values,
+        _values=drawn,
+    )
+    return replace(result, notes=(*result.notes, *_cautions(result, reference=pipeline.reference is not None)))
+
+
+def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[str]:
+    """What a reader must know about the replicates."""
+    if result.n_redrawn:
+        yield f"{result.n_redrawn} draws held too few rows of a class and were drawn again"
+    if result.n_resamples < _FEW:
+        yield f"only {result.n_resamples} replicates: standard errors and intervals are rough"
+    if reference:
+        yield (
+            "grouping and irreducible loss, with their intervals, are those that the reference can see: a better one "
+            "would find more grouping, and no interval allows for that"
+        )
+    shift = result.shift["reliability"]
+    if result.refit == "all" and abs(shift) > _SHIFTED:
+        yield (
+            f"the reliability of resampled pipelines lies {abs(shift):.1f} standard errors "
+            f"{'above' if shift > 0 else 'below'} that of this one: classifiers trained on copies of rows are other "
+            "classifiers, and the interval describes them only roughly"
+        )

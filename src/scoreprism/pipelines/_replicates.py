@@ -9,81 +9,104 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.checks import parse_clip, refuse
+from scoreprism._core.simplex import FloatArray
 from scoreprism._core.workers import one_thread
-from scoreprism._fitting.candidates import Block, Calibrated, Line, Problem, calibrate, fit_levels
-from scoreprism._fitting.chain_fit import Request, decomposed, parse
-from scoreprism._fitting.resample import resampled
+from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.information import LevelTask
 from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.pipelines._estimators import fit_estimator, reseeded, scored
-from scoreprism.pipelines._material import Accepts, Part, draw, every_class, two_of_each
+from scoreprism.pipelines._pipeline import (
+    Accepts,
+    Pipeline,
+    draw,
+    every_class,
+    fit_estimator,
+    labels_of,
+    reseed,
+    score_rows,
+    two_of_each,
+)
 
 #: Streams of a replicate: what is drawn for one part does not depend on another.
 _CALIBRATION, _TRAINING, _TEST, _BLOCKS, _SEEDS = range(5)
 
 
-def stream(seed: int, replicate: int, what: int) -> np.random.Generator:
-    """The random numbers of one part of one replicate."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replicate, what)))
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """How laws are fitted, as `decompose` takes it."""
-
-    calibrator: object
-    reference: object
-    q: Any
-    classes: NDArray[Any]
-
-    def problem(self, calibration: Part, test: Part, scores: tuple[FloatArray, FloatArray], seed: int) -> Problem:
-        """What `decompose` would fit for these scores of the calibration and the test rows."""
-        features = {} if self.reference is None else {"X": test.X, "reference": self.reference}
-        request = Request(
-            test.y,
-            scores[1],
-            calibrator=self.calibrator,
-            calibration=(scores[0], calibration.y, calibration.weight),
-            q=self.q,
-            sample_weight=test.weight,
-            groups=test.units if test.clustered else None,
-            classes=self.classes,
-            random_state=seed,
-            **features,
-        )
-        parsed = parse(request)
-        return replace(parsed, calibration_groups=calibration.units if calibration.clustered else None)
-
-
 @dataclass(frozen=True)
 class Setup:
-    """A pipeline and its rows, ready to be resampled."""
+    """A pipeline that is fitted, ready to be resampled: what travels to workers."""
 
-    estimator: Any  # refitted only if there are training rows here
-    train: Part | None  # rows; without features where these are not needed again
-    calibration: Part  # rows; without features where these are not needed again
-    test: Part  # rows; without features where these are not needed again
-    chosen: Chosen  # how laws are fitted
-    problem: Problem  # the pipeline as it is
-    losses: Mapping[str, ProperLoss]  # losses
-    clip: float | None  # clipping distance
+    estimator: Any
+    train: Sample | None  # only where the classifier is refitted
+    calibration: Sample  # scored; without features where these are not needed again
+    test: Sample  # the same, with the levels above C
+    calibrator: object
+    reference: object
+    fit: ChainFit  # of the pipeline as it is
+    losses: Mapping[str, ProperLoss]
+    clip: float | None
     counts: str  # "rows" repeats training rows, "weights" passes counts as weights
-    judged: bool  # whether test rows are drawn as well
-    seed: int  # seed of all replicates
+    draws_test: bool  # whether test rows are drawn as well
+    seed: int  # of all replicates
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, seed: int) -> Setup:
+        """The pipeline with its scores."""
+        again = pipeline.refit == "all"
+        calibration, test = (one if again else replace(one, X=None) for one in pipeline.scored(seed))
+        reference = "auto" if pipeline.reference is None else pipeline.reference
+        fit = _fit_of(calibration, test, pipeline.calibrator, reference, seed)
+        if not two_of_each(calibration)(np.ones(calibration.n)):
+            rule = "calibration must hold at least two rows of each class, and five rows or clusters"
+            refuse(rule, f"{calibration.n} rows", "Use a larger split.")
+        return cls(
+            estimator=pipeline.estimator,
+            train=pipeline.train if again else None,
+            calibration=calibration,
+            test=test,
+            calibrator=pipeline.calibrator,
+            reference=reference,
+            fit=fit,
+            losses=pipeline.losses,
+            clip=parse_clip(pipeline.clip, test.k),
+            counts=pipeline.counts,
+            draws_test=pipeline.reference is None or pipeline.resample_test,
+            seed=seed,
+        )
 
     @property
     def stages(self) -> tuple[str, ...]:
         """What is drawn on top of what."""
         training = () if self.train is None else ("training",)
-        return ("calibration", *training, *(("test",) if self.judged else ()))
+        return ("calibration", *training, *(("test",) if self.draws_test else ()))
 
     @property
     def fits_levels(self) -> bool:
         """Whether laws are fitted on the test rows themselves."""
-        return any(isinstance(level, Block) for level in self.problem.levels)
+        return any(isinstance(level, LevelTask) for level in self.fit.levels)
+
+    def stream(self, replicate: int, what: int) -> np.random.Generator:
+        """The random numbers of one part of one replicate."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(replicate, what)))
+
+    def measure(self, chain: Chain) -> FloatArray:
+        """
+        For each loss the mean loss of every level, then the mean spread of every level above the prediction.
+
+        Terms, gains and every form of rows are linear in these.
+        """
+        used, lines = chain.clipped(self.clip), []
+        for loss in self.losses.values():
+            losses = used.level_losses(loss)
+            if np.isinf(losses[1:]).any():
+                chain.decompose(loss, clip=self.clip)  # refuses it, and names the rows
+            lines.append([used.sample.mean(line) for line in (*losses, *used.level_spreads(loss)[1:])])
+        return np.array(lines)
 
 
 @dataclass(frozen=True)
@@ -97,7 +120,7 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Work:
-    """The replicates of a setup by number: what travels to workers."""
+    """The replicates of a setup by number."""
 
     setup: Setup
 
@@ -107,113 +130,96 @@ class Work:
 
 
 @contextmanager
-def quiet(*, warn: bool = False) -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """
     One thread for linear algebra; and no warnings, which were given for the pipeline itself.
 
     How many threads a worker may use depends on the number of workers, and the last bits of a sum on the threads.
     """
     with warnings.catch_warnings(), one_thread():
-        if not warn:
-            warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")
         yield
 
 
 def replicate(setup: Setup, number: int) -> Replicate:
     """Draw and refit, stage by stage: calibration rows, then training rows as well, then test rows as well."""
-    rng = stream(setup.seed, number, _CALIBRATION)
-    counts, redrawn = draw(setup.calibration, rng, two_of_each(setup.calibration), "two rows of each class")
-    blocks = int(stream(setup.seed, number, _BLOCKS).integers(2**62))
-    problem = _calibrated_on(setup.problem, counts, setup.calibration, blocks)
-    laws = _fit(problem)
-    values = [_means(problem, setup, laws)]
+    rng, accepts = setup.stream(number, _CALIBRATION), two_of_each(setup.calibration)
+    counts, redrawn = draw(setup.calibration, "calibration", rng, accepts, "two rows of each class")
+    blocks = int(setup.stream(number, _BLOCKS).integers(2**62))
+    fit = recalibrate(setup.fit, counts, blocks)
+    laws = fit_laws(fit)
+    values = [setup.measure(fit.link(*laws))]
     if setup.train is not None:
-        fresh, thrown = _retrained(setup, setup.train, number)
+        fresh, thrown = _retrain(setup, setup.train, number)
         redrawn += thrown
-        problem = _calibrated_on(replace(fresh, plan=setup.problem.plan), counts, setup.calibration, blocks)
-        laws = _fit(problem)
-        values.append(_means(problem, setup, laws))
-    if setup.judged:
-        tested, thrown = draw(setup.test, stream(setup.seed, number, _TEST), _judges(setup), "all classes")
+        fit = recalibrate(fresh, counts, blocks)
+        laws = fit_laws(fit)
+        values.append(setup.measure(fit.link(*laws)))
+    if setup.draws_test:
+        tested, thrown = draw(setup.test, "test", setup.stream(number, _TEST), _keeps_classes(setup), "all classes")
         redrawn += thrown
-        problem = resampled(problem, tested)
+        fit = fit.reweight(tested)
         if setup.fits_levels:
-            laws = laws[0], fit_levels(problem, laws[0])
-        values.append(_means(problem, setup, laws))
+            laws = laws[0], fit.fit_levels(laws[0])
+        values.append(setup.measure(fit.link(*laws)))
     return Replicate(number, np.stack(values), redrawn)
 
 
-def _judges(setup: Setup) -> Accepts:
+def _fit_of(calibration: Sample, test: Sample, calibrator: object, reference: object, seed: int) -> ChainFit:
+    """What `decompose` would fit for these scores of the calibration and the test rows."""
+    return ChainFit.of(test, calibrator=calibrator, reference=reference, calibration=calibration, random_state=seed)
+
+
+def fit_laws(fit: ChainFit) -> tuple[ScoreLaw, list[Level]]:
+    """C and the levels above it."""
+    score_law, _ = fit.fit_score()
+    return score_law, fit.fit_levels(score_law)
+
+
+def _keeps_classes(setup: Setup) -> Accepts:
     """Laws fitted on test rows need all classes in all training parts of their folds."""
     if not setup.fits_levels:
         return lambda _: True
-    codes, k = setup.problem.data.codes, setup.problem.data.k
+    codes, k = setup.test.y, setup.test.k
     present = np.unique(codes)
 
     def accepts(counts: FloatArray) -> bool:
-        parts = (np.bincount(codes[train], counts[train], k) for train in setup.problem.plan.trains)
+        parts = (np.bincount(codes[train], counts[train], k) for train in setup.fit.plan.trains)
         return all(bool((part[present] > 0).all()) for part in parts)
 
     return accepts
 
 
-def _calibrated_on(problem: Problem, counts: FloatArray, part: Part, seed: int) -> Problem:
+def recalibrate(fit: ChainFit, counts: FloatArray, seed: int) -> ChainFit:
     """
-    The problem with resampled calibration rows: distinct ones with counts, so that copies share a block.
+    The fit with resampled calibration rows: distinct ones with counts, so that copies share a block.
 
     Counts are weights as they are: Kish's effective number, which weights of a user are scaled to, would halve n.
     """
-    data = problem.calibration
-    assert data is not None  # noqa: S101 - a pipeline has one
-    held: IntArray = np.flatnonzero(counts)
-    weight = counts[held] if data.weight is None else counts[held] * data.weight[held]
-    drawn = Data(data.score[held], data.codes[held], weight, data.k, data.kind)
-    groups = np.unique(part.units[held], return_inverse=True)[1] if part.clustered else None
-    return replace(problem, calibration=drawn, calibration_groups=groups, seed=seed)
+    rows, groups, held = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
+    assert rows is not None  # noqa: S101 - a pipeline has them
+    weight = counts[held] if rows.weight is None else counts[held] * rows.weight[held]
+    drawn = Data(rows.score[held], rows.codes[held], weight, rows.k, rows.kind)
+    return replace(fit, calibration=drawn, calibration_groups=None if groups is None else groups[held], seed=seed)
 
 
-def _retrained(setup: Setup, train: Part, number: int) -> tuple[Problem, int]:
-    """The problem for the scores of a classifier trained on resampled rows, and draws thrown away."""
-    counts, thrown = draw(train, stream(setup.seed, number, _TRAINING), every_class(train), "all classes")
+def _retrain(setup: Setup, train: Sample, number: int) -> tuple[ChainFit, int]:
+    """The fit for the scores of a classifier trained on resampled rows, and draws thrown away."""
+    counts, thrown = draw(train, "train", setup.stream(number, _TRAINING), every_class(train), "all classes")
     where = f" in replicate {number}"
-    estimator = reseeded(setup.estimator, stream(setup.seed, number, _SEEDS))
+    estimator = reseed(setup.estimator, setup.stream(number, _SEEDS))
     if setup.counts == "weights":
-        drawn = train.taken(np.flatnonzero(counts))
+        drawn = train.take(np.flatnonzero(counts))
         weight = counts[counts > 0] if drawn.weight is None else counts[counts > 0] * drawn.weight
     else:
-        drawn = train.taken(np.repeat(np.arange(train.n), counts.astype(np.intp)))
+        drawn = train.take(np.repeat(np.arange(train.n), counts.astype(np.intp)))
         weight = drawn.weight  # type: ignore[assignment]
-    model = fit_estimator(estimator, drawn.X, drawn.y, weight, where)
-    classes = setup.chosen.classes
-    scores = scored(model, setup.calibration.X, classes, where), scored(model, setup.test.X, classes, where)
-    return setup.chosen.problem(setup.calibration, setup.test, scores, setup.problem.seed), thrown
+    model = fit_estimator(estimator, drawn.X, labels_of(drawn), weight, where)
+    calibration, test = (_rescore(one, model, where) for one in (setup.calibration, setup.test))
+    return _fit_of(calibration, test, setup.calibrator, setup.reference, setup.fit.seed), thrown
 
 
-Laws = tuple[Calibrated, list[Line]]
-
-
-def _fit(problem: Problem) -> Laws:
-    winner = calibrate(problem, {}).winner
-    return winner, fit_levels(problem, winner)
-
-
-def _means(problem: Problem, setup: Setup, laws: Laws) -> FloatArray:
-    """
-    For each loss the mean loss of every level, then the mean spread of every level above the prediction.
-
-    Terms, gains and every form of rows are linear in these.
-    """
-    lines = []
-    for loss in setup.losses.values():
-        result = decomposed(problem, *laws, loss, "debiased", setup.clip)
-        columns = np.concatenate([result.level_losses, result.level_spreads[:, 1:]], axis=1)
-        weight = problem.sheet.weight
-        held = slice(None) if weight is None else weight > 0
-        lines.append(np.average(columns[held], axis=0, weights=None if weight is None else weight[held]))
-    return np.stack(lines)
-
-
-def original(setup: Setup) -> FloatArray:
-    """The values of the pipeline as it is."""
-    with quiet():
-        return _means(setup.problem, setup, _fit(setup.problem))
+def _rescore(sample: Sample, model: Any, where: str) -> Sample:
+    assert sample.classes is not None  # noqa: S101 - those of the first model
+    law = score_rows(model, sample.X, sample.classes, type(model).__name__, where)
+    return replace(sample, predictions={sample.name: law})

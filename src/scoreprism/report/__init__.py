@@ -12,8 +12,7 @@ from scoreprism.report._model import Column, Figure, Notice, Origin, Range, Sect
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 
 if TYPE_CHECKING:
-    from scoreprism.report._summarize import make_report, summarize
-    from scoreprism.report._summed import summarize_sums
+    from scoreprism.report._build import make_report, summarize, summarize_sums
 
 __all__ = [
     "SECTIONS",
@@ -33,12 +32,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("make_report", "summarize"):
-        from scoreprism.report import _summarize
+    if name in ("make_report", "summarize", "summarize_sums"):
+        from scoreprism.report import _build
 
-        return getattr(_summarize, name)
-    if name == "summarize_sums":
-        from scoreprism.report._summed import summarize_sums
-
-        return summarize_sums
+        return getattr(_build, name)
     raise AttributeError(f"module 'scoreprism.report' has no attribute {name!r}")

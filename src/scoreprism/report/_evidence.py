@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
-from scoreprism.estimation._segments import evidence
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.inference import TestResult, calibration_test, grouping_test
 
@@ -25,30 +23,21 @@ def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
     """The statistic behind the lower bound of a term, as a test that it is 0."""
     if term == result.names[0] and result.risk == math.inf:
         return TestResult(math.inf, 0.0, method, f"the {term} term is 0", result.n, 0, about="Calibration")
-    shift, error = result._inference(term).lower_statistic()
+    inference = result._inference(term)
+    shift, error = inference.lower_statistic()
     about = "Calibration" if term == "reliability" else "Grouping"
     z = shift / error if error > 0 else 0.0
-    return TestResult(z, evidence(result, term), method, f"the {term} term is 0", result.n, 0, about=about)
+    return TestResult(z, inference.pvalue(), method, f"the {term} term is 0", result.n, 0, about=about)
 
 
-def calibration_of(
-    y: IntArray, law: FloatArray, given: dict[str, Any], result: Decomposition, *, clustered: bool, seed: int
-) -> TestResult:
-    """
-    Is a score calibrated?
-
-    Up to 50 000 rows the exact test with 999 draws, up to 200 000 with 199; beyond, the same test of cells of the
-    score, or of several classes the smaller of two large-sample p-values, doubled: of the bound of the reliability
-    term, and of Spiegelhalter's test. Rows that come in clusters
-    are judged by the bound alone, whose errors are robust: draws of rows would take them as independent.
-    """
-    if clustered:
+def calibration_of(sample: Sample, result: Decomposition, seed: int) -> TestResult:
+    """Is a score calibrated? An exact test of few rows, one of cells for many, a robust bound for clusters."""
+    if sample.groups is not None:  # draws of rows would take them as independent
         return from_bound(result, "reliability", "cluster-robust bound")
-    if y.size <= SOME:
-        draws = 999 if y.size <= FULL else _FEW_DRAWS
-        return calibration_test(y, law, n_resamples=draws, random_state=seed, **given)
+    if sample.n <= SOME:
+        return calibration_test(sample, n_resamples=999 if sample.n <= FULL else _FEW_DRAWS, random_state=seed)
     bound = from_bound(result, "reliability", "bound")
-    classical = calibration_test(y, law, method="spiegelhalter", **given)
+    classical = calibration_test(sample, method="spiegelhalter")
     parts = {test.method: {"statistic": test.statistic, "pvalue": test.pvalue} for test in (bound, classical)}
     return of_many(parts, result if result.n_classes == 2 else None, bound.n)
 
@@ -58,12 +47,7 @@ OF_CELLS, _DRAWS_OF_CELLS = "min-p of cells", 399
 
 
 def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n: int) -> TestResult:
-    """
-    The test that sentences go by, of rows that are too many to draw the outcome of each.
-
-    Where the scores are in cells, it draws outcomes for cells, and sees what the test of few rows sees. Beyond the
-    smallest p-value that its draws can give, large-sample laws go on.
-    """
+    """The test of rows that are too many to draw the outcome of each: of cells, or several bounds, adjusted."""
     words = "P(Y | S) = S: outcomes are drawn from the scores"
     known = [part["pvalue"] for part in parts.values() if not math.isnan(part["pvalue"])]
     smallest = min(known, default=math.nan)
@@ -72,27 +56,17 @@ def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n:
     if cells is None or math.isnan(cells):
         return TestResult(smallest, adjusted, "bound or spiegelhalter", words, n, 0, parts)
     parts = parts | {OF_CELLS: {"statistic": math.nan, "pvalue": cells}}
-    if cells <= 1.0 / (_DRAWS_OF_CELLS + 1.0) and adjusted < cells:
+    if cells <= 1.0 / (_DRAWS_OF_CELLS + 1.0) and adjusted < cells:  # no draw can say less; large-sample laws go on
         cells = adjusted
     return TestResult(cells, cells, OF_CELLS, words, n, _DRAWS_OF_CELLS, parts)
 
 
-def grouping_of(
-    y: IntArray,
-    law: FloatArray,
-    X: ArrayLike | None,
-    given: dict[str, Any],
-    result: Decomposition,
-    *,
-    clustered: bool,
-    seed: int,
-) -> tuple[TestResult | None, str]:
-    """Do the features know more than the score?"""
-    if X is None:
-        return None, ""
-    if clustered or y.size > FULL:
+def grouping_of(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, str]:
+    """Do the features of a sample know more than its score? And where that cannot be tested, why."""
+    clustered = sample.groups is not None
+    if clustered or sample.n > FULL:
         return from_bound(result, result.names[1], "cluster-robust bound" if clustered else "bound"), ""
     try:
-        return grouping_test(y, law, X, random_state=seed, **given), ""
+        return grouping_test(sample, random_state=seed), ""
     except ScoreprismError as error:
         return None, f"What the features add was not tested: {error}"

@@ -83,8 +83,7 @@ def _style_sheet() -> str:
 def _facts(report: Report) -> list[str]:
     """What the head says beside the title."""
     models = len(report.models)
-    maker = "reproduce" if report.kind == "reproduction" else "report"
-    facts = [f"scoreprism {maker}", report.origin.name if report.origin.name != "memory" else ""]
+    facts = ["scoreprism report", report.origin.name if report.origin.name != "memory" else ""]
     rows = {result.n for model in report.models.values() for result in model.decompositions.values()}
     facts += [f"{rows.pop():,} rows"] if len(rows) == 1 else []
     return [fact for fact in [*facts, f"{models} models" if models > 1 else ""] if fact]

@@ -14,7 +14,9 @@ from scoreprism._core.frames import column_names
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism._sample.features import Categorical, parse_features
+from scoreprism._sample.features import Categorical
+from scoreprism._sample.level import FeatureBlock
+from scoreprism.report._subject import RowSubject
 
 #: Leaves of the tree, rows of a leaf at least, rows in all below which there is no point, and rows or clusters that can
 #: judge a region.
@@ -54,23 +56,23 @@ class Condition:
     missing: bool = False
 
 
-def find_regions(model: Any, X: Any, seed: int) -> list[Region]:
+def find_regions(model: RowSubject, features: FeatureBlock, seed: int) -> list[Region]:
     """Where a model is wrong at equal scores."""
     from sklearn.tree import DecisionTreeRegressor
 
-    n = model.y.size
+    n, groups = model.n, model.sample.groups
     if n < FEW:
         return []
-    table, conditions = readable(parse_features(X, n), feature_names(X))
+    table, conditions = readable(features.columns, feature_names(features.table))
     residual = model.y - model.calibrated
     weight = np.ones(n) if model.weight is None else model.weight
-    found = _half(n, model.sheet.groups, seed)
+    found = _half(n, groups, seed)
     least = max(LEAST, n // 40)
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0)
     tree.fit(table[found], residual[found], sample_weight=weight[found])
     if tree.tree_.node_count == 1:
         return []
-    judged = np.flatnonzero(~found & (weight > 0))
+    judged = np.flatnonzero(~found)
     leaf = tree.apply(table[judged])
     rules = rules_of(tree.tree_, conditions)
     inside = {words: judged[leaf == node] for node, words in rules.items()}
@@ -88,7 +90,7 @@ def _half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
     return np.asarray((rng.permutation(int(groups.max()) + 1) % 2 == 0)[groups])
 
 
-def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
+def _judge(model: RowSubject, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
     """Observed against expected, with the larger of the error that C foresees and that of the residuals."""
     from scipy.special import stdtr
 
@@ -96,8 +98,8 @@ def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Re
     y, c = model.y[rows].astype(np.float64), model.calibrated[rows]
     difference = float(share @ (y - c))
     off = share * (y - c - difference)
-    if model.sheet.groups is not None:
-        off = np.bincount(np.unique(model.sheet.groups[rows], return_inverse=True)[1], off)
+    if model.sample.groups is not None:
+        off = np.bincount(np.unique(model.sample.groups[rows], return_inverse=True)[1], off)
     spread = float(off @ off) * off.size / max(off.size - 1, 1)
     error = math.sqrt(max(float(share**2 @ (c * (1.0 - c))), spread))
     z = abs(difference) / error if error > 0 else 0.0
@@ -107,7 +109,7 @@ def _judge(model: Any, rows: NDArray[Any], weight: FloatArray, words: str) -> Re
 
 def _units(model: Any, rows: NDArray[Any]) -> int:
     """Rows, or clusters of them."""
-    return int(rows.size if model.sheet.groups is None else np.unique(model.sheet.groups[rows]).size)
+    return int(rows.size if model.sample.groups is None else np.unique(model.sample.groups[rows]).size)
 
 
 def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:

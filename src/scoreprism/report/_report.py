@@ -34,7 +34,7 @@ SECTIONS = {
 WAYS = {".html": "to_html", ".json": "to_json", ".md": "to_markdown", ".csv": "to_csv", ".txt": "to_text"}
 
 #: What a report may be: a whole one, or the answer of a command.
-KINDS = ("report", "diagnosis", "comparison", "tests", "recalibration", "losses", "calibrators", "reproduction")
+KINDS = ("report", "diagnosis", "comparison", "tests", "recalibration", "losses", "calibrators")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,25 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.labels import key_order
 from scoreprism._core.progress import tracked
 from scoreprism._document.tables import marked
+from scoreprism._kernels.holm import MARKED
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.report._calibration import diagram, graded, meaning, metrics_table
-from scoreprism.report._cells import curve_of, grades_of
+from scoreprism.report._calibration_section import diagram, graded, meaning, metrics_table
 from scoreprism.report._evidence import OF_CELLS, alpha_of
-from scoreprism.report._fit import overheard
-from scoreprism.report._method import REFERENCES, facts_table, tables_of
+from scoreprism.report._method_section import REFERENCES, facts_table, tables_of
 from scoreprism.report._model import Block, Figure, Notice, Origin, Section, Table
 from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._segments import LEAST, MOST, RAREST, adjusted, mark_of, shown_by
-from scoreprism.report._segments import meaning as segments_meaning
-from scoreprism.report._sums import SummedCase, SummedModel
+from scoreprism.report._segment_section import adjusted, choose_segments, mark_of, shown_by
+from scoreprism.report._segment_section import meaning as segments_meaning
+from scoreprism.report._subject import collect_warnings
+from scoreprism.report._sums import SumCase, SumSubject, curve_of, grades_of
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
-from scoreprism.scale._drift import MARKED
-from scoreprism.scale._fit import decompose_partial
-from scoreprism.scale._groups import key_order
 
 #: Periods at most: the last ones.
 MOST_PERIODS = 60
@@ -39,7 +37,7 @@ _TESTS = {"bound": "reliability above 0", "spiegelhalter": "Spiegelhalter's", OF
 # ── calibration ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def calibration(case: SummedCase) -> Section:
+def calibration(case: SumCase) -> Section:
     """Diagrams, summaries, tests and grades, from cells."""
     first, *others = enumerate(case.models.values(), start=1)
     blocks: list[Block] = [_diagram(first[1], 1), metrics_table(case), _tests(case), _grades(first[1], 1)]
@@ -51,7 +49,7 @@ def calibration(case: SummedCase) -> Section:
     return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
 
 
-def _diagram(model: SummedModel, number: int) -> Figure:
+def _diagram(model: SumSubject, number: int) -> Figure:
     curve = curve_of(model.cells, model.level, model.name)
     assert curve.low is not None and curve.high is not None  # noqa: PT018, S101 - it has a band
     rows = [(float(curve.x[i]), float(curve.y[i]), ends(curve.low[i], curve.high[i])) for i in thinned(curve.x.size)]
@@ -67,7 +65,7 @@ def _diagram(model: SummedModel, number: int) -> Figure:
     return diagram(curve, model.name, number, described, data)
 
 
-def _tests(case: SummedCase) -> Table:
+def _tests(case: SumCase) -> Table:
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         for method, part in model.calibration.components.items():
@@ -85,14 +83,14 @@ def _tests(case: SummedCase) -> Table:
     return table("tests", "Tests of calibration", columns, rows, note)
 
 
-def _grades(model: SummedModel, number: int) -> Table:
+def _grades(model: SumSubject, number: int) -> Table:
     return graded(grades_of(model.cells, model.level), "score", model.name, number, model.level)
 
 
 # ── segments and periods ────────────────────────────────────────────────────────────────────────────
 
 
-def segments(case: SummedCase) -> tuple[Section | None, dict[str, SegmentDecompositions]]:
+def segments(case: SumCase) -> tuple[Section | None, dict[str, SegmentDecompositions]]:
     """Terms by segment and by period; and the periods and segments themselves."""
     model = case.first
     blocks: list[Block] = []
@@ -131,17 +129,15 @@ def _titled(partial: Partial, column: str) -> str:
     return f"{column}, in {settings.every}s" if settings.every else column
 
 
-def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[SegmentDecompositions | None, list[str]]:
+def _decomposed(case: SumCase, partial: Partial, column: str) -> tuple[SegmentDecompositions | None, list[str]]:
     """Segments of one column that are large enough, by laws of their own; and what was left out."""
     chosen, said = _large(partial, column)
     found: dict[Any, ScaledDecomposition] = {}
     skipped: dict[Any, str] = {}
-    with overheard():
+    with collect_warnings():
         for label, part in tracked(_parts(partial, column, chosen), len(chosen), f"laws by {column}"):
             try:
-                result = decompose_partial(
-                    part, loss=case.losses[case.loss], random_state=case.seed, floors=_floors(case)
-                )
+                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed, floors=_floors(case))
             except ScoreprismError as error:
                 skipped[label] = str(error)
                 continue
@@ -154,7 +150,7 @@ def _decomposed(case: SummedCase, partial: Partial, column: str) -> tuple[Segmen
     return SegmentDecompositions(names, None, dict(found), skipped), said
 
 
-def _floors(case: SummedCase) -> dict[str, float]:
+def _floors(case: SumCase) -> dict[str, float]:
     """The floor of the whole, at which parts are judged too, where the loss is infinite."""
     twin = case.first.decompositions[case.loss]._stand_in
     return {} if twin is None or twin.clip is None else {case.loss: twin.clip}
@@ -174,19 +170,8 @@ def _large(partial: Partial, column: str) -> tuple[list[Any], list[str]]:
     """Labels with enough rows of both outcomes; the largest of many segments, the last of many periods."""
     labels, codes = _codes(partial, column)
     rows = np.stack([np.bincount(codes, partial.table["n"] * (partial.table["y"] == y), len(labels)) for y in (0, 1)])
-    size = rows.sum(axis=0)
-    enough = (size >= LEAST) & (rows.min(axis=0) >= RAREST)
-    said = []
-    if not enough.all():
-        small = [f"{_named(labels[i])} ({size[i]:,.0f})" for i in np.flatnonzero(~enough)]
-        said.append(f"left out for fewer than {LEAST} rows or {RAREST} of the rarer outcome: {enumerated(small, 6)}")
-    chosen = np.flatnonzero(enough)
-    if column == partial.settings.time and chosen.size > MOST_PERIODS:
-        said.append(f"the last {MOST_PERIODS} of {chosen.size} periods are shown")
-        chosen = chosen[-MOST_PERIODS:]
-    elif column != partial.settings.time and chosen.size > MOST:
-        said.append(f"the {MOST} largest of {chosen.size} segments are shown")
-        chosen = np.sort(chosen[np.argsort(-size[chosen], kind="stable")[:MOST]])
+    last = MOST_PERIODS if column == partial.settings.time else None
+    chosen, said = choose_segments([_named(label) for label in labels], rows, last=last)
     return [labels[i] for i in chosen], said
 
 
@@ -200,7 +185,7 @@ def _parts(partial: Partial, column: str, chosen: list[Any]) -> Iterator[tuple[A
         yield MISSING if label is None else label, partial.only(**{column: label}).pooled()
 
 
-def _drifted(case: SummedCase, drift: Drift) -> list[Block]:
+def _drifted(case: SumCase, drift: Drift) -> list[Block]:
     """Changes from period to period, and what they say; at the floor, where the loss of some is infinite."""
     drift = drift.floored or drift
     mark = next(iter(drift.periods.decompositions.values()))._mark
@@ -234,7 +219,7 @@ def _moved(drift: Drift) -> str:
     return f"The {term} differs from the period before in {enumerated(moved, 6)} ({over})."
 
 
-def _drift_figure(case: SummedCase, drift: Drift, count: int, mark: str) -> list[Block]:
+def _drift_figure(case: SumCase, drift: Drift, count: int, mark: str) -> list[Block]:
     """Terms over time, where the display is there."""
     if not hasattr(drift, "plot") or not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
         return []
@@ -250,7 +235,7 @@ def _drift_figure(case: SummedCase, drift: Drift, count: int, mark: str) -> list
 # ── method ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def method(case: SummedCase, origin: Origin, settings: Mapping[str, Any]) -> Section:
+def method(case: SumCase, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """What was computed, from which sums, and what is exact."""
     model = case.first
     partial, chosen = model.partial, model.partial.settings
@@ -273,7 +258,7 @@ def method(case: SummedCase, origin: Origin, settings: Mapping[str, Any]) -> Sec
     return Section("method", SECTIONS["method"], said, tuple(blocks))
 
 
-def _references(case: SummedCase) -> list[str]:
+def _references(case: SumCase) -> list[str]:
     """What a report from sums rests on: no curves, no net benefit."""
     kept = [line for line in REFERENCES if line.startswith(("Charpentier", "Bröcker", "Holm"))]
     if "grouping" in case.first.main.names:
@@ -294,7 +279,7 @@ def _folds(partial: Partial) -> str:
     return f"{len(partial.folds)}, from the {how}"
 
 
-def _exactness(case: SummedCase) -> Table:
+def _exactness(case: SumCase) -> Table:
     """What summing by cell did, beside what chance does."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from scoreprism.scale._apply import apply
-from scoreprism.scale._class_result import ClassDecomposition
-from scoreprism.scale._decompose import decompose, summarize
+from scoreprism.scale._decompose_columns import decompose, summarize
 from scoreprism.scale._drift import Drift
 from scoreprism.scale._engines import ENGINES, scan
 from scoreprism.scale._partial import Partial
-from scoreprism.scale._result import ScaledDecomposition
+from scoreprism.scale._scaled_result import ClassDecomposition, ScaledDecomposition
 from scoreprism.scale._shift import Shifts
 
 __all__ = [

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -62,8 +63,6 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     >>> apply(rows, fitted, score="p").collect()["calibrated"].to_list()
     [0.5, 0.875, None, None]
     """
-    import narwhals as nw
-
     _check_map(calibrator)
     opened = _open(frame)
     _check_names(opened, score, name)
@@ -91,8 +90,6 @@ def _check_map(calibrator: object) -> None:
 
 def _open(frame: Any) -> Any:
     """The frame as narwhals sees it."""
-    import narwhals as nw
-
     try:
         return nw.from_native(frame)
     except TypeError:
@@ -158,8 +155,6 @@ def _mapped(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
 
 
 def _eager(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
-    import narwhals as nw
-
     opened = nw.from_native(frame, eager_only=True)
     scores = opened.get_column(score).cast(nw.Float64).to_numpy()
     _warn_outside(calibrator, scores)
@@ -284,8 +279,6 @@ def _spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
 
 
 def _narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
-    import narwhals as nw
-
     opened: Any = nw.from_native(frame)
     made: list[str] = []
 

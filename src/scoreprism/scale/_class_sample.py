@@ -1,11 +1,10 @@
-"""Several classes by a sample: the loss of all rows is summed, laws are fitted to some of them in memory."""
+"""Several classes by a sample: the loss of all rows is summed, laws are fitted to some that the engine draws."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -13,18 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
-from scoreprism._fitting.chain_fit import Request, prepare
+from scoreprism._core.labels import key_order
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
+from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_result import ClassDecomposition, ClassRequest, class_scaled, with_parts
-from scoreprism.scale._classes import DRAWS, MOST_FOLDS, ClassRows, Facts, find_facts, read_rows
-from scoreprism.scale._engines import engine_of, fetched
-from scoreprism.scale._groups import coded, key_order
-from scoreprism.scale._laws import CLASS_FORMULAS, columns_of, picked
-from scoreprism.scale._losses import unbounded
-from scoreprism.scale._reading import segment_labels
-from scoreprism.scale._result import decomposed_each
-from scoreprism.scale._sample import SAMPLERS, drawn, trimmed
+from scoreprism.scale._class_rows import DRAWS, MOST_MODELS, ClassRows, Facts, find_facts, read_rows
+from scoreprism.scale._class_scaling import ClassRequest
+from scoreprism.scale._columns import segment_labels
+from scoreprism.scale._engines import engine_of, fetched, wrap
+from scoreprism.scale._expressions import CLASS_FORMULAS, columns_of, picked, unbounded
+from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, floors_of
+from scoreprism.scale._sums import coded
+
+#: Rows of a sample unless said otherwise.
+SAMPLE = 200_000
 
 
 def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecomposition]:
@@ -32,54 +35,56 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
     facts = find_facts(rows, _loss_sums(rows, request), request.clip)
     table, how = _drawn_rows(frame, rows, facts, request)
     used = table["y"].shape[0]
-    whole = _decomposed_rows(table, rows, request)
-    results = {}
-    for i, (name, found) in enumerate(whole.items()):
+    if rows.roles.weighted:
+        table = {name: column[table["w"] > 0.0] for name, column in table.items()}
+    sample, folds, results = _sample(table, rows), table.get("fold"), {}
+    for i, (name, found) in enumerate(_decompose(sample, folds, request).items()):
         risk, error = _risk_of_all(facts, request.losses[name], i)
         notes = _sample_notes(used, facts.n, how, risk, error)
-        results[name] = _sampled(found, notes, facts, risk, error)
-        if found.floored is not None:  # the loss of all rows is not summed at the floor
-            results[name] = replace(
-                results[name], floored=_sampled(found.floored, notes[:1], facts, math.nan, math.nan)
-            )
-    floors = {name: one.floored.clip for name, one in results.items() if one.floored and one.floored.clip}
-    count, keys = len(rows.columns.roles.by), rows.keys
-    for kind, names in {"segments": keys[:count], "periods": keys[count:]}.items():
-        if names:
-            parts = _parts_of(table, names, rows.columns.roles.every)
-            fit = partial(_decomposed_rows, rows=rows, request=request, floors=floors)
-            found_by = decomposed_each(parts, fit, request.losses)
-            results = {name: with_parts(one, kind, found_by[name]) for name, one in results.items()}
+        twin = found.floored  # the loss of all rows is not summed at the floor
+        floored = None if twin is None else _add_facts(twin, notes[:1], facts, math.nan, math.nan)
+        results[name] = replace(_add_facts(found, notes, facts, risk, error), floored=floored)
+    floors = floors_of(results)
+
+    def fit(part: NDArray[np.bool_]) -> dict[str, Decomposition]:
+        return _decompose(sample.take(part), None if folds is None else folds[part], request, floors)
+
+    for kind, place in rows.roles.parts.items():
+        labels, code = coded(segment_labels(table, rows.roles.own_keys[place], rows.roles.every))
+        results = attach_parts(results, kind, {label: code == i for i, label in enumerate(labels)}, fit)
     return results
 
 
-def _sampled(found: Decomposition, notes: Sequence[str], facts: Facts, risk: float, error: float) -> ClassDecomposition:
+def _add_facts(
+    found: Decomposition, notes: Sequence[str], facts: Facts, risk: float, error: float
+) -> ClassDecomposition:
     """A decomposition of a sample, with what is known of all rows."""
+    known = {**facts.counts, "_total": found._mass, "_held": found.n_units, "passes": 2}
     noted = replace(found, notes=(*notes, *found.notes))
-    return replace(class_scaled(noted, facts, 2, None, risk, error), _weight=found._mass, _held=found.n_units)
+    return ClassDecomposition._of(noted, **known, risk_in_all=risk, risk_std_error=error)
 
 
 def _drawn_rows(
     frame: Any, rows: ClassRows, facts: Facts, request: ClassRequest
 ) -> tuple[dict[str, NDArray[Any]], str]:
     """The rows that are used, and how they were drawn."""
-    fold = ["fold"] if rows.columns.roles.fold is not None else []
-    names = [*rows.law_columns, "y", *(["w"] if rows.weighted else []), *fold, *rows.keys]
+    fold = ["fold"] if rows.roles.fold is not None else []
+    names = [*rows.law_columns, "y", *(["w"] if rows.roles.weighted else []), *fold, *rows.roles.own_keys]
     if facts.n <= request.sample:
         return fetched(rows.frame.select(*names)), ""
     by_key = _by_hash(rows, facts, request)
     if by_key is not None:
-        how = f"by the hash of {rows.columns.roles.fold!r}, whole keys together"
+        how = f"by the hash of {rows.roles.fold!r}, whole keys together"
         return fetched(by_key.select(*names)), how
-    kept = read_rows(drawn(frame, request.sample, facts.n, request.seed), rows.columns)
+    kept = read_rows(draw_rows(frame, request.sample, facts.n, request.seed), rows.roles)
     sampler = SAMPLERS.get(engine_of(frame))
     how = "at random" if sampler is None else f"at random by {engine_of(frame)}, repeatable given {sampler.repeats}"
-    return trimmed(fetched(kept.frame.select(*names)), request.sample, request.seed), how
+    return trim_rows(fetched(kept.frame.select(*names)), request.sample, request.seed), how
 
 
 def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     """Whole keys, the same in every engine; None without a key, or where keys are too few to make a sample of."""
-    if rows.columns.roles.fold_hash is None:
+    if rows.roles.fold_hash is None:
         return None
     share = request.sample / facts.n
     place = (nw.col("draw") + request.seed % DRAWS) % DRAWS
@@ -88,52 +93,43 @@ def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
-def _decomposed_rows(
-    table: Mapping[str, NDArray[Any]],
-    rows: ClassRows,
-    request: ClassRequest,
-    floors: Mapping[str, float] | None = None,
+def _sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
+    """The rows that were drawn, parsed as any others."""
+    labels = np.empty(rows.k, dtype=object)
+    labels[:] = rows.roles.classes
+    levels = range(len(rows.roles.levels))
+    laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(rows.k)]).astype(np.float64) for t in levels]
+    given: dict[str, Any] = dict(zip(("y_proba", "q", "latent"), laws, strict=False))
+    y = labels[table["y"].astype(np.intp)]
+    return Sample.of(y, **given, sample_weight=table.get("w"), classes=list(rows.roles.classes))
+
+
+def _decompose(
+    sample: Sample, folds: NDArray[Any] | None, request: ClassRequest, floors: Mapping[str, float] | None = None
 ) -> dict[str, Decomposition]:
     """Plain decompose on rows in memory; parts at the floor of the whole."""
-    k, classes = rows.k, rows.columns.classes
-    laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(k)]).astype(np.float64) for t in range(len(rows.levels))]
-    labels = np.empty(k, dtype=object)
-    labels[:] = classes
-    given: dict[str, Any] = dict(zip(("q", "latent"), laws[1:], strict=False))
-    asked = Request(
-        labels[table["y"].astype(np.intp)],
-        laws[0],
+    fit = ChainFit.of(
+        sample,
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
-        cv=_splits(table["fold"]) if "fold" in table else request.cv,
-        sample_weight=table.get("w"),
-        classes=list(classes),
+        cv=request.cv if folds is None else _splits(folds),
         random_state=request.random_state,
-        **given,
     )
-    return prepare(asked, tuple(request.losses.values()), request.form, request.clip).decomposed(floors)
+    chain = fit.fit(request.losses.values(), request.clip, floors)
+    return decompose_each(chain, request.losses, request.form, request.clip)
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     labels = sorted(set(folds.tolist()), key=key_order)
-    if not 2 <= len(labels) <= MOST_FOLDS:
-        refuse(f"folds must be from 2 to {MOST_FOLDS}", f"{len(labels):,}", "Use another cv_column or key.")
+    if not 2 <= len(labels) <= MOST_MODELS:
+        refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another cv_column or key.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
-
-
-def _parts_of(
-    table: Mapping[str, NDArray[Any]], names: Sequence[str], every: str | None
-) -> dict[tuple[Any, ...], dict[str, NDArray[Any]]]:
-    """The rows of each segment, or of each period."""
-    labels, place = coded(segment_labels(table, names, every))
-    held = {label: place == i for i, label in enumerate(labels)}
-    return {label: {name: column[rows] for name, column in table.items()} for label, rows in held.items()}
 
 
 def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:
     """Sums of the loss of S over all rows, for losses that engines evaluate."""
     law = columns_of("p0", rows.k)
     hit = picked(law)
-    w = nw.col("w") if rows.weighted else nw.lit(1.0)
+    w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
     sums: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
     for i, loss in enumerate(request.losses.values()):
         if type(loss) in CLASS_FORMULAS:
@@ -163,3 +159,89 @@ def _sample_notes(used: int, total: int, how: str, risk: float, error: float) ->
     if math.isfinite(risk):
         notes.append(f"the loss over all rows is {risk:.6g}, with a standard error of {error:.2g}")
     return notes
+
+
+# ── rows at random: a share is kept by the engine, then cut to the size asked for ───────────────────
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How an engine keeps a share of its rows, each by itself (Bernoulli), in bounded memory."""
+
+    keep: Callable[[Any, float, int], Any]  # from a frame, a share and a seed to the frame of the rows that are kept
+    repeats: str  # what must stay the same for the same seed to give the same rows
+
+
+def _polars(frame: Any, share: float, seed: int) -> Any:
+    import polars as pl
+
+    at = pl.col("__row").hash(seed)
+    kept = frame.lazy().with_row_index("__row").filter(at < int(share * 2.0**64))
+    return kept.drop("__row")
+
+
+def _duckdb(frame: Any, share: float, seed: int) -> Any:
+    kept = f"select * from __rows using sample {100.0 * share:.12f} percent (bernoulli, {seed:d})"  # noqa: S608 - numbers
+    return frame.query("__rows", kept)
+
+
+def _dask(frame: Any, share: float, seed: int) -> Any:
+    return frame.sample(frac=share, random_state=seed)
+
+
+def _spark(frame: Any, share: float, seed: int) -> Any:
+    return frame.sample(fraction=share, seed=seed)
+
+
+def _ibis(frame: Any, share: float, seed: int) -> Any:
+    return frame.sample(share, method="row", seed=seed)
+
+
+#: How each engine draws; other frames are in memory and drawn there.
+SAMPLERS: dict[str, Sampler] = {
+    "polars": Sampler(_polars, "the order of the rows, and the version of polars"),
+    "duckdb": Sampler(_duckdb, "the order of the rows and one thread (SET threads = 1)"),
+    "dask": Sampler(_dask, "the partitions"),
+    "spark": Sampler(_spark, "the partitions"),
+    "ibis": Sampler(_ibis, "what its engine needs"),
+}
+
+
+def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
+    """A frame of a few more than `size` of its rows, at random; all of them if there are no more."""
+    if rows <= size:
+        return frame
+    share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / rows)
+    sampler = SAMPLERS.get(engine_of(frame))
+    if sampler is None:
+        return _in_memory(frame, share, seed)
+    if engine_of(frame) == "ibis":
+        return _of_ibis(sampler, frame, share, seed)
+    return sampler.keep(frame, share, seed)
+
+
+def _of_ibis(sampler: Sampler, frame: Any, share: float, seed: int) -> Any:
+    """Some of the engines behind ibis take no seed."""
+    try:
+        kept = sampler.keep(frame, share, seed)
+        wrap(kept.limit(1)).collect()
+    except ScoreprismError:
+        raise
+    except Exception:  # noqa: BLE001 - every engine has errors of its own
+        return frame.sample(share, method="row")
+    return kept
+
+
+def _in_memory(frame: Any, share: float, seed: int) -> Any:
+    eager = nw.from_native(frame, eager_only=True)
+    kept = np.flatnonzero(np.random.default_rng(seed).random(len(eager)) < share)
+    return eager[kept.tolist()].to_native()
+
+
+def trim_rows(table: dict[str, NDArray[Any]], size: int, seed: int) -> dict[str, NDArray[Any]]:
+    """So many of the rows, at random, in their order."""
+    count = next(iter(table.values())).shape[0]
+    if count <= size:
+        return table
+    rows = np.sort(np.random.default_rng([seed, 1]).choice(count, size, replace=False))
+    return {name: column[rows] for name, column in table.items()}

@@ -5,25 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
+from scoreprism._core.labels import key_order
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._kernels.holm import holm
+from scoreprism._kernels.holm import MARKED, holm
 from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.scale._groups import key_order
 from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
-
-#: What each period is compared with, if not with one that is named.
-AGAINST = ("previous", "first")
-#: The loss itself, among the terms.
-LOSS = "loss"
-#: Changes less likely than this, after Holm's adjustment, are marked.
-MARKED = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +54,8 @@ class Drift(Drawable, JsonTable):
     periods: SegmentDecompositions
     pairs: tuple[tuple[Any, Any], ...]
     against: Any = "previous"
+    AGAINST: ClassVar = ("previous", "first")  # what periods are compared with, if not with one that is named
+    LOSS: ClassVar = "loss"  # the loss itself, among the terms
 
     @property
     def floored(self) -> Drift | None:
@@ -118,7 +113,7 @@ class Drift(Drawable, JsonTable):
         after, before = self._both(term, period)
         confidence = parse_confidence(level)
         low, high = _ends(after, before, quantile(confidence, two_sided=True))
-        return Interval(low, high, confidence, "clt" if term == LOSS else "from both intervals (MOVER)")
+        return Interval(low, high, confidence, "clt" if term == Drift.LOSS else "from both intervals (MOVER)")
 
     def pvalues(self, term: str = "reliability", *, adjusted: bool = True) -> dict[Any, float]:
         """
@@ -176,7 +171,7 @@ class Drift(Drawable, JsonTable):
         return stale_between(self.periods, self.pairs, level)
 
     def _both(self, term: str, period: Any) -> tuple[Reach, Reach]:
-        name = parse_choice(term, (*self.names, LOSS), "term")
+        name = parse_choice(term, (*self.names, Drift.LOSS), "term")
         before = [base for after, base in self.pairs if after == period]
         if not before:
             known = listed(plain(after) for after, _ in self.pairs)
@@ -188,7 +183,7 @@ class Drift(Drawable, JsonTable):
     def _columns(self) -> dict[str, list[Any]]:
         heads = ("period", "against", "term", "before", "after", "change", "low", "high", "p", "p_holm")
         columns: dict[str, list[Any]] = {head: [] for head in heads}
-        terms = (LOSS, *self.names)
+        terms = (Drift.LOSS, *self.names)
         tests = {name: (self.pvalues(name, adjusted=False), self.pvalues(name)) for name in terms}
         for after, before in self.pairs:
             for name in terms:
@@ -205,7 +200,7 @@ class Drift(Drawable, JsonTable):
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """One line for each period: what people read."""
-        terms = (LOSS, *self.names)
+        terms = (Drift.LOSS, *self.names)
         tests = {name: self.pvalues(name) for name in terms}
         lines = []
         for after, before in self.pairs:
@@ -282,7 +277,7 @@ class Reach:
 
 
 def _reach(found: Decomposition, name: str) -> Reach:
-    if name == LOSS:
+    if name == Drift.LOSS:
         every = dict.fromkeys(range(len(found.level_names)), 1.0)
         return Reach(found.risk, found._moments.std_error(every))
     return Reach(found.terms[name], found.std_error[name], found._inference(name))
@@ -326,7 +321,7 @@ def _pvalue(after: Reach, before: Reach) -> float:
 # ── what is compared with what ──────────────────────────────────────────────────────────────────────
 
 
-def drift_between(periods: SegmentDecompositions, against: Any) -> Drift:
+def compare_periods(periods: SegmentDecompositions, against: Any) -> Drift:
     """Each period against the one before, the first, or one that is named; rows without a period are left out."""
     labels = sorted((label for label in periods.decompositions if label is not None), key=key_order)
     if len(labels) < 2:
@@ -336,10 +331,10 @@ def drift_between(periods: SegmentDecompositions, against: Any) -> Drift:
 
 
 def _pairs(labels: Sequence[Any], against: Any) -> list[tuple[Any, Any]]:
-    if isinstance(against, str) and against in AGAINST and against not in labels:
+    if isinstance(against, str) and against in Drift.AGAINST and against not in labels:
         bases = labels[:-1] if against == "previous" else [labels[0]] * (len(labels) - 1)
         return list(zip(labels[1:], bases, strict=True))
     if against not in labels:
-        rule = f"against must be one of {', '.join(AGAINST)}, or a period: {listed(map(plain, labels))}"
+        rule = f"against must be one of {', '.join(Drift.AGAINST)}, or a period: {listed(map(plain, labels))}"
         refuse(rule, plain(against), "Write a period as it stands in periods.")
     return [(label, against) for label in labels if label != against]

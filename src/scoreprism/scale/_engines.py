@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -206,8 +207,6 @@ def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None 
 
 def _typed(frame: Any, paths: list[str]) -> Any:
     """Columns that are written as folders, with the same types in every engine: whole numbers, else words."""
-    import narwhals as nw
-
     names = hive(paths[0])
     if not names:
         return frame
@@ -275,8 +274,6 @@ def _guessed(path: str, kind: str) -> Any:
 
 def wrap(frame: Any) -> Any:
     """A frame as narwhals sees it, lazy where the engine is."""
-    import narwhals as nw
-
     try:
         return nw.from_native(frame).lazy()
     except TypeError:
@@ -338,8 +335,6 @@ def takes_log_of_zero(frame: Any) -> bool:
 
 def engine_of(frame: Any) -> str:
     """The name of the engine a frame belongs to."""
-    import narwhals as nw
-
     try:
         name = str(nw.from_native(frame).implementation.value)
     except TypeError:

@@ -14,13 +14,13 @@ import numpy as np
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._document.tables import TermTable
-from scoreprism._fitting.chain_fit import Laws, fitted_sheet
 from scoreprism._fitting.fitted_laws import CellFits
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.decomposition._rows import Plan, assemble
+from scoreprism._sample.level import Level
+from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._sheet import beyond
+from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sums_to_sample import beyond, fit_sums
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30
@@ -233,7 +233,7 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(partial: Partial, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+    def of(partial: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
         table = partial.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
@@ -249,7 +249,7 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(partial: Partial, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = partial.table, partial.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
@@ -275,35 +275,26 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
     confidence = parse_confidence(level)
     options = next(iter(periods.decompositions.values()))._options
     loss, mark = next((one.loss, one._mark) for one in periods.decompositions.values())
-    fitted: dict[Any, tuple[Partial, Laws]] = {}
+    fitted: dict[Any, Chain] = {}
 
-    def laws(label: Any) -> Laws:
-        from scoreprism.scale._fit import fitted_laws
-
+    def chain(label: Any) -> Chain:
         if label not in fitted:
-            part = periods[label].partial
-            fitted[label] = part, fitted_laws(part, replace(options, losses={str(loss): loss}))[1]
-        return fitted[label][1]
+            fitted[label] = fit_sums(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
+        return fitted[label]
 
     clip = periods[pairs[0][0]].clip
-    found = [_stale(laws(after), laws(before), loss, clip, confidence) for after, before in pairs]
+    found = [_stale(chain(after), chain(before), loss, clip, confidence) for after, before in pairs]
     heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
     return _shifts(heading, pairs, found, confidence)
 
 
-def _stale(now: Laws, base: Laws, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:
+def _stale(now: Chain, base: Chain, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:
     """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
-    problem = now.problem
-    fits = base.choice.winner.fits
+    fits = base.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
-    law = fits.at(problem.data.score)
-    winner = now.choice.winner
-    here = replace(problem, sheet=replace(problem.sheet, laws=[law]))
-    chain = replace(fitted_sheet(here, winner, [("C", winner.fitted.law, winner.fitted)]), sums={})  # type: ignore[call-arg]
-    names = ("reliability", "refinement")
-    loses = assemble(chain, Plan(("B", "C"), names, ("reliability", "remaining"), ()), loss, "debiased", clip)
-    pair = replace(problem.sheet, laws=[problem.sheet.laws[0], law], folds=[None, None])
-    gains = assemble(pair, Plan(("S", "B"), names, ("information", "remaining"), ()), loss, "difference", clip)
+    law = Level.of("B", fits.at(now.sample.prediction))
+    loses = Chain.of(now.sample, (law, now.levels[1])).decompose(loss, "debiased", clip=clip)
+    gains = Chain.of(now.sample, (now.levels[0], law)).decompose(loss, "difference", clip=clip)
     bracket = loses.interval("reliability", level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
     return {

@@ -1,0 +1,256 @@
+"""An ensemble as everything here sees it: outcomes, members, and the one law they are combined into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import listed, plain, refuse, require_rows
+from scoreprism._core.frames import require_aligned
+from scoreprism._core.labels import GivenLaw
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
+from scoreprism._fitting.candidates import floored
+from scoreprism._fitting.crossfit import CrossFit, make_crossfit
+from scoreprism._sample.features import parse_features, score_columns
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.scores import warn_of_reversed_scores
+from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
+from scoreprism.ensembles._members import Members, is_ensemble, parse_members
+from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
+from scoreprism.ensembles._stacking import Stacking
+from scoreprism.exceptions import LabelError
+
+#: Every combiner that is fitted to outcomes.
+COMBINERS: dict[str, type[Combiner]] = {cls.name: cls for cls in (LinearPool, LogPool, BetaTransformedPool, Stacking)}
+#: Aggregates by name: the mean of the members and other pools by a fixed rule, then combiners, fitted in folds.
+AGGREGATES = ("mean", "weighted-average", "log-pool", *COMBINERS)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Members, the predictions of a sample, and their aggregate: (n,) for two classes."""
+
+    sample: Sample
+    law: FloatArray  # the aggregate
+    aggregate: str  # what it is called
+    shares: FloatArray | None = None  # (M,): weights of a linear pool; None for other aggregates
+    notes: tuple[str, ...] = ()  # what there is to say
+    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
+
+    @property
+    def members(self) -> FloatArray:
+        """Laws of the members, (M, n) or (M, n, K)."""
+        return np.stack(list(self.sample.predictions.values()))
+
+    @property
+    def alone(self) -> Sample:
+        """The aggregate as the only model of the rows, and nothing above it."""
+        return replace(self.sample, predictions={self.aggregate: self.law}, X=None, levels=(), notes={}, doubts={})
+
+    @property
+    def block(self) -> FeatureBlock:
+        """The members as features: logits, or log-probabilities, side by side."""
+        table = np.column_stack([column for law in self.members for column in score_columns(law)])
+        return FeatureBlock("C_S", table, parse_features(table, self.sample.n, "level 'C_S'"))
+
+
+def parse_ensemble(
+    y_true: ArrayLike | Sample,
+    scores: Any,
+    aggregate: Any,
+    X: ArrayLike | None,
+    rows: Mapping[str, Any],
+    *,
+    weights: ArrayLike | None,
+    seed: int,
+    cv: object = 5,
+) -> Ensemble:
+    """Read an ensemble, whose fitted members are applied to X, and combine it; `rows` are arguments of `Sample.of`."""
+    if isinstance(y_true, Sample):
+        sample = Sample.of(y_true, scores, **{"X": X, **rows})  # type: ignore[arg-type]
+        members = parse_members(sample)
+        fixed = _pool(members, aggregate, weights)
+        law = None if fixed is None else fixed[0]
+    else:
+        parts = {f"scores[{name!r}]": part for name, part in scores.items()} if isinstance(scores, Mapping) else {}
+        beside = {"X": X, "sample_weight": rows.get("sample_weight"), "groups": rows.get("groups")}
+        require_aligned({"y_true": y_true, "scores": scores, **beside, **parts, "aggregate": aggregate})
+        members = parse_members(scores, X if _has_models(scores) else None, y_true)
+        fixed = _pool(members, aggregate, weights)
+        sample, law = _parse_rows(y_true, members, None if fixed is None else fixed[0], rows)
+    laws = {name: _flat(one) for name, one in sample.predictions.items()}
+    sample, notes = replace(sample, predictions=laws, backend=sample.backend or members.backend), members.notes
+    if fixed is not None and law is not None:
+        found = Ensemble(sample, _flat(law), *fixed[1:], notes, members.doubts)
+    else:
+        name = aggregate if isinstance(aggregate, str) else type(aggregate).__name__
+        if hasattr(aggregate, "classes_"):
+            law = _apply(aggregate, sample, named=members.named)
+        else:
+            law = _crossfit(_make_combiner(aggregate), sample, seed, cv)
+            rule = "was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
+            notes = (*notes, f"{name} {rule}")
+        found = Ensemble(sample, law, name, None, notes, members.doubts)
+    if sample.classes is not None and np.unique(sample.y).size > 1:
+        warn_of_reversed_scores(found.alone.fit_rows(), sample.classes)
+    return found
+
+
+def _parse_rows(
+    y_true: ArrayLike, members: Members, law: FloatArray | None, rows: Mapping[str, Any]
+) -> tuple[Sample, FloatArray | None]:
+    """The members beside the outcomes, and the aggregate in the same rows and the same order of classes."""
+    named = members.classes if members.laws.ndim == 3 else None
+    pairs = zip(members.names, members.laws, strict=True)
+    given = {name: GivenLaw(f"scores[{name!r}]", one, None, named) for name, one in pairs}
+    if law is None:
+        return Sample.of(y_true, given, **rows), None
+    key = "aggregate"
+    while key in given:
+        key += "_"
+    given[key] = GivenLaw("aggregate", law, None, named if law.ndim == 2 else None)
+    sample = Sample.of(y_true, given, **rows)
+    predictions = dict(sample.predictions)
+    law = predictions.pop(key)
+    return replace(sample, predictions=predictions), law
+
+
+def _has_models(scores: Any) -> bool:
+    if is_ensemble(scores):
+        return True
+    parts = scores.values() if isinstance(scores, Mapping) else scores
+    return isinstance(scores, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
+
+
+def _flat(law: FloatArray) -> FloatArray:
+    """Two classes as one vector."""
+    return np.ascontiguousarray(as_vector(law)) if n_classes(law) == 2 else law
+
+
+def _pool(
+    members: Members, aggregate: Any, weights: ArrayLike | None
+) -> tuple[FloatArray, str, FloatArray | None] | None:
+    """The aggregate, its name and the weights of a linear pool; None for a combiner that must be fitted."""
+    if isinstance(aggregate, str):
+        return _pool_by_name(members, aggregate, weights)
+    if weights is not None:
+        refuse(
+            "weights must come with the name of a pool", f"aggregate={plain(aggregate)}"[:80], "Leave one of them out."
+        )
+    if isinstance(aggregate, type) or (hasattr(aggregate, "fit") and not hasattr(aggregate, "predict_proba")):
+        found = aggregate.__name__ if isinstance(aggregate, type) else type(aggregate).__name__
+        refuse("a combiner must be an object with fit and predict_proba", found, "For example Stacking().")
+    if hasattr(aggregate, "predict_proba"):
+        return None
+    if callable(aggregate):
+        return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), _name_of(aggregate), None
+    return _like(members, aggregate, "aggregate"), "the given aggregate", None
+
+
+def _apply(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
+    """The law of a fitted combiner: members by name where both have names, classes in the order of its fit."""
+    k, laws = sample.k, np.stack(list(sample.predictions.values()))
+    labels = list(range(k)) if sample.classes is None else sample.classes.tolist()
+    known = np.asarray(combiner.classes_).tolist()
+    if sorted(map(str, known)) != sorted(map(str, labels)):
+        found = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
+        refuse("a fitted combiner must speak of the labels of y_true", found, "Fit it on the same labels.", LabelError)
+    order = [[str(v) for v in labels].index(str(label)) for label in known]
+    turned = laws[..., order] if k > 2 else laws if order == [0, 1] else 1.0 - laws
+    given: Any = _side_by_side(turned)
+    if isinstance(combiner, Combiner):
+        given = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
+    law = as_matrix(parse_law(combiner.predict_proba(given), f"{type(combiner).__name__}.predict_proba"))
+    require_rows(law.shape[0], sample.n, "what the combiner gives", "scores")
+    return _flat(law[:, np.argsort(order)])
+
+
+def _side_by_side(laws: FloatArray) -> FloatArray:
+    """Members as columns, (n, M) for two classes and (n, M·K) for more."""
+    return laws.T if laws.ndim == 2 else np.moveaxis(laws, 0, 1).reshape(laws.shape[1], -1)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _pool_by_name(
+    members: Members, name: str, weights: ArrayLike | None
+) -> tuple[FloatArray, str, FloatArray | None] | None:
+    if name not in AGGREGATES:
+        rule = f"aggregate must be one of {', '.join(AGGREGATES)}, scores, a function or a combiner"
+        refuse(rule, repr(name), "For example 'mean'.")
+    if name in ("mean", "weighted-average"):
+        if name == "weighted-average" and weights is None:
+            refuse("a weighted average must have weights", "none", "Pass weights=[…], one per member.")
+        if weights is None:
+            return average(_raw(members)), "the mean", np.full(len(members), 1.0 / len(members))
+        shares = parse_shares(weights, members)
+        return linear(members.laws, shares), "the weighted mean", shares
+    if name == "log-pool":
+        return log_pool(_raw(members), weights), name, None
+    if weights is not None:
+        refuse(f"weights must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
+    return None
+
+
+def _raw(members: Members) -> dict[str, FloatArray]:
+    return dict(zip(members.names, members.laws, strict=True))
+
+
+def _like(members: Members, law: Any, what: str) -> FloatArray:
+    """A law of the rows and classes of the members, in their layout."""
+    parsed = parse_law(law, what)
+    require_rows(parsed.shape[0], members.n, what, "scores")
+    if n_classes(parsed) != members.k:
+        refuse(
+            f"{what} must have as many classes as scores",
+            f"{n_classes(parsed)} and {members.k}",
+            "Combine all classes.",
+        )
+    return unify([members.laws[0], parsed])[1]
+
+
+def _make_combiner(aggregate: Any) -> Any:
+    if isinstance(aggregate, str):
+        return COMBINERS[aggregate]()
+    from sklearn.base import clone
+
+    return clone(aggregate)
+
+
+def _crossfit(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:
+    """A combiner fitted in folds: every row is combined by a fit that has not seen it."""
+    members = np.stack(list(sample.predictions.values()))
+    data = sample.model(next(iter(sample.predictions))).fit_rows()
+    first = int(np.random.default_rng(seed).integers(2**62))  # what `ChainFit.of` makes of the seed
+    plan = make_crossfit(cv, data, sample.groups, first)
+    return plan.gather(fit_combiner(combiner, members, data, plan)).law
+
+
+def fit_combiner(combiner: Any, members: FloatArray, data: Data, plan: CrossFit) -> FloatArray:
+    """What the fits of a combiner say of all rows."""
+    from sklearn.base import clone
+
+    columns = _side_by_side(members)
+    laws = []
+    for train in plan.trains:
+        codes = data.codes[train]
+        missing = np.setdiff1d(np.arange(data.k), codes)
+        if missing.size:
+            refuse(
+                "a combiner must be fitted on rows of every class",
+                f"none of class number {listed(missing)} in a training part",
+                "Merge rare classes, or pass an aggregate that need not be fitted.",
+            )
+        weight = {} if data.weight is None else {"sample_weight": data.weight[train]}
+        fitted = clone(combiner).fit(columns[train], codes, **weight)
+        law = as_matrix(parse_law(fitted.predict_proba(columns), f"{type(combiner).__name__}.predict_proba"))
+        laws.append(floored(_flat(law), data, train))
+    return np.stack(laws)

@@ -1,0 +1,295 @@
+"""recalibrate_stages(): every stage recalibrated, what that takes off its loss, and what a map may lose (sec. 5.2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import outside, parse_clip, parse_confidence, parse_random_state, refuse
+from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.wording import plural
+from scoreprism._core.workers import run_all
+from scoreprism._document.tables import Drawable
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import Said, Stages, follow, list_warnings, read_stages, repeat_warnings
+from scoreprism.decomposition import FiniteModel
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.ensembles._stagewise_chain import parse_splits
+from scoreprism.estimation import decompose
+from scoreprism.exceptions import LostResolutionWarning
+from scoreprism.losses import ProperLoss, get_loss
+
+#: A map that merges more than this share of the pairs of different scores is said to lose resolution.
+_MERGED = 0.01
+#: The map for two classes, and for more.
+_DEFAULTS = {True: "isotonic", False: "temperature"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StageRecalibration(Drawable, StageColumns):
+    """
+    Stages before and after recalibration.
+
+    Made by `recalibrate_stages`.
+
+    Attributes
+    ----------
+    numbers : array of shape (T,)
+        Number of each stage.
+    loss : array of shape (T,)
+        Loss of the score S̃_t as it is.
+    divergence, divergence_low, divergence_high : array of shape (T,)
+        E d(S̃_t, S_t), what recalibration takes off, and its interval.
+    recalibrated_loss : array of shape (T,)
+        E ℓ(S_t), what it leaves; both add up to `loss`.
+    merged : array of shape (T,)
+        Share of the pairs of different scores that the map makes equal.
+    cost, cost_std_error : array of shape (T,)
+        Loss of this map's law minus that of the best law of the same score: what the map loses.
+    path_cost : array of shape (T,)
+        On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), what merged scores can
+        no longer tell together with other stages; NaN where it was not computed.
+    laws : list of arrays
+        The recalibrated scores; cross-fitted (NaN in rows of weight 0), or exact on a finite population.
+    calibrator : str
+        The map.
+    loss_name : str
+        The loss that all this is measured by.
+
+    Examples
+    --------
+    >>> from scoreprism import FiniteModel
+    >>> model = FiniteModel([0.25] * 4, [0.2, 0.2, 0.6, 0.6])
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     found = recalibrate_stages([[0.1, 0.3, 0.5, 0.9]], model, loss="brier")
+    >>> found.merged.round(3), found.cost
+    (array([0.333]), array([0.]))
+    """
+
+    numbers: NDArray[Any]
+    loss: FloatArray
+    divergence: FloatArray
+    divergence_low: FloatArray
+    divergence_high: FloatArray
+    recalibrated_loss: FloatArray
+    merged: FloatArray
+    cost: FloatArray
+    cost_std_error: FloatArray
+    path_cost: FloatArray
+    laws: list[FloatArray]
+    calibrator: str
+    loss_name: str
+    _backend: str | None
+
+    @property
+    def _merging(self) -> NDArray[Any]:
+        """Stages whose map loses resolution."""
+        return self.numbers[self.merged > _MERGED]
+
+    def _title(self) -> str:
+        return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
+
+    def _shown(self) -> dict[str, list[Any]]:
+        columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
+        share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
+        names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}
+        shown = {names.get(name, name): line for name, line in columns.items()}
+        shown["merged"] = share
+        if np.isfinite(self.path_cost).all():
+            shown |= {key: line for key, line in self._lines("path_cost").items() if key != "stage"}
+            shown.pop("cost_std_error")
+        return shown
+
+    def _footer(self) -> list[str]:
+        worst = int(np.argmax(self.merged))
+        if self.merged[worst] == 0.0:
+            return ["no different scores are made equal"]
+        text = f"merged: share of the pairs of different scores that are made equal, most at {self.numbers[worst]:g}"
+        return [f"{text}; cost: what the map loses against the best law of the same score"]
+
+
+def recalibrate_stages(
+    stages: Any,
+    y_true: ArrayLike | FiniteModel | None = None,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    calibrator: object = None,
+    cv: object = 5,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    clip: float | None = None,
+    random_state: object = 0,
+    n_jobs: int | None = None,
+) -> StageRecalibration:
+    """
+    Recalibrate every stage: what it takes off the loss, and whether the map loses resolution.
+
+    For S_t = P(Y | S̃_t), E ℓ(S̃_t) = E d(S̃_t, S_t) + E ℓ(S_t) at every stage. A map that makes different scores equal
+    can lose what they told apart, which is warned of.
+
+    Parameters
+    ----------
+    stages : mapping, sequence, generator, fitted model, or Sample
+        As for `stagewise_decomposition`.
+    y_true : array-like of shape (n,), or FiniteModel
+        Outcomes; on a finite population, with scores per state, S_t is exact. Not beside a `Sample`.
+    X : array-like or frame of shape (n, p), optional
+        Features, for models.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, optional
+        The map; by default isotonic for two classes, temperature scaling for more.
+    cv : int, splitter or iterable, default=5
+        Folds.
+    level : float, default=0.95
+        Confidence level.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    clip : float, optional
+        Keep all laws at least this far from 0.
+    random_state : int, Generator or None, default=0
+        Seed of the folds.
+    n_jobs : int, optional
+        Processes.
+
+    Returns
+    -------
+    StageRecalibration
+        A line per stage, and the recalibrated scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(500)
+    >>> y = rng.random(500) < q
+    >>> found = recalibrate_stages([q, q**2 / (q**2 + (1 - q) ** 2)], y, calibrator="platt", random_state=0)
+    >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
+    True
+    """
+    confidence, chosen = parse_confidence(level), get_loss(loss)
+    read = read_stages(stages, X, y_true)
+    if read.given:
+        refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
+    if isinstance(y_true, FiniteModel):
+        return _warned(_exact(read, y_true, chosen))
+    path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+    sample = path.sample
+    used = _DEFAULTS[sample.k == 2] if calibrator is None else calibrator
+    seed = int(parse_random_state(random_state).integers(2**62))
+    options = {"cv": parse_splits(cv, path), "random_state": seed}
+    distance = parse_clip(clip, sample.k)
+    one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
+    found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
+    repeat_warnings(path, [said for _, _, said in found])
+    name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
+    return _warned(
+        StageRecalibration(
+            numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
+            laws=[law for _, law, _ in found], calibrator=str(name), loss_name=str(chosen), _backend=sample.backend,
+            **named_columns(StageRecalibration, [line for line, _, _ in found]),
+        )
+    )  # fmt: skip
+
+
+#: Numbers, recalibrated law and warnings of one stage.
+_Line = tuple[list[float], FloatArray, Said]
+
+
+def _stage(
+    sample: Sample, calibrator: object, loss: ProperLoss, level: float, clip: float | None, options: dict[str, Any]
+) -> _Line:
+    """One stage: its numbers, its recalibrated law, its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = ChainFit.of(sample, calibrator=calibrator, **options)
+        chain = fit.fit([loss], clip)
+        d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
+        best = decompose(sample, loss=loss, clip=clip, **options)
+        ends = d.interval("reliability", level)
+        whole = fit.maps[0].shared(fit.rows).fitted(fit.rows)(fit.rows.score)
+    cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, level)
+    merged = merged_pairs(fit.rows.score, whole)
+    numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
+    law = sample.by_given_row(chain.levels[1].law)
+    return [*numbers, cost.value, cost.std_error], law, list_warnings(caught)
+
+
+def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
+    """Share of the pairs of different scores that a map makes equal."""
+    mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
+    mantissa, exponent = np.frexp(score)
+    near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same
+    before, after = _alike(near, mass), _alike(law, mass)
+    return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
+
+
+def _alike(values: FloatArray, mass: FloatArray) -> float:
+    """Probability that two rows have the same value."""
+    code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+    share = np.sort(np.bincount(code, mass))  # the same bits in whichever order values come
+    return float(share @ share)
+
+
+def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibration:
+    """Stages on the states of a finite population."""
+    laws = [law.values for law in read.laws]
+    columns = [law if law.ndim == 2 else law[:, None] for law in laws]
+    after = [model.level(column).round(14) for column in columns]
+    each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
+    wide = [law if law.ndim == 2 else law[:, None] for law in after]
+    paths = [_left(model, columns[: t + 1], loss) for t in range(len(laws))]
+    merged_paths = [_left(model, wide[: t + 1], loss) for t in range(len(laws))]
+    risk = np.array([d.risk for d in each])
+    divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
+    merged = np.array([merged_pairs(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
+    own = np.array([_left(model, [column], loss) for column in wide])
+    cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
+    return StageRecalibration(
+        frozen(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
+        np.array(merged_paths) - np.array(paths), after, "P(Y | S)", str(loss), None,
+    )  # fmt: skip
+
+
+def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
+    """Expected loss of P(Y | columns)."""
+    law = model.level(np.concatenate(columns, axis=1))
+    entropy = loss.entropy(law)
+    return float(model.prob @ entropy)
+
+
+def _warned(found: StageRecalibration) -> StageRecalibration:
+    """Say so if a map loses resolution."""
+    many = np.flatnonzero(found.merged > _MERGED)
+    if many.size:
+        worst = int(many[np.argmax(found.merged[many])])
+        error = found.cost_std_error[worst]
+        cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
+        several = plural(found.numbers.size, "stage")
+        warnings.warn(
+            f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
+            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {several}), which "
+            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
+            "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
+            LostResolutionWarning,
+            stacklevel=outside(),
+        )
+    return found

@@ -1,0 +1,407 @@
+"""A booster that stops where recalibration leaves least, and is recalibrated there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import (
+    outside,
+    parse_choice,
+    parse_number,
+    parse_random_state,
+    plain,
+    refuse,
+    require_rows,
+)
+from scoreprism._core.frames import require_aligned, take_rows
+from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.scores import class_labels, cut_rounding
+from scoreprism._sample.staged_models import StagePath, follow, read_stages, slim, staged_model, transformed
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
+from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
+from scoreprism.exceptions import LabelError, ScoreprismWarning
+from scoreprism.losses import ProperLoss, get_loss
+
+#: How boosters call their number of rounds.
+_ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
+#: Held-out rows outside the most frequent class that a map needs: ten for each of Platt's two parameters. With fewer
+#: the classes are often separated by chance, and the map turns into a step.
+_FEW = 20
+
+
+class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """
+    A booster stopped at the stage with the least loss after recalibration, and recalibrated there.
+
+    The booster is fitted on part of the rows. On the others its stages are compared by their loss after a cross-fitted
+    recalibration (`select_stage`); predictions are those of the chosen stage, mapped by a calibrator that is fitted
+    on the same held-out rows. The booster is trained on class codes 0, 1, …, whatever the labels are.
+
+    The map is kept only if it pays: where the nested loss after recalibration is not below the loss of the raw choice
+    (``selection_.gain_over_raw``), the booster stops at the stage with the least raw loss and is left as it is. With
+    fewer than 20 held-out rows outside the most frequent class no map is tried, and a warning says so.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Anything whose stages can be read: scikit-learn's boosting, xgboost, lightgbm, alone or at the end of a
+        pipeline. By default `HistGradientBoostingClassifier` without early stopping of its own.
+    calibrator : str or Calibrator, default="fast"
+        The map that stages are compared by and that recalibrates the chosen one. "fast" is Platt's for two classes,
+        temperature scaling for more.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    rule : {"best", "one-se", "guarded"}, default="best"
+        How the stage is taken, as in `select_stage`.
+    validation_fraction : float, default=0.2
+        Share of the rows (of the groups, where there are any) that are held out; not used with ``eval_set``.
+    refit : bool, default=False
+        Train the booster again on all rows, for as many rounds as were chosen; the map stays.
+    cv : int or splitter, default=5
+        Folds among the held-out rows.
+    random_state : int, Generator or None, default=None
+        Seed of the held-out rows and of the folds.
+    n_jobs : int, optional
+        Processes that stages are judged in.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted booster.
+    stage_ : int
+        The stage that predictions come from: ``selection_.stage``, or ``selection_.raw_stage`` without a map.
+    selection_ : StageSelection
+        What it was chosen by.
+    calibrator_ : Calibrator
+        The fitted map; an `IdentityCalibrator` where there is none.
+    recalibrated_ : bool
+        Whether there is a map.
+    classes_ : array
+        Labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_hastie_10_2
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from scoreprism.ensembles import RefinedBoostingClassifier
+    >>> X, y = make_hastie_10_2(1200, random_state=0)
+    >>> fast = HistGradientBoostingClassifier(learning_rate=0.5, early_stopping=False, random_state=0)
+    >>> model = RefinedBoostingClassifier(fast, random_state=0).fit(X[:800], y[:800])
+    >>> model.predict_proba(X[800:]).shape, model.recalibrated_
+    ((400, 2), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: str | Calibrator = "fast",
+        *,
+        loss: str | ProperLoss = "log",
+        rule: str = "best",
+        validation_fraction: float = 0.2,
+        refit: bool = False,
+        cv: Any = 5,
+        random_state: object = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.loss = loss
+        self.rule = rule
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: Sequence[Any] | None = None,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """
+        Fit the booster, choose its stage and fit the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; whatever the booster accepts.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, for the booster, the choice and the map.
+        eval_set : (X, y), (X, y, sample_weight) or [(X, y)], optional
+            Held-out rows of one's own; all of `X` is then trained on.
+        groups : array-like of shape (n,), optional
+            Clusters of rows that are not independent: each is held out as a whole, and stays in one fold.
+        **fit_params : object
+            More for the booster's ``fit``.
+
+        Returns
+        -------
+        RefinedBoostingClassifier
+            The estimator itself.
+        """
+        loss, rule = get_loss(self.loss), parse_choice(self.rule, RULES, "rule")
+        require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
+        given = class_labels(y, type(self).__name__)
+        X, given, sample_weight = indexable(X, given, sample_weight)
+        labels = parse_labels(given, "y")
+        weight = parse_weights(sample_weight, labels.shape[0], "X")
+        self.classes_, codes = distinct(labels, "y")
+        if self.classes_.size < 2:
+            found = f"one class, {plain(self.classes_[0])}"
+            refuse("y must hold at least two classes", found, "Pass rows of each class.", LabelError)
+        rng = parse_random_state(self.random_state)
+        clusters = parse_groups(groups, labels.shape[0])
+        train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
+        fit_params = self._routed(fit_params)
+        self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
+        path = self._path(*held)
+        chosen = select_along(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
+        self.selection_: StageSelection = chosen
+        self.recalibrated_ = not _has_few(path.sample) and chosen.gain_over_raw.value > 0.0
+        self.stage_ = int(chosen.stage if self.recalibrated_ else chosen.raw_stage)
+        law = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
+        score = path.sample.by_given_row(law, 1.0 / self.classes_.size)  # of rows without weight, which no map sees
+        self.calibrator_ = self._map(score, held[1], held[2], self.calibrator if self.recalibrated_ else "identity")
+        if self.refit:
+            whole = _set_rounds(clone(self._estimator()), self.stage_)
+            self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """
+        Probabilities of the chosen stage, recalibrated where that pays (``recalibrated_``).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            One column per entry of ``classes_``.
+        """
+        check_is_fitted(self, "calibrator_")
+        reader, before = staged_model(self.estimator_)
+        law = slim(np.asarray(reader.law(transformed(before, X), self.stage_), dtype=np.float64))
+        name = f"stage {self.stage_:g} of {type(self.estimator_).__name__}"
+        return self.calibrator_.predict_proba(cut_rounding(law, name))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """
+        The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        law = self.predict_proba(X)
+        best: NDArray[Any] = self.classes_[law.argmax(axis=1)]
+        return best
+
+    # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else None
+        return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+
+    def _parts(
+        self, X: Any, codes: Any, weight: Any, eval_set: Any, groups: Any, rng: np.random.Generator
+    ) -> tuple[Any, Any]:
+        """Rows that are trained on, and rows that are held out: features, codes, weights, groups."""
+        if eval_set is not None:
+            if groups is not None:
+                refuse("groups must be left out with eval_set", "both", "The rows are divided already.")
+            return (X, codes, weight, None), self._given(eval_set)
+        rule = "a share between 0 and 1"
+        share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
+        counts = np.bincount(codes)
+        least = 2 if counts.size == 2 else 1
+        if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
+            rare = plain(self.classes_[int(counts.argmin())])
+            found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
+            rule = f"held-out rows must hold at least {least} of each class"
+            refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
+        seed = int(rng.integers(2**31))
+        parts = split_rows(codes, share, seed) if groups is None else _split_groups(codes, groups, share, least, seed)
+        first, second = (
+            (take_rows(X, p), codes[p], *(None if one is None else one[p] for one in (weight, groups))) for p in parts
+        )
+        return first, second
+
+    def _given(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
+        """Held-out rows that came with the call."""
+        if self.refit:
+            refuse("refit must be False with eval_set", "True", "Fit on all rows, with validation_fraction.")
+        rule = "eval_set must be (X, y) or (X, y, sample_weight)"
+        pairs = isinstance(eval_set, list) and bool(eval_set) and all(isinstance(one, tuple) for one in eval_set)
+        if pairs and len(eval_set) > 1:  # boosters stop by the last of several, which is easily overlooked
+            refuse(rule, f"{len(eval_set)} of them", "Pass the one to choose the stage on.")
+        eval_set = eval_set[0] if pairs else eval_set
+        if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
+            refuse(rule, type(eval_set).__name__, "Pass a tuple.")
+        X, y, *rest = eval_set
+        names = ("X of eval_set", "y of eval_set", "sample_weight of eval_set")
+        require_aligned(dict(zip(names, eval_set, strict=False)))
+        labels = parse_labels(y, "y of eval_set")
+        position = {label: code for code, label in enumerate(self.classes_.tolist())}
+        strange = [label for label in labels.tolist() if label not in position]
+        if strange:
+            rule = "eval_set must hold labels that were trained on"
+            refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
+        codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        require_rows(rows, codes.size, "X of eval_set", "y of eval_set")
+        return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set"), None
+
+    def _routed(self, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters for the booster's fit."""
+        if get_config()["enable_metadata_routing"] and fit_params:
+            return dict(process_routing(self, "fit", **fit_params).estimator.fit)
+        return fit_params
+
+    def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
+        """The booster trained on some rows."""
+        X, codes, weight = part
+        return clone(estimator).fit(X, codes, **_name_weights(estimator, weight), **fit_params)
+
+    def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> StagePath:
+        """The stages of the booster on the held-out rows."""
+        read = read_stages(self.estimator_, X, codes)
+        return follow(read, codes, sample_weight=weight, groups=groups, classes=np.arange(self.classes_.size))
+
+    def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
+        """The map of the chosen stage."""
+        two = self.classes_.size == 2
+        fast = isinstance(calibrator, str) and calibrator == "fast"
+        made = get_calibrator(FAST[two] if fast else calibrator)
+        if fast and two:  # what is deployed keeps the order of scores
+            made.set_params(increasing=True)
+        made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
+        fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
+        return fitted
+
+    # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """
+        Where metadata go: to the booster's fit.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._estimator(), method_mapping=to_fit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self._estimator())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+
+# ── held-out rows, weights and rounds of boosters of all makers ─────────────────────────────────────
+
+
+def _has_few(sample: Sample) -> bool:
+    """Whether the held-out rows are too few for a map, which is said."""
+    rest = sample.n - int(np.bincount(sample.y).max())
+    if rest >= _FEW:
+        return False
+    warnings.warn(
+        f"{sample.n} held-out rows, {rest} of them outside the most frequent class, are too few to recalibrate by (at "
+        f"least {_FEW}): the stage has the least raw loss on them, and its probabilities are left as they are. Hold "
+        "out more rows (validation_fraction, eval_set).",
+        ScoreprismWarning,
+        stacklevel=outside(),
+    )
+    return True
+
+
+def split_rows(codes: Any, share: float, seed: int) -> list[NDArray[np.intp]]:
+    """Row numbers to train on and to hold out, with the classes in proportion."""
+    from sklearn.model_selection import train_test_split
+
+    parts = train_test_split(np.arange(codes.size), test_size=share, stratify=codes, random_state=seed)
+    return [np.sort(part) for part in parts]
+
+
+def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -> list[NDArray[np.intp]]:
+    """The same with whole groups; a few draws are tried until both parts hold every class."""
+    from sklearn.model_selection import GroupShuffleSplit
+
+    count = np.unique(groups).size
+    if count < 2 or not 1 <= round(count * share) < count:
+        refuse("groups must be enough to hold some out", f"{count}", "Pass more of them, or eval_set=(X, y).")
+    k = int(codes.max()) + 1
+    draws = GroupShuffleSplit(20, test_size=round(count * share), random_state=seed).split(codes, codes, groups)
+    rarest = (([np.bincount(codes[part], minlength=k).min() for part in parts], parts) for parts in draws)
+    found = next((parts for (train, held), parts in rarest if train >= 1 and held >= least), None)
+    if found is None:
+        rule = f"held-out groups must hold at least {least} of each class, and the others every class"
+        refuse(rule, f"{count} groups that do not", "Pass more groups, or eval_set=(X, y).")
+    return [np.sort(part) for part in found]
+
+
+def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
+    """Weights under the name that the booster's fit knows."""
+    if weight is None:
+        return {}
+    if getattr(estimator, "steps", None):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{key}": value for key, value in _name_weights(last, weight).items()}
+    if "sample_weight" not in signature(estimator.fit).parameters:
+        rule = "a booster must take sample_weight in fit, where there are weights"
+        refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
+    return {"sample_weight": weight}
+
+
+def _set_rounds(estimator: Any, stage: int) -> Any:
+    """A booster that trains for so many rounds."""
+    inner = estimator
+    while getattr(inner, "steps", None):
+        inner = inner.steps[-1][1]
+    known = inner.get_params(deep=False)
+    name = next((word for word in _ROUNDS if word in known), None)
+    if name is None:
+        rule = "refit needs a booster with a number of rounds"
+        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
+    inner.set_params(**{name: stage})
+    return estimator

@@ -1,0 +1,575 @@
+"""select_stage() and refinement_loss(): early stopping by what recalibration leaves (Berta et al. 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_random_state, refuse
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen
+from scoreprism._core.wording import plural
+from scoreprism._core.workers import run_all
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
+from scoreprism._kernels.term_intervals import quantile
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import StagePath, follow, read_stages
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.losses import ProperLoss, get_loss
+
+#: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
+#: the least, unless the stage with the least raw loss is within half a standard error of it.
+RULES = ("best", "one-se", "guarded")
+#: Standard errors that "guarded" asks for before it leaves the raw choice.
+_AHEAD = 0.5
+#: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
+FAST = {True: "platt", False: "temperature"}
+
+
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SelectionTable(StageColumns):
+    """
+    What a stage was selected by: losses as they are and after recalibration, for every stage.
+
+    Attributes
+    ----------
+    numbers : array of shape (T,)
+        Number of each stage.
+    raw_loss, raw_std_error : array of shape (T,)
+        Loss of the stage as it is.
+    recalibrated_loss, recalibrated_std_error : array of shape (T,)
+        Loss after a cross-fitted recalibration.
+    behind, behind_std_error : array of shape (T,)
+        How much more that is than at the stage where it is least, and the paired standard error.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> SelectionTable(one, one, one, one, one, one, one, None)
+    SelectionTable: 1 stage, number 1
+      stage  raw loss  raw std error  recalibrated loss   behind  behind std error
+      1       1.00000        1.00000            1.00000  1.00000           1.00000
+    """
+
+    numbers: NDArray[Any]
+    raw_loss: FloatArray
+    raw_std_error: FloatArray
+    recalibrated_loss: FloatArray
+    recalibrated_std_error: FloatArray
+    behind: FloatArray
+    behind_std_error: FloatArray
+    _backend: str | None
+
+    def _title(self) -> str:
+        return f"SelectionTable: {counted(self.numbers)}"
+
+    def _shown(self) -> dict[str, list[Any]]:
+        return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StageSelection(Drawable, TermTable):
+    """
+    The stage to stop at, by loss after recalibration and by raw loss.
+
+    Made by `select_stage`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        "refined" and "raw": the two choices.
+    stage : int or float
+        The stage chosen by the loss after recalibration; stages are integers unless fractions were passed.
+    raw_stage : int or float
+        The stage with the smallest raw loss.
+    stages : SelectionTable
+        Both curves.
+    gain : Amount
+        Loss at the raw choice minus loss at the refined choice, both recalibrated; choices and maps are made without
+        the rows they are judged by, so that it is what the procedure gains on new rows. It need not be 0 where
+        `stage` and `raw_stage` are the same: without a fold the choices may differ (`chosen`).
+    gain_over_raw : Amount
+        The same against the raw choice without recalibration.
+    alike : tuple of int or float
+        Stages whose loss after recalibration is not told apart from the smallest.
+    chosen : tuple of pairs
+        The refined and the raw choice without each fold.
+    rule, calibrator : str
+        How the stage was taken from the curve, and the map.
+    loss : ProperLoss
+        The loss.
+    level : float
+        Confidence level.
+    n : int
+        Number of rows.
+    notes : tuple of str
+        What a reader must know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.ensembles import select_stage
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(500)
+    >>> y = rng.random(500) < q
+    >>> bold = q**4 / (q**4 + (1 - q) ** 4)                           # knows all there is, and overstates it
+    >>> found = select_stage([0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], y, random_state=0)
+    >>> found.stage, found.raw_stage
+    (2, 1)
+    """
+
+    stage: float
+    raw_stage: float
+    stages: SelectionTable
+    gain: Amount
+    gain_over_raw: Amount
+    alike: tuple[float, ...]
+    chosen: tuple[tuple[float, float], ...]
+    rule: str
+    calibrator: str
+    loss: ProperLoss
+    level: float
+    n: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Loss after recalibration at both choices."""
+        return dict(zip(self.names, (self._at(self.stage)[1], self._at(self.raw_stage)[1]), strict=True))
+
+    def _at(self, stage: float) -> tuple[float, float]:
+        i = int(np.flatnonzero(self.stages.numbers == stage)[0])
+        return float(self.stages.raw_loss[i]), float(self.stages.recalibrated_loss[i])
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Choices, gains and curves; numbers that are not finite are strings.
+        """
+        plain = {key: getattr(self, key) for key in ("stage", "raw_stage", "rule", "calibrator", "level", "n")}
+        found: dict[str, Any] = encode(
+            plain
+            | {"loss": str(self.loss), "alike": list(self.alike), "chosen": [list(pair) for pair in self.chosen]}
+            | {"gain": self.gain.to_dict(), "gain_over_raw": self.gain_over_raw.to_dict(), "notes": list(self.notes)}
+            | {"stages": self.stages.to_dict()}
+        )
+        return found
+
+    def _columns(self) -> dict[str, list[Any]]:
+        pairs = [self._at(self.stage), self._at(self.raw_stage)]
+        return {
+            "choice": ["refined", "raw"],
+            "stage": [f"{self.stage:g}", f"{self.raw_stage:g}"],
+            "loss": [raw for raw, _ in pairs],
+            "recalibrated": [after for _, after in pairs],
+        }
+
+    def _title(self) -> str:
+        how = {
+            "one-se": "within one standard error of the least",
+            "guarded": "the least clearly below the raw choice's",
+        }
+        words = f"{how.get(self.rule, 'the least')} {self.loss!s} loss after recalibration"
+        size = f"{plural(self.stages.numbers.size, 'stage')} on {self.n} rows"
+        raw = f"stage {self.raw_stage:g} has the least raw loss"
+        return f"Stage {self.stage:g}: {words}\n  [{self.calibrator}, cross-fitted; {size}; {raw}]"
+
+    def _footer(self) -> list[str]:
+        return [*self._gained(), *self._like_the_best(), *self.notes]
+
+    def _gained(self) -> list[str]:
+        """The nested gain, in words that do not contradict the choices above it."""
+        folds = plural(len(self.chosen), "fold")
+        if all(refined == raw for refined, raw in self.chosen):
+            where = _span(refined for refined, _ in self.chosen)
+            return [f"both choices are the same without any of the {folds} ({where}): nothing is gained, nothing lost"]
+        refined, raw = (_span(pair[side] for pair in self.chosen) for side in (0, 1))
+        g = f"{self.gain.value:.5f} [{self.gain.low:.5f}, {self.gain.high:.5f}]"
+        return [
+            f"on rows it has not seen, choosing by recalibrated loss gains {g} after recalibration",
+            f"  (nested: the choices without each of {folds} were {refined} refined and {raw} raw)",
+        ]
+
+    def _like_the_best(self) -> list[str]:
+        count, all_of_them = len(self.alike), self.stages.numbers.size
+        if all_of_them == 1:
+            return []
+        if count == 1:
+            return [f"all other stages are told apart from the best, {self.alike[0]:g}"]
+        low, high = min(self.alike), max(self.alike)
+        return [f"{count} of {all_of_them} stages, {low:g} to {high:g}, cannot be told apart from the best"]
+
+
+def _span(stages: Iterable[float]) -> str:
+    """Stages from the least to the greatest: all of them where they are few."""
+    found = sorted(set(stages))
+    if len(found) <= 3:
+        return ", ".join(f"{stage:g}" for stage in found)
+    return f"{found[0]:g} to {found[-1]:g}"
+
+
+# ── the functions ───────────────────────────────────────────────────────────────────────────────────
+
+
+def select_stage(
+    stages: Any,
+    y_true: ArrayLike | None = None,
+    X: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    calibrator: object = "fast",
+    rule: str = "best",
+    cv: object = 5,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    random_state: object = 0,
+    n_jobs: int | None = None,
+) -> StageSelection:
+    """
+    Choose a stage by its loss after recalibration, instead of its loss as it is (refine, then calibrate).
+
+    Boosting goes on refining a score while it becomes overconfident; the raw loss stops it when the second outweighs
+    the first, although recalibration would mend it. The loss after a cross-fitted recalibration sees refinement alone.
+
+    Parameters
+    ----------
+    stages : mapping, sequence, generator, fitted model, or Sample
+        As for `stagewise_decomposition`.
+    y_true : array-like of shape (n,)
+        Outcomes of rows the model was not trained on; not beside a `Sample`.
+    X : array-like or frame of shape (n, p), optional
+        Features, for models.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, default="fast"
+        The map. "fast" is Platt's for two classes, temperature scaling for more; any other of `CALIBRATORS`.
+    rule : {"best", "one-se", "guarded"}, default="best"
+        The stage with the least loss after recalibration; the first that is not more than one (paired) standard
+        error behind it; or the least, unless the stage with the least raw loss is within half a standard error of it.
+    cv : int or splitter, default=5
+        Folds of the maps, and of the nested choice that the gain is judged by.
+    level : float, default=0.95
+        Confidence level of the intervals.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    random_state : int, Generator or None, default=0
+        Seed of the folds.
+    n_jobs : int, optional
+        Processes; the result does not depend on it.
+
+    Returns
+    -------
+    StageSelection
+        The stage, both curves, and what the choice gains.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_hastie_10_2
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> from scoreprism.ensembles import select_stage
+    >>> X, y = make_hastie_10_2(2000, random_state=0)
+    >>> model = GradientBoostingClassifier(learning_rate=1.0, max_depth=3, n_estimators=60, random_state=0)
+    >>> found = select_stage(model.fit(X[:1000], y[:1000]), y[1000:], X[1000:], random_state=0)
+    >>> bool(found.stage >= found.raw_stage)
+    True
+    """
+    confidence, chosen, how = parse_confidence(level), get_loss(loss), parse_choice(rule, RULES, "rule")
+    read = read_stages(stages, X, y_true)
+    if read.given:
+        refuse("select_stage must have scores", "levels, which need no recalibration", "Pass the probabilities.")
+    path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+    return select_along(path, chosen, calibrator, how, cv, confidence, random_state, n_jobs)
+
+
+def refinement_loss(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    loss: str | ProperLoss = "log",
+    calibrator: object = "fast",
+    cv: object = 5,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    random_state: object = 0,
+) -> float:
+    """
+    Loss after a cross-fitted recalibration: what a model is worth once it is recalibrated.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, K)
+        Predicted probabilities.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, default="fast"
+        The map, as for `select_stage`.
+    cv : int or splitter, default=5
+        Folds.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters, which stay in one fold.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    random_state : int, Generator or None, default=0
+        Seed of the folds: the same for all models, so that scores can be compared.
+
+    Returns
+    -------
+    float
+        The mean loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import make_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(500)
+    >>> y = rng.random(500) < q
+    >>> bold = q**2 / (q**2 + (1 - q) ** 2)
+    >>> bool(abs(refinement_loss(y, bold) - refinement_loss(y, q)) < 1e-3)
+    True
+    >>> scorer = make_scorer(refinement_loss, response_method="predict_proba", greater_is_better=False)
+    """
+    sample = Sample.of(
+        y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
+    )
+    folds, learner = Folds.of(sample, None, cv, random_state), parse_map(calibrator, sample.k)
+    return folds.mean(get_loss(loss).loss(folds.recalibrate(sample.fit_rows().score, learner), sample.y))
+
+
+# ── choosing ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def select_along(
+    path: StagePath,
+    loss: ProperLoss,
+    calibrator: object,
+    rule: str,
+    cv: object,
+    level: float,
+    seed: object,
+    n_jobs: int | None,
+) -> StageSelection:
+    """The selection of a parsed path."""
+    sample = path.sample
+    folds, learner = Folds.of(sample, path.laws[0], cv, seed), parse_map(calibrator, sample.k)
+    one = partial(_judge_stage, folds=folds, learner=learner, loss=loss, keep=rule != "best")
+    raw, after, nested = map(np.stack, zip(*run_all(one, path.laws, n_jobs, "stages"), strict=True))
+    curves = Curves(folds, raw, after)
+    best, choice = curves.least(after), curves.choose(after, rule)
+    table = curves.table(path, best, level)
+    picked = [curves.choose_without(f, nested[:, f], rule) for f in range(folds.count)]
+    alike = table.behind - quantile(level, two_sided=True) * table.behind_std_error <= 0.0
+    number = path.numbers.tolist()
+    return StageSelection(
+        ("refined", "raw"), sample.backend, number[choice], number[curves.least(raw)], table,
+        *curves.gains(picked, level), tuple(number[t] for t in np.flatnonzero(alike)),
+        tuple((number[a], number[b]) for a, b in picked), rule, learner.name, loss, level, sample.n,
+        (*path.notes, *_infinite(table)),
+    )  # fmt: skip
+
+
+def _infinite(table: SelectionTable) -> list[str]:
+    count = int(np.isinf(table.raw_loss).sum())
+    has = f"{plural(count, 'stage')} {'has' if count == 1 else 'have'}"
+    return [f"{has} an infinite raw loss: probability 0 for what happened"] if count else []
+
+
+def _judge_stage(
+    score: FloatArray, folds: Folds, learner: MapLearner, loss: ProperLoss, *, keep: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rows of the loss of a stage as it is and recalibrated; and what choices without each fold go by."""
+    raw, after = loss.loss(score, folds.codes), loss.loss(folds.recalibrate(score, learner), folds.codes)
+    nested = folds.nested(score, learner, loss)
+    if keep:
+        return raw, after, nested
+    return raw, after, np.array([folds.mean(line, ~np.isnan(line)) for line in nested])
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Rows of the losses of every stage, as they are and recalibrated."""
+
+    folds: Folds
+    raw: FloatArray
+    after: FloatArray
+
+    def _means(self, lines: FloatArray, mask: Any = None) -> FloatArray:
+        return np.array([self.folds.mean(line, mask) for line in lines])
+
+    def least(self, lines: FloatArray, mask: Any = None) -> int:
+        """The stage whose mean loss is least; the first of equals."""
+        return int(np.argmin(self._means(lines, mask)))
+
+    def amount(self, rows: FloatArray, level: float, mask: Any = None) -> Amount:
+        """Mean of rows, with its standard error."""
+        some, weight, groups = slice(None) if mask is None else mask, self.folds.weight, self.folds.groups
+        return Amount.of(
+            rows[some], None if weight is None else weight[some], None if groups is None else groups[some], level
+        )
+
+    def choose(self, lines: FloatArray, rule: str, mask: Any = None) -> int:
+        """The stage that a rule takes."""
+        best = self.least(lines, mask)
+        if rule == "best":
+            return best
+        if rule == "guarded":
+            raw = self.least(self.raw, mask)
+            lead = self.amount(lines[raw] - lines[best], 0.95, mask)
+            return best if lead.value > _AHEAD * lead.std_error else raw
+        for t in range(best):
+            gap = self.amount(lines[t] - lines[best], 0.95, mask)
+            if gap.value <= gap.std_error:
+                return t
+        return best
+
+    def choose_without(self, fold: int, nested: FloatArray, rule: str) -> tuple[int, int]:
+        """The refined and the raw choice of someone who has not seen a fold."""
+        others = self.folds.fold != fold
+        refined = int(np.argmin(nested)) if nested.ndim == 1 else self.choose(nested, rule, others)
+        return refined, self.least(self.raw, others)
+
+    def gains(self, picked: Sequence[tuple[int, int]], level: float) -> tuple[Amount, Amount]:
+        """What the refined choices gain over the raw ones on rows that neither has seen."""
+        refined, raw = (np.array([pair[side] for pair in picked])[self.folds.fold] for side in (0, 1))
+        rows = np.arange(self.raw.shape[1])
+        ours = self.after[refined, rows]
+        return self.amount(self.after[raw, rows] - ours, level), self.amount(self.raw[raw, rows] - ours, level)
+
+    def table(self, path: StagePath, best: int, level: float) -> SelectionTable:
+        """Both curves with their standard errors."""
+        lines: list[list[float]] = []
+        for raw, after in zip(self.raw, self.after, strict=True):
+            amounts = [self.amount(rows, level) for rows in (raw, after, after - self.after[best])]
+            lines.append([number for amount in amounts for number in (amount.value, amount.std_error)])
+        columns = named_columns(SelectionTable, lines)
+        return SelectionTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns)
+
+
+# ── maps in folds ───────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_map(calibrator: object, k: int) -> MapLearner:
+    """One map for all stages."""
+    if isinstance(calibrator, str) and calibrator == "fast":
+        calibrator = FAST[k == 2]
+    if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
+        calibrator = SelectedCalibrator()
+    if isinstance(calibrator, (str, Calibrator)):
+        made = get_calibrator(calibrator)
+        made = made if k == 2 or made.multiclass else OneVsRestCalibrator(made)
+        if isinstance(made, SelectedCalibrator):  # one map that chooses inside, not several to be mixed
+            return OwnMap(made.name, made._parsed().set_params(kind="probability"))
+        calibrator = made
+    return parse_calibrator(calibrator, k)[0]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The rows of a sample in folds: which fold each row is in, and what maps are fitted with."""
+
+    rows: Data  # of the score that folds were dealt by
+    fold: IntArray
+    weight: FloatArray | None
+    groups: IntArray | None
+
+    @property
+    def codes(self) -> IntArray:
+        """Outcomes, 0 … K−1."""
+        return self.rows.codes
+
+    @property
+    def count(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+    @staticmethod
+    def of(sample: Sample, score: FloatArray | None, cv: object, random_state: object) -> Folds:
+        """
+        Folds that every row is in once: nested choices need the others of each.
+
+        Rows are dealt in an order that goes by the score. Where several calls, each with a score of its own, are to
+        have the same folds, it is left out: then rows that are alike otherwise go by their place.
+        """
+        data = sample.model(next(iter(sample.predictions))).fit_rows()
+        data = replace(data, score=np.full(data.score.shape, 1.0 / sample.k) if score is None else score)
+        if np.unique(sample.y).size < 2:
+            refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
+        seed = int(parse_random_state(random_state).integers(2**62))
+        plan = make_crossfit(cv, data, sample.groups, seed)
+        if plan.factor != 1.0 or not plan.whole:
+            refuse("cv must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
+        return Folds(data, plan.home, sample.weight, sample.groups)
+
+    def recalibrate(self, score: FloatArray, learner: MapLearner) -> FloatArray:
+        """The score recalibrated by maps that did not see the row."""
+        data = replace(self.rows, score=score)
+        shared, law = learner.shared(data), np.empty(score.shape)
+        for f in range(self.count):
+            test = self.fold == f
+            law[test] = shared.fitted(data.part(np.flatnonzero(~test)))(score[test])
+        return law
+
+    def nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
+        """
+        Losses for choices that must not see a fold: line f holds, for the rows of every other fold j, the loss of
+        a map that saw neither f nor j; NaN in fold f itself. A map without f and j serves both lines.
+        """
+        if self.count < 3:
+            refuse(
+                "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
+            )
+        data = replace(self.rows, score=score)
+        shared = learner.shared(data)
+        lines = np.full((self.count, score.shape[0]), np.nan)
+        for f in range(self.count):
+            for j in range(f):
+                rows = np.flatnonzero((self.fold != f) & (self.fold != j))
+                two = np.unique(self.codes[rows]).size > 1
+                fitted = shared.fitted(data.part(rows)) if two else _as_it_is(data.distance)
+                for line, tested in ((f, j), (j, f)):
+                    rows = np.flatnonzero(self.fold == tested)
+                    lines[line, rows] = loss.loss(fitted(score[rows]), self.codes[rows])
+        return lines
+
+    def mean(self, rows: FloatArray, mask: Any = None) -> float:
+        """The (weighted) mean of some rows."""
+        some = slice(None) if mask is None else mask
+        return float(np.average(rows[some], weights=None if self.weight is None else self.weight[some]))
+
+
+def _as_it_is(distance: float) -> Any:
+    """No map, where two folds less leave one class only: the score, off the boundary."""
+    return lambda score: clip_law(score, distance)

@@ -1,0 +1,349 @@
+"""Callbacks of xgboost and lightgbm that stop when recalibration no longer leaves less."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from scoreprism._core.arrays import parse_law, parse_weights
+from scoreprism._core.checks import parse_choice, parse_count, parse_number, refuse, require_rows
+from scoreprism._core.frames import require_aligned
+from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.simplex import FloatArray, n_classes
+from scoreprism._sample.sample import Sample, drop_absent_rows
+from scoreprism._sample.staged_models import LightgbmStages, XgboostStages
+from scoreprism.ensembles._stage_selection import Folds, parse_map
+from scoreprism.losses import get_loss
+
+#: What a callback watches: the loss after recalibration, or the loss as it is.
+CRITERIA = ("refinement", "raw")
+
+
+class Monitor:
+    """The losses of validation rows round by round, the best of them, and whether it is time to stop."""
+
+    def __init__(self, y_val: Any, options: dict[str, Any]) -> None:
+        self.labels, self.codes = distinct(parse_labels(y_val, "y_val"), "y_val")
+        self.rounds = parse_count(options["rounds"], "rounds", 1)
+        self.least = parse_number(options["min_delta"], "min_delta", "a nonnegative number", lambda v: v >= 0.0)
+        self.raw = parse_choice(options["criterion"], CRITERIA, "criterion") == "raw"
+        self.loss = get_loss(options["loss"])
+        self.options = options
+        self.history: list[float] = []
+        self.best = -1
+        self._folds: Folds | None = None
+
+    def see(self, law: FloatArray) -> bool:
+        """Enter the law of the next round; True when the best is `rounds` rounds old."""
+        law = parse_law(law, "the booster's prediction of X_val")
+        if self._folds is None:
+            self._begin(law)
+        value = self._judge(law[self._held])
+        if self.best < 0 or value < self.history[self.best] - self.least:
+            self.best = len(self.history)
+        self.history.append(value)
+        return len(self.history) - 1 - self.best >= self.rounds
+
+    def _begin(self, law: FloatArray) -> None:
+        """Deal folds, once the booster has told how many classes there are."""
+        n, k = law.shape[0], n_classes(law)
+        require_rows(n, self.codes.size, "X_val", "y_val")
+        if self.labels.size != k:
+            remedy = "Validate on rows in which each class occurs."
+            refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
+        weight = parse_weights(self.options["sample_weight"], n)
+        sample = drop_absent_rows(Sample(self.codes, {"booster": law}, self.labels, weight))
+        self._held = slice(None) if sample.kept is None else sample.kept
+        self._folds = Folds.of(sample, None, self.options["cv"], self.options["random_state"])
+        self._learner = parse_map(self.options["calibrator"], k)
+
+    def _judge(self, law: FloatArray) -> float:
+        assert self._folds is not None  # noqa: S101 - dealt before
+        found = law if self.raw else self._folds.recalibrate(law, self._learner)
+        return self._folds.mean(self.loss.loss(found, self._folds.codes))
+
+
+def _options(**options: Any) -> dict[str, Any]:
+    return options
+
+
+class Watching:
+    """What callbacks of both libraries have: validation rows, options, a monitor, the margin so far."""
+
+    def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
+        super().__init__()
+        require_aligned({"X_val": X_val, "y_val": y_val, "sample_weight": options["sample_weight"]})
+        self.X_val, self.y_val, self.options = X_val, y_val, options
+        self._begin()
+
+    def _begin(self, first: int = 0) -> None:
+        """Forget whatever was trained before."""
+        self._monitor = Monitor(self.y_val, self.options)
+        self._reader: Any = None
+        self._table: Any = None
+        self._margin: FloatArray | None = None
+        self._first, self._done = first, 0
+
+    def _end(self) -> None:
+        """Keep the history, not the model."""
+        self._reader = self._table = self._margin = None
+
+    @property
+    def history(self) -> list[float]:
+        """The criterion after every round."""
+        return self._monitor.history
+
+    @property
+    def best_iteration(self) -> int:
+        """The best round, counted from 0."""
+        return self._first + self._monitor.best
+
+    def _see(self, done: int, *, adds: bool) -> bool:
+        """Judge the model after so many rounds; dropped and averaged trees are predicted anew."""
+        reader = self._reader
+        if not adds:
+            return self._monitor.see(reader.law(self._table, done))
+        if self._margin is None:
+            self._margin = reader.whole(self._table, done)
+        elif done > self._done:  # lightgbm goes on counting rounds when no tree can be grown any more
+            self._margin = reader.next(self._table, done, self._margin)
+        self._done = done
+        return self._monitor.see(reader.linked(self._margin))
+
+
+class XgboostWatching(Watching):
+    """The hooks of xgboost's TrainingCallback, which the callback class derives from once xgboost is there."""
+
+    def before_training(self, model: Any) -> Any:
+        self._begin()
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        if type(model).__name__ != "Booster":
+            refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
+        done = int(model.num_boosted_rounds())
+        if self._reader is None:
+            self._reader = XgboostStages(model)
+            self._table = self._reader.table(self.X_val)
+            self._adds = self._reader.grower != "dart"
+            self._first = done - 1
+        stop = self._see(done, adds=self._adds)
+        self._note(model)
+        return stop
+
+    def _note(self, model: Any) -> None:
+        """What xgboost's own early stopping writes on the booster."""
+        value = self._monitor.history[self._monitor.best]
+        model.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
+
+    def after_training(self, model: Any) -> Any:
+        self._end()
+        if not self.options["save_best"]:
+            return model
+        kept = model[: self.best_iteration + 1]  # which forgets what was noted on it
+        self._note(kept)
+        return kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.X_val, self.y_val, self.options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return _restored(self.X_val, self.y_val, self.options)
+
+
+@cache
+def _xgboost_class() -> Any:
+    """The callback class, made when xgboost is there."""
+    from xgboost.callback import TrainingCallback
+
+    return type("XgboostRefinementStopping", (XgboostWatching, TrainingCallback), {"__module__": __name__})
+
+
+def _restored(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
+    """A callback from its pickle: as new, for training has not begun."""
+    return _xgboost_class()(X_val, y_val, options)
+
+
+def xgboost_refinement_stopping(
+    X_val: Any,
+    y_val: Any,
+    *,
+    rounds: int = 10,
+    criterion: str = "refinement",
+    loss: Any = "log",
+    calibrator: object = "fast",
+    cv: object = 5,
+    min_delta: float = 0.0,
+    sample_weight: Any = None,
+    save_best: bool = False,
+    random_state: object = 0,
+) -> Any:
+    """
+    Early stopping of xgboost by the loss after recalibration.
+
+    The callback predicts the validation rows after every round (one round's trees at a time), recalibrates them by
+    cross-fitting, and stops when the loss has not improved for `rounds` rounds. It sets ``best_iteration`` and
+    ``best_score`` of the booster, as xgboost's own early stopping does, so that ``XGBClassifier`` predicts with it.
+    The model is left uncalibrated: fit a map on the validation rows next, for example `PlattCalibrator`.
+
+    Parameters
+    ----------
+    X_val : array-like, frame or DMatrix
+        Features of validation rows.
+    y_val : array-like of shape (n,)
+        Their labels; all classes must be among them.
+    rounds : int, default=10
+        Rounds without improvement before stopping.
+    criterion : {"refinement", "raw"}, default="refinement"
+        Loss after recalibration, or the loss as it is, for comparison.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, default="fast"
+        The map, as for `select_stage`.
+    cv : int or splitter, default=5
+        Folds of the map.
+    min_delta : float, default=0.0
+        What counts as improvement.
+    sample_weight : array-like of shape (n,), optional
+        Weights of validation rows.
+    save_best : bool, default=False
+        Cut the booster off after the best round.
+    random_state : int, Generator or None, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    xgboost.callback.TrainingCallback
+        With ``history`` and ``best_iteration``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_hastie_10_2
+    >>> X, y = make_hastie_10_2(1000, random_state=0)
+    >>> y = (y > 0).astype(int)
+    >>> stop = xgboost_refinement_stopping(X[500:], y[500:], rounds=5)
+    >>> import xgboost
+    >>> model = xgboost.XGBClassifier(n_estimators=50, learning_rate=0.5, callbacks=[stop]).fit(X[:500], y[:500])
+    >>> model.best_iteration == stop.best_iteration
+    True
+    """
+    if not isinstance(save_best, bool):
+        refuse("save_best must be True or False", repr(save_best), "Pass one of these.")
+    options = _options(
+        rounds=rounds, criterion=criterion, loss=loss, calibrator=calibrator, cv=cv, min_delta=min_delta,
+        sample_weight=sample_weight, save_best=save_best, random_state=random_state,
+    )  # fmt: skip
+    return _xgboost_class()(X_val, y_val, options)
+
+
+class LightgbmRefinementStopping(Watching):
+    """
+    Stops training of lightgbm when the loss after recalibration has not improved for some rounds.
+
+    Made by `lightgbm_refinement_stopping`.
+
+    Parameters
+    ----------
+    X_val : array-like or frame
+        Features of validation rows.
+    y_val : array-like of shape (n,)
+        Their labels.
+    options : dict
+        Options of `lightgbm_refinement_stopping`.
+
+    Attributes
+    ----------
+    history : list of float
+        The criterion after every round.
+    best_iteration : int
+        The best round, counted from 0.
+
+    Examples
+    --------
+    >>> lightgbm_refinement_stopping([[0.0], [1.0]], [0, 1], rounds=3).history
+    []
+    """
+
+    order = 30
+    before_iteration = False
+
+    def __call__(self, env: Any) -> None:
+        """Look at the model after a round."""
+        from lightgbm.callback import EarlyStopException
+
+        if type(env.model).__name__ == "CVBooster":
+            refuse("refinement stopping must be used with lightgbm.train or fit", "lightgbm.cv", "Use train.")
+        if env.iteration == env.begin_iteration:
+            self._begin(env.iteration)
+            self._reader = LightgbmStages(env.model)
+            self._table = self._reader.table(self.X_val)
+        kind = env.params.get("boosting", env.params.get("boosting_type", "gbdt"))
+        stop = self._see(int(env.model.current_iteration()), adds=kind == "gbdt")
+        if stop or env.iteration == env.end_iteration - 1:
+            self._end()
+            raise EarlyStopException(self.best_iteration, env.evaluation_result_list or [])
+
+
+def lightgbm_refinement_stopping(
+    X_val: Any,
+    y_val: Any,
+    *,
+    rounds: int = 10,
+    criterion: str = "refinement",
+    loss: Any = "log",
+    calibrator: object = "fast",
+    cv: object = 5,
+    min_delta: float = 0.0,
+    sample_weight: Any = None,
+    random_state: object = 0,
+) -> LightgbmRefinementStopping:
+    """
+    Early stopping of lightgbm by the loss after recalibration.
+
+    As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does, and leaves
+    the model uncalibrated.
+
+    Parameters
+    ----------
+    X_val : array-like or frame
+        Features of validation rows.
+    y_val : array-like of shape (n,)
+        Their labels; all classes must be among them.
+    rounds : int, default=10
+        Rounds without improvement before stopping.
+    criterion : {"refinement", "raw"}, default="refinement"
+        Loss after recalibration, or the loss as it is, for comparison.
+    loss : str or ProperLoss, default="log"
+        The loss.
+    calibrator : str, Calibrator or classifier, default="fast"
+        The map, as for `select_stage`.
+    cv : int or splitter, default=5
+        Folds of the map.
+    min_delta : float, default=0.0
+        What counts as improvement.
+    sample_weight : array-like of shape (n,), optional
+        Weights of validation rows.
+    random_state : int, Generator or None, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    callable
+        For ``callbacks=[…]`` of ``lightgbm.train`` or ``LGBMClassifier.fit``; with ``history`` and
+        ``best_iteration``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_hastie_10_2
+    >>> X, y = make_hastie_10_2(1000, random_state=0)
+    >>> stop = lightgbm_refinement_stopping(X[500:], y[500:], rounds=5)
+    >>> import lightgbm
+    >>> model = lightgbm.LGBMClassifier(n_estimators=50, learning_rate=0.5, verbose=-1)
+    >>> model.fit(X[:500], y[:500], callbacks=[stop]).best_iteration_ == stop.best_iteration + 1
+    True
+    """
+    options = _options(
+        rounds=rounds, criterion=criterion, loss=loss, calibrator=calibrator, cv=cv, min_delta=min_delta,
+        sample_weight=sample_weight, random_state=random_state,
+    )  # fmt: skip
+    return LightgbmRefinementStopping(X_val, y_val, options)

@@ -1,0 +1,353 @@
+"""paired_comparison(): methods against a reference, split by split, with tests that know that splits overlap."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.checks import listed, outside, parse_choice, parse_confidence, parse_number, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism._document.result_json import encode
+from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._kernels.holm import holm
+from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
+from scoreprism.exceptions import DoubleUseWarning
+from scoreprism.pipelines._split_tables import Long, label_of, read_long, side_by_side
+
+_OVERLAP = (
+    "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
+    "corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are too cautious for reliabilities"
+)
+
+
+@dataclass(frozen=True)
+class PairedLine:
+    """
+    One method against the reference, under one loss.
+
+    Attributes
+    ----------
+    method, loss : str
+        What is compared; the loss is empty where the frame names none.
+    n_splits : int
+        Number of splits.
+    mean, sd : float
+        Of the differences, method − reference.
+    win_rate : float
+        Share of splits on the side of the alternative; below the reference where it is two-sided.
+    ties : int
+        Splits without a difference.
+    wilcoxon_p, wilcoxon_p_holm : float
+        Signed-rank test, before and after Holm's correction over the methods.
+    t_p, t_p_holm : float
+        Corrected resampled t-test; NaN where numbers of rows are not known.
+    low, high : float
+        Interval of the mean difference, from the same t.
+
+    Examples
+    --------
+    >>> PairedLine("a", "log", 9, -0.1, 0.1, 1.0, 0, 0.01, 0.02, 0.04, 0.08, -0.3, 0.1).label
+    'a, log'
+    """
+
+    method: str
+    loss: str
+    n_splits: int
+    mean: float
+    sd: float
+    win_rate: float
+    ties: int
+    wilcoxon_p: float
+    wilcoxon_p_holm: float
+    t_p: float
+    t_p_holm: float
+    low: float
+    high: float
+
+    @property
+    def label(self) -> str:
+        """Method and loss."""
+        return label_of(self.method, self.loss)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairedComparison(Drawable, TermTable):
+    """
+    Methods against a reference over the same splits.
+
+    Made by `paired_comparison`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Methods (with their losses), one for each line.
+    reference, metric, alternative : str
+        What was compared, and how.
+    level : float
+        Confidence level of the intervals.
+    test_ratio : float
+        n_test / (n_train + n_calibration), the correction of the t-test; 0 for none, NaN where it is not known.
+    lines : tuple of PairedLine
+        The numbers.
+    differences : dict of str to array
+        Differences of every split, by name.
+    notes : tuple of str
+        What to keep in mind.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism.pipelines import paired_comparison
+    >>> frame = pl.DataFrame(
+    ...     {"split": [0, 0, 1, 1, 2, 2], "method": ["a", "b"] * 3, "raw": [0.5, 0.4, 0.6, 0.4, 0.5, 0.2]}
+    ... )
+    >>> found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
+    >>> found.lines[0].win_rate, round(found.lines[0].mean, 3), round(found.lines[0].t_p, 3)
+    (1.0, -0.2, 0.06)
+    """
+
+    reference: str
+    metric: str
+    alternative: str
+    level: float
+    test_ratio: float
+    lines: tuple[PairedLine, ...]
+    differences: dict[str, FloatArray]
+    notes: tuple[str, ...]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Mean differences by name."""
+        return {line.label: line.mean for line in self.lines}
+
+    def __getitem__(self, name: str) -> PairedLine:
+        return self.lines[self.names.index(parse_choice(name, self.names, "name"))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything but the differences as plain Python objects.
+
+        Returns
+        -------
+        dict
+            With one entry in "comparisons" for every method and loss; numbers that are not known are None.
+        """
+        ratio = None if math.isnan(self.test_ratio) else self.test_ratio
+        return {
+            "reference": self.reference,
+            "metric": self.metric,
+            "alternative": self.alternative,
+            "level": self.level,
+            "test_ratio": ratio,
+            "comparisons": [
+                {key: None if value != value else encode(value) for key, value in vars(line).items()}
+                for line in self.lines
+            ],
+            "notes": list(self.notes),
+        }
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {key: [getattr(line, key) for line in self.lines] for key in PairedLine.__dataclass_fields__}
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        known = any(line.loss for line in self.lines)
+        heads = ["method", *(["loss"] if known else []), "Δ mean", "± sd", "wins"]
+        heads += [f"{100 * self.level:g} % interval", "corrected t, Holm p", "Wilcoxon, Holm p"]
+        rows = []
+        for line in self.lines:
+            wins = f"{100 * line.win_rate:.0f} %" + (f" ({line.ties} ties)" if line.ties else "")
+            spread = [_number(line.mean), _number(line.sd), wins, f"[{_number(line.low)}, {_number(line.high)}]"]
+            tests = [_pvalue(line.t_p_holm), _pvalue(line.wilcoxon_p_holm)]
+            rows.append([line.method, *([line.loss] if known else []), *spread, *tests])
+        return heads, rows
+
+    def _title(self) -> str:
+        sign = {"less": "< 0", "greater": "> 0", "two-sided": "≠ 0"}[self.alternative]
+        count = self.lines[0].n_splits
+        return f"{self.metric}: Δ = method − {self.reference} over {count} splits, tests of Δ {sign}"
+
+    def _footer(self) -> list[str]:
+        return [f"Note: {note}." for note in self.notes]
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{round(value, 5) + 0.0:.4f}".replace("-", "−")
+
+
+def _pvalue(value: float) -> str:
+    return "–" if math.isnan(value) else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def paired_comparison(
+    frame: Any,
+    reference: str,
+    metric: str = "reliability",
+    *,
+    loss: str | None = None,
+    alternative: str = "less",
+    level: float = 0.95,
+    test_ratio: float | None = None,
+    split: str = "split",
+    method: str = "method",
+    loss_column: str = "loss",
+) -> PairedComparison:
+    """
+    Compare methods with a reference over repeated splits (paper, appendix D).
+
+    Parameters
+    ----------
+    frame : frame
+        What `repeated_splits` returns, or any frame of pandas, polars or pyarrow with one row per split, method and,
+        perhaps, loss.
+    reference : str
+        The method that the others are compared with.
+    metric : str, default="reliability"
+        The column of numbers; for instance "raw", "recalibrated", "reliability_plugin" or "lcs".
+    loss : str, optional
+        One of the losses; all by default, each a family of its own for Holm's correction.
+    alternative : {"less", "greater", "two-sided"}, default="less"
+        Which differences, method − reference, the tests look for: "less" where small numbers are good.
+    level : float, default=0.95
+        Confidence level of the (two-sided) intervals.
+    test_ratio : float, optional
+        n_test / (n_train + n_calibration), for the corrected t-test; 0 for splits that share no rows, which makes it
+        the ordinary one. By default from the columns n_train, n_calibration (if there is one) and n_test.
+    split, method, loss_column : str, default="split", "method" and "loss"
+        What the columns are called; a frame may do without losses.
+
+    Returns
+    -------
+    PairedComparison
+        Mean and standard deviation of the differences, win rates, tests and intervals.
+
+    Warns
+    -----
+    DoubleUseWarning
+        If a method was fitted on the rows of its calibrator (column double_use), unless the metric is "raw", which no
+        calibrator enters.
+
+    Notes
+    -----
+    Wilcoxon's signed-rank test drops splits without a difference. Up to 50 splits without ties it is exact; many
+    splits get the normal law with a continuity correction, as in R's ``wilcox.test``. It takes the splits for
+    independent, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of
+    the differences with 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train,
+    those of the calibrator as well: what matters is the share of rows that two splits have in common. Losses are
+    correlated about as much as this says; reliabilities, which contain the square of the calibrator's noise, much
+    less, so that the corrected test of them rejects too rarely (docs/splits.md has the figures).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from scoreprism.pipelines import paired_comparison, repeated_splits
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1)) + np.zeros((1, 4))                  # four times the same feature
+    >>> y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+    >>> models = {"logistic": LogisticRegression(), "bayes": GaussianNB()}   # naive Bayes counts it four times
+    >>> frame = repeated_splits(
+    ...     models, X, y, n_splits=20, calibrator="platt", ensembles=(), clip=1e-6, noise_floor=0, random_state=0
+    ... )
+    >>> found = paired_comparison(frame, "bayes", "reliability", loss="log")
+    >>> found.lines[0].win_rate, bool(found.lines[0].t_p < 0.05)
+    (1.0, True)
+    """
+    table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
+    base = parse_choice(reference, table.methods, "reference")
+    side, confidence = parse_choice(alternative, ALTERNATIVES, "alternative"), parse_confidence(level)
+    others = [name for name in table.methods if name != base]
+    if not others:
+        refuse("frame must hold a method beside the reference", f"{base!r} alone", "Pass a frame with several methods.")
+    ratio = _ratio(table, test_ratio)
+    lines: list[PairedLine] = []
+    differences: dict[str, FloatArray] = {}
+    without: list[str] = []
+    for one in table.only(loss):
+        values = side_by_side(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
+        without += _left_out(values, one, metric, base, others)
+        deltas = {name: values[name] - values[base] for name in others if {name, base} <= set(values)}
+        family = _family(deltas, one, side, confidence, ratio)
+        lines += family
+        differences |= {line.label: deltas[line.method] for line in family}
+    if not lines:
+        refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass clip=1e-6 to repeated_splits.")
+    if lines[0].n_splits < 2:
+        refuse("a comparison must have at least two splits", "1", "Pass more splits.")
+    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_warn_of_double_use(table, metric)]
+    if math.isnan(ratio):
+        notes.append("numbers of rows are not known: pass test_ratio=n_test/(n_train + n_calibration) for the t-test")
+    names = tuple(line.label for line in lines)
+    return PairedComparison(
+        names, table.backend, base, metric, side, confidence, ratio, tuple(lines), differences, tuple(notes)
+    )
+
+
+def _left_out(values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]) -> list[str]:
+    """What is not compared, because it is infinite."""
+    gone = [name for name in (base, *others) if name not in values]
+    if not gone:
+        return []
+    what = f"nothing is compared: {metric} of {base!r}" if base in gone else f"{listed(gone)} left out: {metric}"
+    return [f"{loss} loss, {what} is infinite in some split. Pass clip=1e-6 to repeated_splits to compare all"]
+
+
+def _ratio(table: Long, given: float | None) -> float:
+    """Rows that judge over rows that are learned from; the mean where splits differ in size."""
+    if given is not None:
+        return parse_number(given, "test_ratio", "a number from 0 on, n_test / n_train", lambda v: v >= 0.0)
+    if not {"n_train", "n_test"} <= set(table.columns):
+        return math.nan
+    learned = table.numbers("n_train")
+    if "n_calibration" in table.columns:
+        learned = learned + table.numbers("n_calibration")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.mean(table.numbers("n_test") / learned))
+    if not (math.isfinite(ratio) and ratio > 0.0):
+        refuse("n_train and n_test must hold numbers of rows", f"a ratio of {ratio:g}", "Pass test_ratio.")
+    return ratio
+
+
+def _warn_of_double_use(table: Long, metric: str) -> list[str]:
+    """Methods that were fitted on the rows of their calibrator; the raw loss does not know a calibrator."""
+    methods = [] if metric == "raw" else table.double_use()
+    if not methods:
+        return []
+    note = (
+        f"{listed(methods)} learned from the same rows as the calibrator, which flatters it: "
+        "its scores look better calibrated there than on new rows. Use repeated_splits(…, independent_halves=True)"
+    )
+    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+    return [note]
+
+
+def _family(deltas: dict[str, FloatArray], loss: str, alternative: str, level: float, ratio: float) -> list[PairedLine]:
+    """One line for each method, p-values corrected over all of them."""
+    signed = {name: wilcoxon_p(delta, alternative) for name, delta in deltas.items()}
+    tested = {name: corrected_t(delta, alternative, level, ratio) for name, delta in deltas.items()}
+    signed_holm = dict(zip(signed, holm(list(signed.values())), strict=True))
+    t_holm = dict(zip(tested, holm([found[0] for found in tested.values()]), strict=True))
+    sign = 1.0 if alternative == "greater" else -1.0
+    return [
+        PairedLine(
+            method=name,
+            loss=loss,
+            n_splits=int(delta.size),
+            mean=float(delta.mean()),
+            sd=float(delta.std(ddof=1)) if delta.size > 1 else math.nan,
+            win_rate=float(np.mean(sign * delta > 0.0)),
+            ties=int(np.sum(delta == 0.0)),
+            wilcoxon_p=signed[name],
+            wilcoxon_p_holm=signed_holm[name],
+            t_p=tested[name][0],
+            t_p_holm=t_holm[name],
+            low=tested[name][1],
+            high=tested[name][2],
+        )
+        for name, delta in deltas.items()
+    ]

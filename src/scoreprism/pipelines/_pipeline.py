@@ -1,0 +1,389 @@
+"""A pipeline as `pipeline_bootstrap` was asked for it: three splits of rows, a classifier, a calibrator, options."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.arrays import parse_law, parse_weights
+from scoreprism._core.checks import outside, parse_choice, parse_flag, refuse, require_rows
+from scoreprism._core.frames import backend_of, require_aligned, take_rows
+from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.workers import one_thread
+from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._fitting.crossfit import REFITS
+from scoreprism._sample.models import predicted
+from scoreprism._sample.sample import Sample, drop_absent_rows
+from scoreprism._sample.scores import count_rows
+from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
+from scoreprism.losses import ProperLoss
+from scoreprism.pipelines._checkpoint import digest, digest_of_scores
+
+#: What is refitted.
+REFIT = ("calibrator", "all")
+#: What to do about features that a classifier cannot read.
+ENCODE = "Encode categories and missing values in a pipeline, or use another model."
+#: Draws of one resample before it is given up.
+_DRAWS = 1000
+#: Rows from which on ``early_stopping="auto"`` of scikit-learn's histogram boosting holds out a part of them.
+_STOPS_EARLY = 10_000
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The arguments of `pipeline_bootstrap`, parsed. Splits hold features and outcomes, no predictions yet."""
+
+    estimator: Any
+    calibrator: object
+    train: Sample | None
+    calibration: Sample
+    test: Sample
+    refit: str
+    losses: dict[str, ProperLoss]
+    reference: object
+    q: Any
+    counts: str  # "rows" repeats training rows, "weights" passes counts as weights
+    resample_test: bool
+    clip: float | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        calibrator: object,
+        splits: Mapping[str, Any],
+        *,
+        refit: str = "calibrator",
+        losses: Any = ("log",),
+        reference: object = None,
+        q: Any = None,
+        groups: object = None,
+        resample: str = "auto",
+        resample_test: object = True,
+        clip: float | None = None,
+    ) -> Pipeline:
+        """Parse; `splits` are those of train (or None), calibration and test."""
+        parse_choice(refit, REFIT, "refit")
+        parse_choice(resample, ("auto", "rows", "weights"), "resample")
+        parse_flag(resample_test, "resample_test")
+        if q is not None and reference is not None:
+            refuse("pass reference, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+        parts = _parse_splits(splits, refit, groups)
+        train, test = parts.get("train"), parts["test"]
+        _require_classifier(estimator, fitted=train is None)
+        counts, notes = _choose_resampling(estimator, train, resample, refit)
+        if q is not None:
+            require_aligned({"test y": splits["test"][1], "q": q})
+            require_rows(parse_law(q, "q").shape[0], test.n_given, "q", "test y")
+            q = q if test.kept is None else take_rows(q, test.kept)
+        return cls(
+            estimator, calibrator, train, parts["calibration"], test, refit, parse_losses(losses), reference, q,
+            counts, bool(resample_test), clip, (*_find_double_use(parts), *notes),
+        )  # fmt: skip
+
+    # ── scores ──────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Sample, Sample]]:
+        """Scored samples by seed, once they were asked for."""
+        return {}
+
+    def scored(self, seed: int) -> tuple[Sample, Sample]:
+        """Calibration and test rows with what the classifier as it is, or trained with this seed, says of them."""
+        if seed not in self._known:
+            self._known[seed] = self._score(self.estimator if self.train is None else self._train(self.train, seed))
+        return self._known[seed]
+
+    def _train(self, train: Sample, seed: int) -> Any:
+        copy = reseed(self.estimator, np.random.default_rng(seed))
+        with one_thread():
+            return fit_estimator(copy, train.X, labels_of(train), train.weight, "")
+
+    def _score(self, model: Any) -> tuple[Sample, Sample]:
+        """The scored samples; a classifier that has seen these rows is warned of."""
+        y, test_y = labels_of(self.calibration), labels_of(self.test)
+        law, classes, *_ = predicted(model, self.calibration.X, y=y)
+        test_law = predicted(model, self.test.X, y=test_y).law
+        if classes is None:
+            rule = "a classifier must tell the labels of its probabilities in classes_"
+            refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")
+        present = {*np.unique(y).tolist(), *np.unique(test_y).tolist()}
+        if not present <= set(classes):
+            found = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
+            refuse("calibration and test must hold labels the classifier was trained on", found, "Mend the labels.")
+        place = {label: code for code, label in enumerate(classes)}
+        codes, labels = np.array([place[label] for label in y.tolist()], dtype=np.intp), np.asarray(classes)
+        test = Sample.of(
+            test_y, test_law, None if self.reference is None else self.test.X, q=self.q,
+            sample_weight=self.test.weight, groups=self.test.groups, classes=labels,
+        )  # fmt: skip
+        calibration = replace(self.calibration, y=codes, classes=labels, predictions={test.name: law})
+        return calibration, replace(test, X=self.test.X)
+
+    # ── what a checkpoint must belong to ────────────────────────────────────────────────────────────
+
+    def digest_of_scores(self, seed: int) -> str:
+        """A hash of the scores: it sees what differs in a classifier beyond its parameters and its code."""
+        return digest_of_scores([sample.prediction for sample in self.scored(seed)])
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What makes a checkpoint one of this very problem, part by part; scores, which need a fit, come on top."""
+        packages = ("scoreprism", "numpy", "scipy", "scikit-learn")
+        parts = {"train": self.train, "calibration": self.calibration, "test": self.test}
+        found = {name: _digest_of_rows(part) for name, part in parts.items() if part is not None}
+        return found | {
+            "estimator": digest(type(self.estimator) if self.train is None else self.estimator),
+            "calibrator": digest(self.calibrator),
+            "loss": digest([[name, loss] for name, loss in self.losses.items()]),
+            "refit": self.refit,
+            "reference": digest([self.reference, self.q, self.reference is not None and self.resample_test]),
+            "resample": self.counts,
+            "clip": repr(self.clip),
+            "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+        }
+
+
+# ── splits ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_splits(splits: Mapping[str, Any], refit: str, groups: Any) -> dict[str, Sample]:
+    """The splits that there are, with their clusters."""
+    names = [name for name in splits if name != "train" or splits[name] is not None]
+    if "train" not in names and refit == "all":
+        refuse("refit='all' must have training rows", "train=None", "Pass train=(X, y), or refit='calibrator'.")
+    given = [None] * len(names) if groups is None else groups
+    if isinstance(given, (tuple, list)) and len(given) == len(splits):
+        given = given[len(splits) - len(names) :]
+    if not isinstance(given, (tuple, list)) or len(given) != len(names):
+        rule = f"groups must be a tuple with the clusters of {', '.join(names)}, None for single rows"
+        refuse(rule, type(groups).__name__, "For example groups=(None, clinic_of_calibration, clinic_of_test).")
+    return {name: parse_split(splits[name], name, group) for name, group in zip(names, given, strict=True)}
+
+
+def parse_split(value: object, name: str, groups: Any) -> Sample:
+    """The rows of one split that have weight, without predictions; the classes are the labels it came with."""
+    if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
+        size = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
+        rule = f"{name} must be (X, y) or (X, y, sample_weight)"
+        refuse(rule, f"{type(value).__name__}{size}", "Pass a tuple of features and outcomes.")
+    X, y, weight = (*value, None)[:3]
+    by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": weight, f"groups of {name}": groups}
+    require_aligned(by_row)
+    labels = parse_labels(y, f"{name} y")
+    classes, codes = distinct(labels, f"{name} y")
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        refuse(f"the features of {name} must be an array, a frame or a list", type(X).__name__, "Pass a table.")
+    require_rows(count_rows(X), codes.size, f"{name} X", f"{name} y")
+    clusters = parse_groups(groups, codes.size, f"groups of {name}")
+    sample = Sample(
+        codes,
+        {},
+        classes=classes,
+        weight=parse_weights(weight, codes.size, f"{name} y"),
+        groups=None if clusters is None else clusters[1],
+        X=settle(X),
+        backend=backend_of(y) or backend_of(X),
+    )
+    return drop_absent_rows(sample)
+
+
+def settle(X: Any) -> Any:
+    """
+    Features as rows are taken from them: converted once, not in every replicate, and laid out as pickling leaves them.
+
+    A view with gaps arrives at a worker without gaps, and the last bits of a product of matrices depend on that.
+    """
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    if type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X.copy() if backend_of(X) == "pandas" else X  # its blocks may have gaps too, and do not tell
+
+
+def labels_of(sample: Sample) -> NDArray[Any]:
+    """Outcomes as they came, which classifiers learn from."""
+    assert sample.classes is not None  # noqa: S101 - a split has them
+    return np.asarray(sample.classes[sample.y])
+
+
+def _digest_of_rows(sample: Sample) -> str:
+    return digest([sample.X, labels_of(sample), sample.weight, sample.groups])
+
+
+def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[str]:
+    """Splits that are the same rows."""
+    for one, other in combinations(parts, 2):
+        if parts[one].n == parts[other].n and _digest_of_rows(parts[one]) == _digest_of_rows(parts[other]):
+            note = f"{one} and {other} are the same rows: the terms are too good, or describe nothing"
+            warnings.warn(note, DoubleUseWarning, stacklevel=outside())
+            yield note
+
+
+# ── draws ───────────────────────────────────────────────────────────────────────────────────────────
+
+#: Whether the counts of a draw will do.
+Accepts = Callable[[FloatArray], bool]
+
+
+def units_of(sample: Sample) -> IntArray:
+    """The number of the row, or of the cluster, that each row is drawn with."""
+    if sample.groups is None:
+        return np.arange(sample.n)
+    return np.unique(sample.groups, return_inverse=True)[1].astype(np.intp)
+
+
+def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, needs: str) -> tuple[FloatArray, int]:
+    """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
+    units = units_of(sample)
+    count, thrown = int(units.max()) + 1, 0
+    rows = np.bincount(rng.integers(0, count, count), minlength=count)[units]
+    while not accepts(rows.astype(np.float64)):
+        thrown += 1
+        if thrown == _DRAWS:
+            remedy = "Pass more rows of each class."
+            refuse(f"a resample of {name} must hold {needs}", f"none in {_DRAWS} draws", remedy)
+        rows = np.bincount(rng.integers(0, count, count), minlength=count)[units]
+    return rows.astype(np.float64), thrown
+
+
+def every_class(sample: Sample) -> Accepts:
+    """Every class that occurs must be drawn."""
+    codes = np.unique(sample.y, return_inverse=True)[1]
+    return lambda counts: bool((np.bincount(codes, counts) > 0).all())
+
+
+def two_of_each(sample: Sample) -> Accepts:
+    """What delete-block refits of a map need: rows or groups of at least two classes."""
+    codes, all_units = np.unique(sample.y, return_inverse=True)[1], units_of(sample)
+    k = int(codes.max()) + 1
+    first = np.unique(np.stack([all_units, codes]), axis=1, return_index=True)[1]  # a row for every unit and class
+
+    def accepts(counts: FloatArray) -> bool:
+        held = counts[first] > 0
+        enough = np.bincount(codes[first][held], minlength=k) >= 2
+        units = np.unique(all_units[first][held]).size
+        return units >= REFITS and bool(enough.all() if k == 2 else enough.sum() >= 2)
+
+    return accepts
+
+
+# ── classifiers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _require_classifier(estimator: Any, *, fitted: bool) -> None:
+    """One that came fitted has only to score rows."""
+    rule = f"estimator must be a classifier with {'' if fitted else 'fit and '}predict_proba"
+    if isinstance(estimator, type):
+        refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
+    needed = ("predict_proba",) if fitted else ("fit", "predict_proba", "get_params")
+    missing = [word for word in needed if not hasattr(estimator, word)]
+    if missing:
+        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV."
+        refuse(rule, f"{type(estimator).__name__} without {missing[0]}", remedy)
+
+
+def _choose_resampling(estimator: Any, train: Sample | None, resample: str, refit: str) -> tuple[str, tuple[str, ...]]:
+    """Whether the classifier gets repeated rows or counts as weights, and what there is to say of it."""
+    if train is None:
+        return "rows", ()
+    key, name = weight_key(estimator), type(estimator).__name__
+    if train.weight is not None and key is None:
+        rule = "a classifier must take sample_weight in fit, where there are weights"
+        refuse(rule, f"{name}, which does not", "Use another one, or leave the weights out.")
+    if refit != "all":
+        return "rows", ()
+    if resample == "weights" and key is None:
+        refuse("resample='weights' must have a classifier that takes sample_weight", name, "Use resample='rows'.")
+    inner = inner_validation(estimator, train.n)
+    chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
+    if inner is None or chosen == "weights":
+        return chosen, ()
+    return chosen, (
+        f"{name} validates itself on a part of its rows ({inner}); copies of a row stand on both sides there, and "
+        "resampled classifiers overfit" + (": resample='weights' avoids it" if key is not None else ""),
+    )
+
+
+def weight_key(estimator: Any) -> str | None:
+    """The argument of ``fit`` that takes sample weights."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    if getattr(estimator, "steps", None):
+        name, last = estimator.steps[-1]
+        inner = weight_key(last)
+        return None if inner is None else f"{name}__{inner}"
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(estimator.fit).parameters.values())
+    return weight_key(estimator.estimator) if passes_on and hasattr(estimator, "estimator") else None
+
+
+def inner_validation(estimator: Any, n: int) -> str | None:
+    """The parameter that makes a classifier validate itself on a part of its training rows."""
+    parameters: Mapping[str, Any] = estimator.get_params(deep=True)
+    for name, value in parameters.items():
+        owner, _, last = name.rpartition("__")
+        stops = parameters.get(f"{owner}__early_stopping" if owner else "early_stopping", None)
+        if (
+            (last == "cv" and not (isinstance(value, str) and value == "prefit"))
+            or (last == "early_stopping" and (value is True or (value == "auto" and n > _STOPS_EARLY)))
+            or (last == "n_iter_no_change" and value is not None and stops is None)
+            or (last == "probability" and value is True)  # cross-validated Platt scaling of a support vector machine
+        ):
+            return name
+    return None
+
+
+def reseed(estimator: Any, rng: np.random.Generator) -> Any:
+    """A copy whose open seeds, nested ones too, are drawn; seeds that are numbers stay."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    known = copy.get_params(deep=True)
+    names = [name for name in sorted(known) if name.rpartition("__")[2] == "random_state"]
+    drawn = {name: int(rng.integers(2**31)) for name in names}
+    return copy.set_params(**{k: v for k, v in drawn.items() if not isinstance(known[k], (int, np.integer))})
+
+
+def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | None, where: str) -> Any:
+    """Fit in place; what another maker's code raises is told in our words."""
+    try:
+        return estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(weight_key(estimator)): weight})
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        name = type(estimator).__name__
+        refuse(f"{name} must be able to learn from the rows of train", f"its own error{where}: {error}", "Mend it.")
+
+
+def score_rows(model: Any, X: Any, classes: NDArray[Any], name: str, where: str = "") -> FloatArray:
+    """Probabilities of all classes, a column for each in their order."""
+    try:
+        law = parse_law(model.predict_proba(X), f"predict_proba of {name}")
+    except (ScoreprismError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        refuse(f"{name} must be able to score rows it was not fitted on", f"its own error{where}: {error}", ENCODE)
+    if law.shape[0] != count_rows(X):
+        found = f"{law.shape[0]} rows for {count_rows(X)}{where}"
+        refuse(f"predict_proba of {name} must give one row per case", found, "Use another model.")
+    columns = np.asarray(getattr(model, "classes_", np.sort(classes))).tolist()
+    if law.ndim == 1:
+        law = np.column_stack([1.0 - law, law])
+    if law.shape[1] != len(columns) or set(columns) != set(classes.tolist()):
+        found = f"shape {law.shape} for the classes {columns}{where}"
+        remedy = "Pass more rows of each class, or use another model."
+        refuse(f"predict_proba of {name} must give a column for each class of {classes.tolist()}", found, remedy)
+    return law[:, [columns.index(label) for label in classes.tolist()]]

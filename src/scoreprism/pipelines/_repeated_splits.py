@@ -1,0 +1,433 @@
+"""repeated_splits(): train, calibrate and test models and ensembles over many splits of one data set (appendix D)."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.arrays import parse_law
+from scoreprism._core.checks import (
+    listed,
+    outside,
+    parse_choice,
+    parse_clip,
+    parse_count,
+    parse_flag,
+    parse_random_state,
+    plain,
+    refuse,
+    require_rows,
+)
+from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
+from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
+from scoreprism._core.workers import run_all
+from scoreprism._fitting.chain_fit import parse_losses, require_jobs
+from scoreprism._fitting.crossfit import REFITS
+from scoreprism._fitting.learners import fit_foreign
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.scores import count_rows
+from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
+from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
+from scoreprism.losses import ProperLoss
+from scoreprism.pipelines._pipeline import ENCODE, score_rows, settle
+from scoreprism.pipelines._split_measures import Judge, parse_maps
+from scoreprism.pipelines._split_plan import Split, draw_split, parse_sizes, parse_splits
+
+#: Ensembles with a name: pools by a fixed rule, and what makes a combiner; stacking is the paper's, on probabilities.
+ENSEMBLES: dict[str, Callable[..., Any]] = {
+    "average": average,
+    "log-pool": log_pool,
+    **COMBINERS,
+    "stacking": partial(Stacking, on="probability"),
+}
+_FIXED = ("average", "log-pool")
+
+#: From the scores of the members, (n, M) or (n, M, K), to a law.
+Pool = Callable[[FloatArray], FloatArray]
+
+#: Columns of the frame, in order.
+COLUMNS = (
+    "split",
+    "method",
+    "loss",
+    "raw",
+    "recalibrated",
+    "reliability_plugin",
+    "reliability",
+    "lcs",
+    "noise_floor",
+    "n_train",
+    "n_calibration",
+    "n_test",
+    "double_use",
+    "redraws",
+)
+
+
+def repeated_splits(
+    models: object,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_splits: int = 100,
+    sizes: Sequence[float] = (0.6, 0.2, 0.2),
+    calibrator: object = "auto",
+    losses: Sequence[str | ProperLoss] = ("log", "brier"),
+    ensembles: object = ("average", "stacking"),
+    independent_halves: bool = False,
+    stratify: bool = False,
+    clip: float | None = None,
+    noise_floor: int = 5,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    random_state: object = None,
+    n_jobs: int | None = None,
+    splits: object = None,
+) -> Any:
+    """
+    Train, calibrate and test models and their ensembles over many random splits (paper, appendix D).
+
+    In each split the models are fitted on the training rows, ensembles that learn and the calibrator on the
+    calibration rows, and all numbers are computed on the test rows. Splits overlap, so rows of the frame are not
+    independent: `paired_comparison` takes that into account.
+
+    Parameters
+    ----------
+    models : mapping of str to classifier
+        Not fitted; copies are fitted on `X` and on `y` as they come. A ``random_state`` that is None gets a seed that
+        depends on `random_state`, the split and the name of the model.
+    X : array-like, frame or sparse matrix of shape (n, p)
+        Features.
+    y : array-like of shape (n,)
+        Outcomes: any two (or K) sortable labels.
+    n_splits : int, default=100
+        Number of random splits; not used where `splits` are given.
+    sizes : three numbers, default=(0.6, 0.2, 0.2)
+        Shares, or numbers of rows, that train, calibrate and test; not used where `splits` are given.
+    calibrator : str, Calibrator, classifier or regressor, default="auto"
+        How C = P(Y | S) is fitted, as in `decompose`; of two classes also by a regression such as scikit-learn's
+        ``IsotonicRegression(out_of_bounds="clip")``, which
+        ``IsotonicCalibrator(interpolation="linear", shrink=False, clip=0)`` equals.
+    losses : sequence of str or ProperLoss, default=("log", "brier")
+        Losses; they share all that is fitted.
+    ensembles : sequence of str, or mapping, default=("average", "stacking")
+        "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
+        "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also
+        functions from scores of shape (n, M) or (n, M, K) to a law, and classifiers that learn from the scores. Left
+        out where there is one model.
+    independent_halves : bool, default=False
+        Whether ensembles that learn do so on one random half of the calibration rows, and the calibrator of *every*
+        method on the other one. Otherwise both learn from the same rows, which flatters these ensembles.
+    stratify : bool, default=False
+        Whether all parts have the same shares of classes; not used where `splits` are given.
+    clip : float, optional
+        Keep all laws at least this far from 0 before a loss is taken; nothing is clipped unless asked for.
+    noise_floor : int, default=5
+        Number of redraws behind the noise floor; 0 leaves it out.
+    sample_weight : array-like of shape (n,), optional
+        Weights, for models, calibrator and means; rows of weight 0 are absent.
+    groups : array-like of shape (n,), optional
+        Clusters: rows of a group stay in one part, and together where the spread of the calibrator is measured. The
+        noise floor takes rows as independent all the same, and is too low where outcomes in a group are alike.
+    pos_label : label, optional
+        The label that counts as 1; only losses that treat the two classes differently need it.
+    classes : array-like of shape (K,), optional
+        Labels in order.
+    random_state : int, Generator or None, default=None
+        Seed. Split r depends on it and on r alone.
+    n_jobs : int, optional
+        Processes, as in joblib; the result does not depend on it.
+    splits : iterable of triples, optional
+        Row numbers (or masks) of training, calibration and test rows, for protocols of your own.
+
+    Returns
+    -------
+    frame
+        In the library of `X`, else polars. One row per split, method and loss: `raw` loss and `recalibrated` loss;
+        `reliability_plugin`, mean d(S, Ĉ) as in the paper; `reliability`, debiased as by
+        ``decompose(y, S, calibration=…)``; `lcs`, mean (S − Ĉ)²; `noise_floor`, the plug-in reliability that a
+        perfectly calibrated score would show at these sizes; numbers of rows of the three parts (the calibrator gets
+        half of `n_calibration` under `independent_halves`); `double_use`, whether ensemble and calibrator learned
+        from the same rows; `redraws`, how many random splits were thrown away because a part lacked a class.
+
+    See Also
+    --------
+    paired_comparison : Methods against a reference, split by split.
+    splits_summary : Means and standard deviations by method, and their figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from scoreprism.pipelines import repeated_splits
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = (X.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
+    >>> models = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
+    >>> frame = repeated_splits(models, X, y, n_splits=2, calibrator="platt", random_state=0)
+    >>> frame.shape, frame["method"].unique(maintain_order=True).to_list()
+    ((16, 14), ['logistic', 'bayes', 'average', 'stacking'])
+    """
+    estimators = parse_estimators(models)
+    require_jobs(n_jobs)
+    require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
+    chosen = parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
+    labels, sample = _parse_rows(y, pos_label, classes, groups, sample_weight)
+    require_rows(count_rows(X), labels.size, "X", "y")
+    _require_direction(labels, sample.k, chosen.values(), told=pos_label is not None or classes is not None)
+    held = np.arange(sample.n) if sample.kept is None else sample.kept
+    study = Study(
+        X=settle(X if sample.kept is None else take_rows(X, held)),
+        labels=labels[held],
+        sample=sample,
+        models=estimators,
+        ensembles=parse_ensembles(ensembles, list(estimators)),
+        judge=Judge(
+            parse_maps(calibrator, sample.k),
+            chosen,
+            parse_clip(clip, sample.k),
+            parse_count(noise_floor, "noise_floor", 0),
+        ),
+        halves=parse_flag(independent_halves, "independent_halves"),
+        seed=int(parse_random_state(random_state).integers(2**62)),
+    )
+    count, counts = parse_count(n_splits, "n_splits", 1), parse_sizes(sizes, sample.n)
+    if parse_flag(stratify, "stratify") and groups is not None:
+        refuse("stratify must be False where there are groups", "both", "Leave one of them out.")
+    if splits is None:
+        options = {"stratify": stratify, "halves": study.halves}
+        plan = [draw_split(sample, counts, **options, seed=(study.seed, r)) for r in range(count)]
+    else:
+        plan = parse_splits(splits, sample, study.seed, halves=study.halves)
+    _require_enough(plan, sample)
+    found = [line for lines in run_all(study.run, list(enumerate(plan)), n_jobs, "splits") for line in lines]
+    _warn_of_infinities(found)
+    return make_frame({column: [line[column] for line in found] for column in COLUMNS}, backend_of(X))
+
+
+def _parse_rows(
+    y: ArrayLike, pos_label: object, classes: ArrayLike | None, groups: ArrayLike | None, weight: ArrayLike | None
+) -> tuple[NDArray[Any], Sample]:
+    """Labels as they came, and a sample in which every class is as likely until a model says more."""
+    labels = parse_labels(y, "y")
+    present, _ = distinct(labels, "y")
+    if present.size < 2:
+        refuse("y must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
+    k = present.size if classes is None else max(int(parse_labels(classes, "classes").size), 2)
+    law = np.full((labels.size, k), 1.0 / k)
+    return labels, Sample.of(y, law, sample_weight=weight, groups=groups, pos_label=pos_label, classes=classes)
+
+
+def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss], *, told: bool) -> None:
+    """Which of two classes is the positive one must be told, where a loss treats them differently."""
+    lopsided = [str(loss) for loss in losses if not loss.symmetric]
+    present = np.unique(labels)
+    if k == 2 and lopsided and not told and set(present.tolist()) not in ({0, 1}, {-1, 1}):
+        rule = f"pos_label must be given where a loss treats the classes differently ({lopsided[0]})"
+        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass pos_label={plain(present[1])}.", LabelError)
+
+
+def _require_enough(plan: Sequence[Split], sample: Sample) -> None:
+    """The calibrator is refitted without each of some blocks of its rows, or groups."""
+    least = min(sample.take(split.calibration).n_units for split in plan)
+    if least < REFITS:
+        what = "rows" if sample.groups is None else "groups"
+        rule = f"the calibrator must have at least {REFITS} {what} in every split"
+        refuse(rule, f"{least}", "Pass more rows, or a larger part for it in sizes.")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that one split needs, parsed."""
+
+    X: Any
+    labels: NDArray[Any]  # as they came, for the models to learn
+    sample: Sample  # the same rows, without features
+    models: dict[str, Any]
+    ensembles: dict[str, Combining]
+    judge: Judge
+    halves: bool
+    seed: int
+
+    def run(self, task: tuple[int, Split]) -> list[dict[str, Any]]:
+        """All numbers of one split: models are fitted once, and all methods and losses share them."""
+        r, split = task
+        lines = []
+        for name, (calibrating, testing) in self._laws(r, split).items():
+            twice = name in self.ensembles and self.ensembles[name].learns and not self.halves
+            fixed = {
+                "split": r,
+                "method": name,
+                "n_train": int(split.train.size),
+                "n_calibration": int(split.calibration.size + self.halves * split.combining.size),
+                "n_test": int(split.test.size),
+                "double_use": twice,
+                "redraws": split.redraws,
+            }
+            calibration = replace(self.sample.take(split.calibration), predictions={name: calibrating})
+            test = replace(self.sample.take(split.test), predictions={name: testing})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split; the frame shows what it is
+                lines += [fixed | numbers for numbers in self.judge.numbers(calibration, test, (self.seed, r))]
+        return lines
+
+    def _laws(self, r: int, split: Split) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """What every method says of the calibrator's rows and of the test rows."""
+        parts = (*((split.combining,) if self.halves else ()), split.calibration, split.test)
+        scores: dict[str, list[FloatArray]] = {}
+        for name, model in self.models.items():
+            seed, train = (self.seed, r, key_of(name)), split.train
+            X, weight = take_rows(self.X, train), self._weights(train)
+            fitted = fit_foreign(model, X, self.labels[train], weight, seed, ENCODE)
+            scores[name] = [self._score(fitted, part, name) for part in parts]
+        members = [np.stack(column, axis=1) for column in zip(*scores.values(), strict=True)]
+        laws = {name: (found[-2], found[-1]) for name, found in scores.items()}
+        for name, ensemble in self.ensembles.items():
+            codes, weight = self.sample.y[split.combining], self._weights(split.combining)
+            seeded = int(np.random.default_rng((self.seed, r)).integers(2**31))
+            pool = ensemble.fit(members[0], codes, weight, self.sample.k, seeded)
+            laws[name] = (pool(members[-2]), pool(members[-1]))
+        return laws
+
+    def _score(self, fitted: Any, part: IntArray, name: str) -> FloatArray:
+        assert self.sample.classes is not None  # noqa: S101 - parsed labels
+        return as_score(score_rows(fitted, take_rows(self.X, part), self.sample.classes, repr(name)))
+
+    def _weights(self, part: IntArray) -> FloatArray | None:
+        return None if self.sample.weight is None else self.sample.weight[part]
+
+
+def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
+    """Infinite losses are reported as such; say where, once."""
+    found: dict[str, int] = {}
+    for line in lines:
+        for column in ("raw", "recalibrated", "reliability_plugin"):
+            if np.isinf(line[column]):
+                key = f"{column} ({line['loss']}) of {line['method']}"
+                found[key] = found.get(key, 0) + 1
+    if found:
+        total = len({line["split"] for line in lines})
+        where = listed((f"{key} in {count} of {total} splits" for key, count in found.items()), 6)
+        note = f"a law gives probability 0 to what happened, or may happen: infinite {where}. Pass clip=1e-6"
+        warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
+
+
+# ── models and ensembles ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Combining:
+    """How an ensemble is made: a pool that learns nothing, or a classifier that learns from the members' scores."""
+
+    name: str
+    pool: Pool | None
+    learner: Any = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has to see outcomes."""
+        return self.learner is not None
+
+    def fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int, seed: int) -> Pool:
+        """The pool, after it has learned from the rows set aside for it."""
+        if self.pool is not None:
+            return self._checked(self.pool, k)
+        columns = partial(as_features, self.learner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split
+            member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, key_of(self.name)), ENCODE)
+        return lambda new: as_score(score_rows(member, columns(new), np.arange(k), repr(self.name)))
+
+    def _checked(self, pool: Pool, k: int) -> Pool:
+        def law_of(scores: FloatArray) -> FloatArray:
+            law = parse_law(pool(scores), f"the ensemble {self.name!r}")
+            wanted = (scores.shape[0],) if k == 2 else (scores.shape[0], k)
+            if k == 2 and law.shape == (scores.shape[0], 2):
+                law = law[:, 1]
+            if law.shape != wanted:
+                refuse(
+                    f"the ensemble {self.name!r} must return shape {wanted}", f"{law.shape}", "Correct the function."
+                )
+            return law
+
+        return law_of
+
+
+def pooled(rule: Callable[..., FloatArray], scores: FloatArray) -> FloatArray:
+    """A pool of scikit-learn-like columns: members come second."""
+    return rule(list(np.moveaxis(scores, 1, 0)))
+
+
+def as_features(learner: Any, scores: FloatArray) -> FloatArray:
+    """Members' scores as columns: all classes for our own combiners, else all but the first, which the others imply."""
+    first = 0 if isinstance(learner, Combiner) else 1
+    return scores if scores.ndim == 2 else scores[:, :, first:].reshape(scores.shape[0], -1)
+
+
+def as_score(law: FloatArray) -> FloatArray:
+    """A law of all classes as members are stacked: the second column of two, else all."""
+    return np.ascontiguousarray(as_vector(law) if law.shape[1] == 2 else law)
+
+
+def key_of(name: str) -> int:
+    """A number for a name, so that what is random in a method depends neither on its place nor on the others."""
+    return zlib.crc32(name.encode())
+
+
+def parse_estimators(models: object) -> dict[str, Any]:
+    """Classifiers by name, not fitted."""
+    remedy = "For example {'logistic': LogisticRegression(), 'forest': RandomForestClassifier()}."
+    if not isinstance(models, Mapping) or not models:
+        refuse("models must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
+    for name, model in models.items():
+        if not isinstance(name, str) or not name:
+            refuse("the name of a model must be a word", plain(name), remedy)
+        rule = f"model {name!r} must be a classifier with fit, predict_proba and get_params"
+        if isinstance(model, type):
+            refuse(rule, f"the class {model.__name__}", f"Pass {model.__name__}().")
+        if not all(hasattr(model, method) for method in ("fit", "predict_proba", "get_params")):
+            refuse(rule, f"{model!r}"[:80], remedy)
+    return dict(models)
+
+
+def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combining]:
+    """Ensembles by name."""
+    if isinstance(ensembles, str):
+        ensembles = (ensembles,)
+    if not isinstance(ensembles, (Mapping, Sequence)):
+        remedy = "For example ('average', 'stacking')."
+        refuse("ensembles must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
+    asked = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_named, ensembles)}
+    taken = [name for name in asked if name in models]
+    if taken:
+        refuse("ensembles and models must have different names", listed(map(repr, taken)), "Rename the model.")
+    return {name: _combining(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
+
+
+def _named(ensemble: object) -> str:
+    return parse_choice(ensemble, ENSEMBLES, "each of ensembles")
+
+
+def _combining(name: object, kind: Any) -> Combining:
+    if not isinstance(name, str) or not name:
+        refuse("the name of an ensemble must be a word", plain(name), "For example {'mean': 'average'}.")
+    if isinstance(kind, str):
+        made = ENSEMBLES[_named(kind)]
+        return Combining(name, partial(pooled, made)) if kind in _FIXED else Combining(name, None, made())
+    if all(hasattr(kind, method) for method in ("fit", "predict_proba", "get_params")):
+        return Combining(name, None, kind)
+    if not callable(kind) or isinstance(kind, type):
+        rule = f"ensemble {name!r} must be one of {', '.join(ENSEMBLES)}, a function of scores, or a classifier"
+        refuse(rule, f"{kind!r}"[:80], "For example 'stacking'.")
+    return Combining(name, kind)

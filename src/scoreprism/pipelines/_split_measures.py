@@ -1,0 +1,151 @@
+"""From the scores of one method on one split to its numbers: losses, reliability, LCS and the noise floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import FloatArray, clip_law
+from scoreprism._fitting.chain_fit import ChainFit
+from scoreprism._fitting.crossfit import no_crossfit
+from scoreprism._fitting.learners import MapLearner, parse_calibrator
+from scoreprism._maps.parts import Map
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain
+from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.pipelines._split_plan import LABELS
+
+#: Draws of labels before giving up on both classes.
+_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class RegressionMap:
+    """A regression of 0 and 1 on the score as a map, scikit-learn's ``IsotonicRegression`` for instance."""
+
+    name: str
+    estimator: Any
+
+    def shared(self, data: Data) -> RegressionMap:
+        """Nothing is shared."""
+        return self
+
+    def fitted(self, data: Data) -> Map:
+        """The regression fitted on some rows; what it says beyond 0 and 1 is cut."""
+        weighted = {} if data.weight is None else {"sample_weight": data.weight}
+        model = clone(self.estimator).fit(data.score[:, None], data.y, **weighted)
+
+        def law(score: FloatArray) -> FloatArray:
+            found = np.asarray(model.predict(score[:, None]), dtype=np.float64).ravel()
+            if not np.isfinite(found).all():
+                remedy = "IsotonicRegression needs out_of_bounds='clip'."
+                refuse("calibrator must give a number to every score", "NaN or infinities", remedy)
+            return np.clip(found, 0.0, 1.0)
+
+        return law
+
+
+def parse_maps(calibrator: object, k: int) -> list[MapLearner]:
+    """Candidate maps: those of `decompose`, and regressions of two classes."""
+    regressor = not isinstance(calibrator, (str, type)) and hasattr(calibrator, "fit") and is_regressor(calibrator)
+    if not regressor:
+        return parse_calibrator(calibrator, k)
+    if k > 2:
+        refuse("a regression as calibrator must get two classes", f"{k} classes", "Use 'auto' or 'temperature'.")
+    return [RegressionMap(type(calibrator).__name__, calibrator)]  # type: ignore[list-item]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How a method is judged."""
+
+    maps: Sequence[MapLearner]  # candidate maps of the calibrator
+    losses: dict[str, ProperLoss]  # losses
+    clip: float | None  # how far laws are kept from 0 before a loss is taken
+    redraws: int  # number of draws of the noise floor
+
+    def numbers(self, calibration: Sample, test: Sample, seed: Sequence[int]) -> list[dict[str, Any]]:
+        """What the frame says of one method on one split."""
+        rows = test.fit_rows()
+        fit = ChainFit(
+            sample=test,
+            rows=rows,
+            plan=no_crossfit(rows),
+            maps=self.maps,
+            reference=None,
+            levels=(),
+            calibration=calibration.fit_rows(),
+            calibration_groups=calibration.groups,
+            seed=int(np.random.default_rng(seed).integers(2**62)),
+            n_jobs=None,
+        )
+        chain, floors = fit.link(fit.fit_score()[0], ()), self._floors(fit, seed)
+        lcs = test.mean(chain.divergences(get_loss("brier"))[0])
+        used = chain.clipped(self.clip)
+        return [
+            {"loss": name, **_measure(used, loss), "lcs": lcs, "noise_floor": floors[name]}
+            for name, loss in self.losses.items()
+        ]
+
+    def _floors(self, fit: ChainFit, seed: Sequence[int]) -> dict[str, float]:
+        """The mean plug-in reliability where labels of the calibration rows are drawn from the scores themselves."""
+        rng = np.random.default_rng([*seed, LABELS])  # the same for every method: its scores alone make a difference
+        found: dict[str, list[float]] = {name: [] for name in self.losses}
+        score = self._clipped(fit.sample.prediction)
+        for _ in range(self.redraws):
+            drawn = _redraw_labels(fit, rng)
+            if drawn is None:
+                break
+            law = self._clipped(self._law(drawn))
+            for name, loss in self.losses.items():
+                found[name].append(fit.sample.mean(loss.divergence(score, law)))
+        return {name: float(np.mean(values)) if values else np.nan for name, values in found.items()}
+
+    def _law(self, fit: ChainFit) -> FloatArray:
+        """The fitted map on the test rows; refits that only the spread needs are left out where one map is fitted."""
+        if len(self.maps) > 1:
+            return fit.fit_score()[0].fitted.law
+        rows = fit.calibration
+        assert rows is not None  # noqa: S101 - there always is a calibration part
+        return self.maps[0].shared(rows).fitted(rows)(fit.rows.score)
+
+    def _clipped(self, law: FloatArray) -> FloatArray:
+        return law if self.clip is None else clip_law(law, self.clip)
+
+
+def _measure(chain: Chain, loss: ProperLoss) -> dict[str, float]:
+    """Losses before and after, and the reliability between them: plug-in and debiased."""
+    mean = chain.sample.mean
+    before, after = chain.level_losses(loss)
+    raw, recalibrated = mean(before), mean(after)
+    with np.errstate(invalid="ignore"):
+        rows = before - after + chain.level_spreads(loss)[1]
+    return {
+        "raw": raw,
+        "recalibrated": recalibrated,
+        "reliability_plugin": mean(chain.divergences(loss)[0]),
+        "reliability": mean(rows) if np.isfinite(recalibrated) else np.nan,
+    }
+
+
+def _redraw_labels(fit: ChainFit, rng: np.random.Generator) -> ChainFit | None:
+    """The fit to other labels; None where scores are so certain that two classes hardly ever occur."""
+    rows, groups = fit.calibration, fit.calibration_groups
+    assert rows is not None  # noqa: S101 - there always is a calibration part
+    for _ in range(_DRAWS):
+        uniform = rng.random(rows.codes.size)
+        if rows.k == 2:
+            codes = (uniform < rows.score).astype(np.intp)
+        else:
+            codes = (uniform[:, None] > np.cumsum(rows.score, axis=1)[:, :-1]).sum(axis=1)
+        units = codes if groups is None else np.unique(groups * rows.k + codes) % rows.k
+        counts = np.sort(np.bincount(units, minlength=rows.k))
+        if counts[-2] >= 2:  # refits leave some rows, or groups, out
+            return replace(fit, calibration=replace(rows, codes=codes))
+    return None

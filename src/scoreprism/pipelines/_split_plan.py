@@ -1,0 +1,191 @@
+"""Which rows train, calibrate and test in each of the repeated splits: drawn at random, or given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._sample.sample import Sample
+
+#: What the parts of a split are called.
+PARTS = ("train", "calibration", "test")
+#: Draws of one split before giving up on every class in every part.
+_DRAWS = 100
+#: Rows of each class that a calibrator needs: its refits leave some out.
+PAIR = 2
+#: Purposes of random numbers within one split.
+ROWS, HALVES, LABELS = 0, 1, 2
+
+
+class Split(NamedTuple):
+    """Row numbers of one split; what the combiner learns on is the calibration part, or one half of it."""
+
+    train: IntArray
+    combining: IntArray
+    calibration: IntArray
+    test: IntArray
+    redraws: int
+
+
+def _lacking(sample: Sample, rows: IntArray, least: int = 1) -> IntArray:
+    """Codes of classes with fewer than `least` rows (groups, if there are any) among some rows."""
+    codes, k = sample.y[rows], sample.k
+    if sample.groups is not None:
+        codes = np.unique(sample.groups[rows] * k + codes) % k  # one for each group and class
+    return np.flatnonzero(np.bincount(codes, minlength=k) < least)
+
+
+def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
+    """The numbers of rows that train, calibrate and test."""
+    rule = "sizes must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
+    remedy = "For example (0.6, 0.2, 0.2)."
+    given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
+    number = (int, float, np.integer, np.floating)
+    if len(given) != 3 or any(isinstance(v, bool) or not isinstance(v, number) or not v > 0 for v in given):
+        refuse(rule, plain(sizes), remedy)
+    if all(isinstance(v, (int, np.integer)) for v in given):
+        counts = [int(v) for v in given]
+    else:
+        if not sum(given) <= 1.0 + 1e-9:
+            refuse(rule, f"shares that sum to {plain(float(sum(given)))}", remedy)
+        ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(given, dtype=np.float64)))]
+        counts = np.diff(ends).tolist()
+    if min(counts) < 1 or sum(counts) > n:
+        refuse("sizes must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
+    train, calibration, test = counts
+    return train, calibration, test
+
+
+def draw_split(
+    sample: Sample, sizes: tuple[int, int, int], *, stratify: bool, halves: bool, seed: Sequence[int]
+) -> Split:
+    """One random split with every class in every part."""
+    rng = np.random.default_rng([*seed, ROWS])
+    for redraws in range(_DRAWS):
+        train, calibration, test = _cut(sample, np.arange(sample.n), sizes, rng, stratify=stratify)
+        parts = ((train, 1), (calibration, PAIR), (test, 1))
+        lacks = any(_lacking(sample, part, least).size for part, least in parts)
+        halved = (calibration, calibration)
+        if halves and not lacks:
+            halved = _halve(sample, calibration, seed, stratify=stratify) or halved
+            lacks = halved[0] is calibration
+        split = Split(train, *halved, test, redraws)
+        if not lacks:
+            break
+    else:
+        _refuse_rare(sample, None, f"{_DRAWS} random draws without such a split")
+    return split
+
+
+def _halve(
+    sample: Sample, calibration: IntArray, seed: Sequence[int], *, stratify: bool
+) -> tuple[IntArray, IntArray] | None:
+    """The calibration rows in two random halves that hold every class: for the combiner, and for the calibrator."""
+    rng = np.random.default_rng([*seed, HALVES])
+    half = calibration.size // 2
+    for _ in range(_DRAWS):
+        first, second = _cut(sample, calibration, (half, calibration.size - half), rng, stratify=stratify)
+        if not _lacking(sample, first).size and not _lacking(sample, second, PAIR).size:
+            return first, second
+    return None
+
+
+def _cut(
+    sample: Sample, among: IntArray, sizes: Sequence[int], rng: np.random.Generator, *, stratify: bool
+) -> list[IntArray]:
+    """Parts of about these sizes; exactly these where there are no groups."""
+    ends = np.cumsum(sizes)
+    if sample.groups is not None:
+        present, inverse = np.unique(sample.groups[among], return_inverse=True)
+        order = rng.permutation(present.size)
+        counts = np.bincount(inverse, minlength=present.size)[order]
+        part = np.empty(present.size, dtype=np.intp)
+        part[order] = np.searchsorted(ends, np.cumsum(counts) - 0.5 * counts)
+        return [among[part[inverse] == number] for number in range(len(sizes))]
+    order = among[rng.permutation(among.size)]
+    if stratify:
+        order = order[np.argsort(_ranks(sample.y[order], rng), kind="stable")]
+    return [order[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Where each row stands in its class, from 0 to 1: a cut at any height takes the same share of every class."""
+    rank = np.empty(codes.size)
+    for code in np.unique(codes):
+        mine = np.flatnonzero(codes == code)
+        rank[mine] = (np.arange(mine.size) + rng.random()) / mine.size
+    return rank
+
+
+def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> list[Split]:
+    """Splits of one's own, by the numbers of the rows that came; calibration parts are halved if asked for."""
+    rule = "splits must hold (train, calibration, test) triples of row numbers"
+    if not isinstance(splits, Iterable) or isinstance(splits, str):
+        refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
+    place = np.full(sample.n_given, -1)
+    place[np.arange(sample.n) if sample.kept is None else sample.kept] = np.arange(sample.n)
+    found = []
+    for number, triple in enumerate(splits):
+        if not isinstance(triple, (tuple, list)) or len(triple) != 3:
+            refuse(rule, f"{type(triple).__name__} as split {number}", "Pass three arrays for each split.")
+        where = [f"{name} of split {number}" for name in PARTS]
+        parts = [place[_row_numbers(part, place.size, name)] for part, name in zip(triple, where, strict=True)]
+        train, calibration, test = (part[part >= 0] for part in parts)
+        _require_apart((train, calibration, test), number, sample.groups)
+        for name, part, least in zip(where, (train, calibration, test), (1, PAIR, 1), strict=True):
+            if _lacking(sample, part, least).size:
+                _refuse_rare(sample, int(_lacking(sample, part, least)[0]), f"fewer than {least} in {name}")
+        halved = (calibration, calibration)
+        if halves:
+            halved = _halve(sample, calibration, (seed, number), stratify=False) or halved
+            if halved[0] is calibration:
+                what = f"{_DRAWS} random halves of {calibration.size} calibration rows without"
+                _refuse_rare(sample, None, what)
+        found.append(Split(train, *halved, test, 0))
+    if not found:
+        refuse(rule, "no split", "Pass at least one.")
+    return found
+
+
+def _row_numbers(value: object, n: int, name: str) -> IntArray:
+    part = np.asarray(value)
+    if part.dtype == bool and part.shape == (n,):
+        part = np.flatnonzero(part)
+    if part.ndim != 1 or part.size == 0 or part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= n:
+        what = f"dtype {part.dtype}, shape {part.shape}"
+        if part.dtype.kind in "iu" and part.size:
+            what = f"numbers from {part.min()} to {part.max()}"
+        refuse(f"{name} must hold row numbers from 0 to {n - 1}, at least one", what, "Pass whole numbers or a mask.")
+    return part.astype(np.intp)
+
+
+def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | None) -> None:
+    """No row, and no group, in two parts."""
+    for what, keys in (("rows", None), ("groups", groups)):
+        if what == "groups" and keys is None:
+            continue
+        inside = [np.unique(part if keys is None else keys[part]) for part in parts]
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            both = np.intersect1d(inside[i], inside[j])
+            if both.size:
+                refuse(
+                    f"the parts of a split must have no {what} in common",
+                    f"{both.size} {what} in {PARTS[i]} and {PARTS[j]} of split {number} ({listed(both)})",
+                    "Correct the splits.",
+                )
+
+
+def _refuse_rare(sample: Sample, code: int | None, what: str) -> NoReturn:
+    """Say which class is too rare to be everywhere: the rarest, unless one is known to be missing."""
+    assert sample.classes is not None  # noqa: S101 - parsed labels
+    counts = np.bincount(sample.y, minlength=sample.k)
+    rare = int(np.argmin(counts)) if code is None else code
+    refuse(
+        "every class must be in the training and test rows of every split, and twice in those of the calibrator",
+        f"{what}, with {counts[rare]} rows of class {plain(sample.classes[rare])}",
+        "Pass more rows, larger parts, stratify=True, or fewer classes.",
+    )

@@ -1,0 +1,445 @@
+"""summarize() and summarize_sums(): from predictions, or from sums over them, to a report."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
+from scoreprism._core.progress import tracked
+from scoreprism._core.simplex import ArrayLike, as_vector
+from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
+from scoreprism._sample.floors import find_floors
+from scoreprism._sample.sample import Sample
+from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.losses import ProperLoss
+from scoreprism.report import _summed_sections
+from scoreprism.report._calibration_section import calibration
+from scoreprism.report._conclusions import headline
+from scoreprism.report._decision_section import decisions
+from scoreprism.report._grouping_section import grouping
+from scoreprism.report._method_section import method
+from scoreprism.report._model import Origin, Section
+from scoreprism.report._models_section import models
+from scoreprism.report._recalibration_section import recalibration
+from scoreprism.report._report import SECTIONS, ModelResult, Report
+from scoreprism.report._segment_section import segments as by_segment
+from scoreprism.report._subject import AnyCase, RowCase, RowSubject, collect_warnings, fit_subject
+from scoreprism.report._sums import SumCase, SumSubject, fit_sums
+from scoreprism.report._verdict_section import verdict
+from scoreprism.report._versions import versions
+from scoreprism.scale import Partial
+
+#: What makes each section of a report on rows; the verdict is made last, and the method from the report itself.
+_MAKERS: dict[str, Callable[[RowCase], Section | None]] = {
+    "calibration": calibration,
+    "recalibration": recalibration,
+    "grouping": grouping,
+    "decisions": decisions,
+    "segments": by_segment,
+    "models": models,
+}
+#: Sections that sums can fill; the others need rows.
+SUMMED = ("verdict", "calibration", "segments", "method")
+
+
+def summarize(
+    y_true: ArrayLike | Sample,
+    y_proba: Any = None,
+    X: Any = None,
+    *,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] = ("log", "brier"),
+    q: ArrayLike | None = None,
+    latent: ArrayLike | None = None,
+    segments: Any = None,
+    time: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    pos_label: object = None,
+    classes: ArrayLike | None = None,
+    calibrators: Sequence[str | Calibrator] | None = None,
+    cv: object = 5,
+    clip: float | None = None,
+    level: float = 0.95,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    sections: Sequence[str] | None = None,
+    title: str | None = None,
+    origin: Origin | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """
+    Find out everything a report says.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sample
+        Outcomes; or everything that belongs to the rows, parsed already.
+    y_proba : array-like, fitted classifier, or mapping of str to these
+        Predicted probabilities of rows the model was not trained on; models by name, the first is the one in the
+        headline. Classifiers are applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features: with them the loss splits into three terms.
+    loss : str, ProperLoss or sequence of these, default=("log", "brier")
+        Losses; sections that speak of one speak of the first.
+    q : array-like of shape (n,) or (n, K), optional
+        The law P(Y | X), where it is known.
+    latent : array-like of shape (n,) or (n, K), optional
+        The law P(Y | Z) of a latent state.
+    segments : mapping of str to array-like, frame or array-like, optional
+        Columns of labels; each group is decomposed by laws of its own.
+    time : array-like of shape (n,), optional
+        Times, or labels of periods that sort in their order.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+    groups : array-like of shape (n,), optional
+        Clusters of rows that are not independent.
+    pos_label : label, optional
+        The label that 1-D probabilities speak of.
+    classes : array-like of shape (K,), optional
+        Labels in column order.
+    calibrators : sequence of str or Calibrator, optional
+        Recalibration maps to try; those that fit the number of classes by default. The map that the report hands over
+        is `SelectedCalibrator`, which keeps the order of scores, unless maps are named here without it: then it is the
+        best of these.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `scoreprism.decompose`.
+    clip : float, optional
+        Keep all laws at least this far from 0.
+    level : float, default=0.95
+        Confidence level.
+    random_state : int, default=0
+        Seed of everything random; it is printed in the report.
+    n_jobs : int, optional
+        Processes; the report does not depend on it.
+    sections : sequence of str, optional
+        Which of `SECTIONS`; all by default.
+    title : str, optional
+        What stands above the report.
+    origin : Origin, optional
+        Where the data came from; by default they came from memory, and their hash is that of outcomes and scores.
+    notes : sequence of str
+        What was done to the data before, for the last section.
+
+    Returns
+    -------
+    Report
+        To be shown, saved, or asked.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> report = summarize(y, X[:, 0], sections=["verdict"])
+    >>> [section.title for section in report.sections]
+    ['Verdict']
+    """
+    asked = [parse_choice(key, SECTIONS, "section") for key in (SECTIONS if sections is None else sections)]
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        remedy = "It is printed in the report, so that anybody can make it again."
+        refuse("random_state of a report must be a whole number", plain(random_state), remedy)
+    confidence, losses = parse_confidence(level), parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss)
+    maps = tuple(calibrators or ())
+    for name in maps:
+        get_calibrator(name)
+    with collect_warnings() as said:
+        sample = Sample.of(
+            y_true, y_proba, X, q=q, latent=latent, segments=segments, time=time, sample_weight=sample_weight,
+            groups=groups, pos_label=pos_label, classes=classes,
+        )  # fmt: skip
+    case = fit_case(
+        sample, losses, level=confidence, seed=int(random_state), clip=clip, maps=maps, heard=tuple(said),
+        cv=list(cv) if isinstance(cv, Iterator) else cv, n_jobs=n_jobs,
+    )  # fmt: skip
+    absent = sample.n_given - sample.n
+    case = replace(case, notes=(*notes, *([f"{absent:,} rows of weight 0 were left out."] if absent else [])))
+    source = origin or Origin("memory", _digest(case), {})
+    settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": _folds(cv)}
+    settings |= {"floor": next(iter(case.floors.values()))} if case.floors else {}
+    made, results, case = _make(case, asked)
+    if "method" in asked:
+        made["method"] = method(case, source, settings | {"losses": ", ".join(case.losses)})
+    return _assemble(case, made, results, title, source, settings)
+
+
+def fit_case(
+    sample: Sample,
+    losses: dict[str, ProperLoss],
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+    clip: float | None = None,
+    maps: tuple[str | Calibrator, ...] = (),
+    heard: tuple[str, ...] = (),
+    **how: Any,
+) -> RowCase:
+    """Fit the laws of every model of a sample on the same folds; `how` goes to the fit."""
+    fits: list[ChainFit] = []
+    said: list[tuple[str, ...]] = []
+    for name in sample.predictions:
+        with collect_warnings() as own:
+            fits.append(ChainFit.of(sample.model(name), random_state=seed, **how))
+        said.append(tuple(own))
+    if len(fits) == 1:
+        said, heard = [(*heard, *said[0])], ()
+    fits = share_folds(fits)
+    floors = find_floors([fit.sample for fit in fits], losses.values(), clip)
+    subjects: dict[str, RowSubject] = {}
+    for fit, texts in tracked(zip(fits, said, strict=True), len(fits), "models"):
+        subjects[fit.sample.name] = fit_subject(
+            fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, heard=texts
+        )
+    folds = {key: how[key] for key in ("cv", "n_jobs") if key in how}
+    return RowCase(
+        subjects, losses, level, seed, warnings=heard, sample=sample, clip=clip, floors=floors, **folds
+    )  # fmt: skip
+
+
+def _make(case: RowCase, asked: Sequence[str]) -> tuple[dict[str, Section], dict[str, ModelResult], RowCase]:
+    """The sections that were asked for; the verdict last, because it hears of everything that was warned of."""
+    wanted = [key for key in _MAKERS if key in asked]
+    made: dict[str, Section] = {}
+    with collect_warnings() as said:
+        for key in tracked(wanted, len(wanted), "report"):
+            section = _MAKERS[key](case)
+            if section is not None:
+                made[key] = section
+        results = {name: _result(case, name, asked) for name in case.models}
+    case = replace(case, warnings=(*case.warnings, *_unheard(case, said)))
+    if "verdict" in asked:
+        made["verdict"] = verdict(case)
+    return made, results, case
+
+
+def _unheard(case: AnyCase, said: Sequence[str]) -> tuple[str, ...]:
+    """Warnings that no model has heard before."""
+    heard = {text for model in case.models.values() for text in model.warnings}
+    return tuple(text for text in said if text not in heard)
+
+
+def _assemble(
+    case: AnyCase,
+    made: Mapping[str, Section],
+    results: dict[str, ModelResult],
+    title: str | None,
+    origin: Origin,
+    settings: dict[str, Any],
+) -> Report:
+    return Report(
+        title=title or f"Diagnosis of {', '.join(case.models)}",
+        headline=headline(case),
+        sections=tuple(made[key] for key in SECTIONS if key in made),
+        models=results,
+        origin=origin,
+        settings=settings,
+        versions=versions(),
+    )
+
+
+def _folds(cv: object) -> object:
+    return cv if isinstance(cv, int) else type(cv).__name__
+
+
+def _result(case: RowCase, name: str, asked: Sequence[str]) -> ModelResult:
+    """The results themselves, as far as they were asked for."""
+    model = case.models[name]
+    tests = {"calibration": model.calibration}
+    if model.grouping is not None:
+        tests["grouping"] = model.grouping
+    return ModelResult(
+        model.decompositions,
+        tests,
+        model.metrics if "calibration" in asked else None,
+        model.map if "recalibration" in asked else None,
+        model.decision_loss if "decisions" in asked and case.binary else None,
+    )
+
+
+def _digest(case: RowCase) -> str:
+    """A hash of outcomes and scores."""
+    found = hashlib.sha256()
+    for model in case.models.values():
+        sample = model.whole.sample
+        law = as_vector(sample.prediction) if sample.k == 2 else sample.prediction
+        for part in (sample.y, law, sample.weight):
+            if part is not None:
+                found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
+
+
+def make_report(
+    y_true: ArrayLike | Sample,
+    y_proba: Any = None,
+    X: Any = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> Report:
+    """
+    A report on one or several models: what recalibration, a better model, or only better data can fix.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sample
+        Outcomes; or everything that belongs to the rows, parsed already.
+    y_proba : array-like, fitted classifier, or mapping of str to these
+        Predicted probabilities of rows the model was not trained on, or models that are applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features.
+    output : path, optional
+        Where to write it: a name that ends in .html, .json, .md, .csv or .txt.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
+    **options : object
+        Further arguments of `scoreprism.report.summarize`: ``loss``, ``segments``, ``time``, ``sample_weight`` …
+
+    Returns
+    -------
+    Report
+        It shows itself in notebooks; `Report.save` writes it.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
+    >>> report = make_report(y, X[:, 0], sections=["verdict"])
+    >>> report.headline[:30]
+    'Of the log loss of model, 0.64'
+    """
+    if output is not None:
+        from scoreprism._core.atomic_files import require_writable
+
+        require_writable(output, overwrite=overwrite)
+    report = summarize(y_true, y_proba, X, **options)
+    if output is not None:
+        report.save(output, overwrite=overwrite)
+    return report
+
+
+# ── from sums ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def summarize_sums(
+    partials: Partial | Mapping[str, Partial | Sequence[Partial]],
+    *,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
+    level: float = 0.95,
+    random_state: int = 0,
+    sections: Sequence[str] | None = None,
+    title: str | None = None,
+    origin: Origin | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """
+    Find out everything a report says that sums can say.
+
+    Parameters
+    ----------
+    partials : Partial, or mapping of str to Partial or sequence of Partial
+        What `scoreprism.scale.summarize` made, by the name of the model; several of one model are sums of the same
+        rows by different columns.
+    loss : str, ProperLoss or sequence of these, optional
+        Losses; those that were summed by default.
+    level : float, default=0.95
+        Confidence level.
+    random_state : int, default=0
+        Seed of drawn folds.
+    sections : sequence of str, optional
+        Which of "verdict", "calibration", "segments" and "method"; all by default.
+    title : str, optional
+        What stands above the report.
+    origin : Origin, optional
+        Where the sums came from.
+    notes : sequence of str
+        What was done to the data before.
+
+    Returns
+    -------
+    Report
+        To be shown, saved, or asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> rows = pl.LazyFrame({"y": (rng.random(5000) < p**2).astype(int), "p": p})
+    >>> report = summarize_sums(scale.summarize(rows, target="y", score="p"))
+    >>> [section.key for section in report.sections]
+    ['verdict', 'calibration', 'method']
+    """
+    asked = [parse_choice(key, SUMMED, "section of a report from sums") for key in sections or SUMMED]
+    given = _named_sums(partials)
+    several = list(loss) if isinstance(loss, (list, tuple)) else [loss]
+    losses = parse_losses(list(next(iter(given.values()))[0].settings.losses) if loss is None else several)  # type: ignore[arg-type]
+    confidence = parse_confidence(level)
+    models: dict[str, SumSubject] = {}
+    for name, sums in tracked(given.items(), len(given), "models"):
+        models[name] = fit_sums(name, sums, losses, confidence, random_state)
+    case = SumCase(models, losses, confidence, random_state, tuple(notes))
+    settings = {"seed": random_state, "level": confidence, "losses": list(losses)}
+    settings |= {"clip": case.first.partial.settings.clip, "cells": case.first.partial.settings.cells}
+    twins = [found._stand_in for model in models.values() for found in model.decompositions.values()]
+    floors = [twin.clip for twin in twins if twin is not None]
+    settings |= {"floor": floors[0]} if floors else {}
+    source = origin or Origin("memory", "", {})
+    made, case = _make_from_sums(case, asked)
+    if "method" in asked:
+        made["method"] = _summed_sections.method(case, source, settings | {"losses": ", ".join(losses)})
+    results = {name: _sums_result(model) for name, model in case.models.items()}
+    return _assemble(case, made, results, title, source, settings)
+
+
+def _named_sums(partials: object) -> dict[str, tuple[Partial, ...]]:
+    """Sums by the name of their model."""
+    if isinstance(partials, Partial):
+        return {partials.settings.score: (partials,)}
+    if not isinstance(partials, Mapping) or not partials:
+        refuse(
+            "partials must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
+        )
+    found = {}
+    for name, given in partials.items():
+        sums = (given,) if isinstance(given, Partial) else tuple(given)
+        if not sums or not all(isinstance(one, Partial) for one in sums):
+            refuse(f"the sums of {name!r} must be partials", f"{given!r}"[:80], "See scale.summarize.")
+        found[str(name)] = sums
+    return found
+
+
+def _make_from_sums(case: SumCase, asked: Sequence[str]) -> tuple[dict[str, Section], SumCase]:
+    """The sections that were asked for; the verdict last, because it hears of everything that was warned of."""
+    made: dict[str, Section] = {}
+    with collect_warnings() as said:
+        if "calibration" in asked:
+            made["calibration"] = _summed_sections.calibration(case)
+        section, every = _summed_sections.segments(case) if "segments" in asked else (None, {})
+        if section is not None:
+            made["segments"] = section
+    case = replace(case, warnings=_unheard(case, said))
+    if "verdict" in asked:
+        made["verdict"] = verdict(case)
+    return made, _kept(case, every)
+
+
+def _kept(case: SumCase, every: Mapping[str, object]) -> SumCase:
+    """The case whose first decomposition holds its periods, and its segments where they are of one column."""
+    model, time = case.first, case.first.partials[-1].settings.time
+    groups = [found for column, found in every.items() if column != time]
+    more = {"periods": every.get(str(time)), "segments": groups[0] if len(groups) == 1 else None}
+    loss = case.loss
+    main = replace(model.decompositions[loss], **more)  # type: ignore[arg-type]
+    kept = replace(model, decompositions={**model.decompositions, loss: main})
+    return replace(case, models={**case.models, model.name: kept})
+
+
+def _sums_result(model: SumSubject) -> ModelResult:
+    return ModelResult(dict(model.decompositions), {"calibration": model.calibration}, model.metrics, None)

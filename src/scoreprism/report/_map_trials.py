@@ -1,0 +1,94 @@
+"""What recalibration by each map would do: losses before and after, out of sample, on the same folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoreprism._core.checks import refuse
+from scoreprism._fitting.candidates import judge_candidate
+from scoreprism._fitting.chain_fit import ChainFit, fit_alone
+from scoreprism._fitting.learners import OwnMap
+from scoreprism._kernels.term_intervals import quantile
+from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.exceptions import ScoreprismError
+from scoreprism.losses import ProperLoss
+
+#: Maps that a report tries, for two classes and for more; the last chooses among maps of its own inside each fold.
+TRIED = {
+    True: ("platt", "temperature", "beta", "isotonic", "monotone-spline", "venn-abers", "selected"),
+    False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),
+}
+
+#: Partitions of the rows that each is fitted in.
+PARTITIONS = 4
+#: The map that chooses among others, inside each fold, and what tables call it.
+CHOOSER, CHOSEN = "selected", "chosen per fold"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a map does to a loss."""
+
+    name: str  # of the map
+    loss: str
+    before: float  # mean loss of the score, and of the recalibrated score out of sample
+    after: float
+    gain: float  # their paired difference, and its interval
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MapTable:
+    """All maps that were tried."""
+
+    gains: tuple[Gain, ...]  # by map and loss
+    best: str  # the map with the smallest loss after recalibration (of the first loss)
+    failed: dict[str, str]  # maps that could not be fitted, and why
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the map that chooses among others inside each fold was tried."""
+        return any(gain.name == CHOOSER for gain in self.gains)
+
+    @property
+    def honest(self) -> str:
+        """The map whose gain is not flattered by having been chosen: the one that chooses inside each fold."""
+        return CHOOSER if self.chooses else self.best
+
+    def of(self, name: str, loss: str) -> Gain:
+        """The line of one map and one loss."""
+        return next(gain for gain in self.gains if (gain.name, gain.loss) == (name, loss))
+
+
+def judge_maps(
+    fit: ChainFit, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
+) -> MapTable:
+    """Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score."""
+    binary = fit.rows.k == 2
+    gains: list[Gain] = []
+    failed: dict[str, str] = {}
+    z = quantile(level, two_sided=True)
+    for one in asked or TRIED[binary]:
+        calibrator = get_calibrator(one)
+        name = calibrator.name
+        if not binary and not calibrator.multiclass:
+            failed[name] = "it is a map of two classes"
+            continue
+        try:
+            fits = fit_alone(fit, OwnMap(name, calibrator._parsed()), PARTITIONS).fits
+        except ScoreprismError as error:
+            failed[name] = str(error)
+            continue
+        for loss_name, loss in losses.items():
+            found = judge_candidate(fit.sample, name, fits, loss, None)
+            reach = z * found.std_error
+            ends = (found.difference - reach, found.difference + reach)
+            gains.append(Gain(name, loss_name, found.loss + found.difference, found.loss, found.difference, *ends))
+    if not gains:
+        refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in calibrators=.")
+    first = next(iter(losses))
+    candidates = [gain for gain in gains if gain.loss == first]
+    named = [gain for gain in candidates if gain.name != CHOOSER] or candidates
+    return MapTable(tuple(gains), min(named, key=lambda gain: gain.after).name, failed)

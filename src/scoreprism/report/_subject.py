@@ -1,0 +1,446 @@
+"""What a report is about: models with their laws, fitted once, and everything that sections ask of them."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Generic, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from scoreprism._core.checks import listed
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector
+from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._sample.features import parse_features
+from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.sample import Sample
+from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
+from scoreprism.curves import (
+    DecisionLoss,
+    MurphyDecomposition,
+    ReliabilityCurve,
+    RocCurve,
+    reliability_curve,
+    roc_curve,
+)
+from scoreprism.decomposition import Chain, Decomposition
+from scoreprism.exceptions import (
+    ContradictedOrderWarning,
+    ScoreOrderWarning,
+    ScoreprismError,
+    ScoreprismWarning,
+)
+from scoreprism.inference import TestResult
+from scoreprism.losses import ProperLoss
+from scoreprism.metrics import MetricTable, evaluate
+from scoreprism.report._evidence import FULL as MANY
+from scoreprism.report._evidence import SOME, alpha_of, calibration_of, grouping_of
+from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps
+
+#: Summaries of calibration, for two classes and for more.
+BINARY_METRICS = (
+    "observed_expected_ratio",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "ici",
+    "e50",
+    "e90",
+    "emax",
+    "ece",
+    "auc",
+)
+SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
+#: Resamples behind the intervals of metrics beyond so many rows. The standard error of a 2.5 % quantile of 400 normal
+#: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval; of 200, 4.8 %.
+FEWER = ((SOME, 200), (MANY, 400))
+#: Redraws of the band of a reliability curve where rows are many: it is narrow then.
+FEW_DRAWS = ((SOME, 100), (MANY, 250))
+#: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
+EDGE = 1e-6
+
+
+class Subject(ABC):
+    """A model that is judged, by rows or by sums over them."""
+
+    name: str
+    decompositions: Mapping[str, Decomposition]  # one per loss
+    warnings: tuple[str, ...]  # what was warned of on the way
+    level: float  # confidence level
+
+    @property
+    def main(self) -> Decomposition:
+        """That of the first loss."""
+        return next(iter(self.decompositions.values()))
+
+    def basis(self, loss: str) -> Decomposition:
+        """What sentences on a loss go by: its decomposition, at a floor where it is infinite."""
+        found = self.decompositions[loss]
+        return found._stand_in or found
+
+    @property
+    @abstractmethod
+    def calibration(self) -> TestResult:
+        """Is it calibrated?"""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination."""
+
+    @property
+    def grouping(self) -> TestResult | None:
+        """Do features know more than the score? None where that was not tested."""
+        return None
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return False
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return 2
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """The classes, in words."""
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> IntArray:
+        """Rows of each class, those without weight left out."""
+
+    def infinite_places(self, loss: str) -> str:
+        """Which rows those are, in words; empty where that is not known."""
+        return ""
+
+    @abstractmethod
+    def infinite_rows(self, loss: str) -> int:
+        """Rows whose loss is infinite."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the test of calibration rejects."""
+        return bool(self.calibration.pvalue <= alpha_of(self.level))
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether miscalibration is shown, by the test or by the bound of its term."""
+        main = self.basis(next(iter(self.decompositions)))
+        doubted = any(level <= 1 for level, _ in main._doubts) or not np.isfinite(main.risk)
+        return self.refuted or (not doubted and main.lower_bound("reliability", self.level).value > 0.0)
+
+
+Subject_co = TypeVar("Subject_co", bound=Subject, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Generic[Subject_co]):
+    """Models of the same rows, and how they are judged."""
+
+    models: Mapping[str, Subject_co]  # at least one
+    losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
+    level: float  # confidence level
+    seed: int  # seed of everything random
+    notes: tuple[str, ...] = ()  # what was done to the data before
+    warnings: tuple[str, ...] = ()  # what was warned of while sections were made
+    sample: Sample | None = None  # the rows of all models; None where only sums over them are known
+    clip: float | None = None  # how far laws are kept from 0
+    cv: object = 5  # folds
+    n_jobs: int | None = None  # processes
+    # how far laws are kept from 0 and 1, beside what was asked for, by each loss that is infinite for some model
+    floors: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Subject_co:
+        """The model that single-model figures show."""
+        return next(iter(self.models.values()))
+
+    @property
+    def loss(self) -> str:
+        """The loss that single-loss sections speak of."""
+        return next(iter(self.losses))
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return self.first.k == 2
+
+    @property
+    def percent(self) -> str:
+        """The confidence level in words."""
+        return f"{100 * self.level:g} %"
+
+    @property
+    def telling(self) -> str:
+        """What would tell the model from the data."""
+        return "give features" if self.paired else "give P(event | features) as a reference"
+
+    @property
+    def paired(self) -> bool:
+        """Whether losses of several models are known row by row, so that their difference has an interval."""
+        return self.sample is not None
+
+
+AnyCase = Case[Subject]
+
+
+@dataclass(frozen=True, eq=False)
+class RowSubject(Subject):
+    """A model whose rows are known: its laws, and what is asked of them."""
+
+    name: str
+    whole: Chain  # the laws on all rows
+    score_law: ScoreLaw | None  # C with all of its models, where levels may be fitted above it; None for many rows
+    decompositions: dict[str, Decomposition]
+    warnings: tuple[str, ...]
+    level: float
+    seed: int
+    losses: dict[str, ProperLoss]
+    maps_asked: tuple[str | Calibrator, ...] = ()
+
+    @property
+    def fit(self) -> ChainFit:
+        """How the laws were fitted."""
+        assert isinstance(self.whole.fit, ChainFit)  # noqa: S101 - they were
+        return self.whole.fit
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The laws on the rows that are judged: all, unless splits of one's own leave some out."""
+        weight = self.whole.sample.weight
+        return self.whole if weight is None or weight.all() else self.whole.take(np.flatnonzero(weight))
+
+    @property
+    def sample(self) -> Sample:
+        """The rows that are judged."""
+        return self.chain.sample
+
+    @property
+    def y(self) -> IntArray:
+        """Codes of the outcomes."""
+        return self.sample.y
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Weights."""
+        return self.sample.weight
+
+    @property
+    def n(self) -> int:
+        """Rows that are judged."""
+        return self.sample.n
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return self.sample.k
+
+    @property
+    def law(self) -> FloatArray:
+        """The prediction S: one column for two classes."""
+        return self._law(0)
+
+    @property
+    def calibrated(self) -> FloatArray:
+        """The law C = P(Y | S), out of sample."""
+        return self._law(1)
+
+    def _law(self, level: int) -> FloatArray:
+        law = self.chain.levels[level].law
+        return as_vector(law) if self.k == 2 else law
+
+    @cached_property
+    def features(self) -> FeatureBlock | None:
+        """The features, parsed; None where there are none."""
+        return find_features(self.sample)
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes, in words."""
+        names = self.sample.classes
+        return [str(label) for label in (range(self.k) if names is None else names.tolist())]
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in clusters."""
+        return self.sample.groups is not None
+
+    @property
+    def outcomes(self) -> IntArray:
+        """Rows of each class."""
+        return np.bincount(self.y, minlength=self.k)
+
+    def infinite_rows(self, loss: str) -> int:
+        """Rows whose loss is infinite."""
+        return int(self._infinite(loss).size)
+
+    def infinite_places(self, loss: str) -> str:
+        """Which rows those are."""
+        return f"row {listed(self._infinite(loss))} of those used, counted from 0"
+
+    def _infinite(self, loss: str) -> IntArray:
+        return np.flatnonzero(np.isinf(self.decompositions[loss]._kept.losses[0]))
+
+    @cached_property
+    def calibration(self) -> TestResult:
+        """Is it calibrated?"""
+        return calibration_of(self.sample, self.main, self.seed)
+
+    @cached_property
+    def _grouping(self) -> tuple[TestResult | None, str]:
+        if self.features is None:
+            return None, ""
+        return grouping_of(replace(self.sample, levels=(self.features,)), self.main, self.seed)
+
+    @property
+    def grouping(self) -> TestResult | None:
+        """Do the features know more than the score? None without features, or too few rows."""
+        return self._grouping[0]
+
+    @property
+    def untested(self) -> str:
+        """Why there is no test of grouping, where features were given."""
+        return self._grouping[1]
+
+    @property
+    def certain(self) -> int:
+        """Rows whose score is 0 or 1, which have no log-odds."""
+        return int(((self.law == 0.0) | (self.law == 1.0)).sum()) if self.k == 2 else 0
+
+    @cached_property
+    def metrics(self) -> MetricTable:
+        """Summaries of calibration and discrimination; of those that these rows do not allow, why not."""
+        clip = {"clip": EDGE} if self.certain else {}
+        names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
+        chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
+        count = next((draws for rows, draws in FEWER if self.n > rows), 1000)
+        asked = partial(evaluate, self.sample, level=self.level, random_state=self.seed, n_resamples=count)
+        try:
+            return asked(metrics=chosen)
+        except ScoreprismError:
+            failed: dict[str, str] = {}
+        for name, options in chosen.items():
+            try:
+                asked(metrics={name: options})
+            except ScoreprismError as error:
+                failed[name] = f"{self.name}: {name} is not given. {str(error)[0].upper()}{str(error)[1:]}"
+        found = asked(metrics={name: options for name, options in chosen.items() if name not in failed})
+        return replace(found, notes=(*found.notes, *failed.values()))
+
+    @cached_property
+    def reliability(self) -> ReliabilityCurve:
+        """Observed rates against scores, with a band around the diagonal."""
+        count = next((draws for rows, draws in FEW_DRAWS if self.n > rows), 1000)
+        return reliability_curve(self.sample, n_resamples=count, random_state=self.seed, name=self.name)
+
+    @cached_property
+    def roc(self) -> RocCurve:
+        """Hits against false alarms."""
+        return roc_curve(self.sample, name=self.name)
+
+    @cached_property
+    def murphy(self) -> MurphyDecomposition:
+        """The terms as functions of the decision threshold."""
+        return MurphyDecomposition.from_chain(self.chain, level=self.level, name=self.name)
+
+    @cached_property
+    def decision_loss(self) -> DecisionLoss:
+        """The most that miscalibration costs at any decision threshold."""
+        return self.murphy.decision_loss()
+
+    @cached_property
+    def maps(self) -> MapTable:
+        """What recalibration by each map would do, out of sample."""
+        return judge_maps(self.fit, self.losses, self.maps_asked, self.level)
+
+    @cached_property
+    def map(self) -> Calibrator:
+        """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores speak of."""
+        classes = self.sample.classes
+        labels = self.y if classes is None or self.k == 2 else classes[self.y]
+        wanted = self.maps.honest if self.maps_asked else CHOOSER
+        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
+        chosen: Calibrator = next(one for one in asked if one.name == wanted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # said of the sample, by the names of its labels
+            chosen.fit(self.map_input, labels, sample_weight=self.weight)
+        if classes is not None and self.k == 2 and chosen.provenance_ is not None:
+            named = tuple(str(label) for label in classes.tolist())  # what the codes 0 and 1 stand for
+            chosen.provenance_ = replace(chosen.provenance_, labels=named)
+        return chosen
+
+    @property
+    def map_input(self) -> FloatArray:
+        """The prediction as the map takes it: its columns stand as labels sort, those of the model as in the file."""
+        classes = self.sample.classes
+        return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
+
+
+RowCase = Case[RowSubject]
+
+
+def find_features(sample: Sample) -> FeatureBlock | None:
+    """The features of a sample, parsed; None where there are none."""
+    blocks = [level for level in sample.levels if isinstance(level, FeatureBlock) and level.name == "Q"]
+    if blocks or sample.X is None:
+        return blocks[0] if blocks else None
+    return FeatureBlock("Q", sample.X, parse_features(sample.X, sample.n))  # beside a law Q that was given
+
+
+def fit_subject(
+    fit: ChainFit,
+    losses: dict[str, ProperLoss],
+    *,
+    clip: float | None,
+    floors: Mapping[str, float],
+    level: float,
+    seed: int,
+    maps: tuple[str | Calibrator, ...] = (),
+    heard: tuple[str, ...] = (),
+) -> RowSubject:
+    """Fit the laws of one model; what is warned of is kept for the reader of the report."""
+    with collect_warnings() as said:
+        score_law, fitted = fit.fit_score(losses.values(), clip, floors)
+        chain = fitted.link(score_law, fitted.fit_levels(score_law))
+        found = decompose_each(chain, losses, "debiased", clip)
+    many = chain.sample.n > MANY
+    if many:
+        fitted.__dict__.pop("cells", None)  # made again when they are asked for
+        found = {name: drop_arrays(one) for name, one in found.items()}
+    texts = tuple(dict.fromkeys([*heard, *said]))
+    return RowSubject(fit.sample.name, chain, None if many else score_law, found, texts, level, seed, losses, maps)
+
+
+def drop_arrays(found: Decomposition) -> Decomposition:
+    """A decomposition whose resolution form, once it is asked for, keeps no rows: 50 MB a million of them."""
+    floored = None if found.floored is None else drop_arrays(found.floored)
+    return replace(found, _resolution=partial(_without_rows, found), floored=floored)
+
+
+def _without_rows(found: Decomposition) -> Decomposition:
+    return replace(replace(found, _resolution=None).resolution_form, _row_losses=None, chain=None)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Our own warnings, each once, in a list that is full when the block ends; those of others go their way."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScoreprismWarning)
+        yield said
+    for warning in caught:
+        if not issubclass(warning.category, ScoreprismWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif str(warning.message) not in said:
+            said.append(str(warning.message))

@@ -1,0 +1,289 @@
+"""Reading several classes: a column of probabilities for each, checked and counted in one pass."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.arrays import SUM_TOLERANCE
+from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.labels import key_order
+from scoreprism._core.simplex import FloatArray
+from scoreprism.exceptions import LabelError
+from scoreprism.scale._columns import (
+    MOST_WEIGHT,
+    Roles,
+    Schema,
+    hashed,
+    key_columns,
+    number,
+    plain_label,
+    require_columns,
+    segment_labels,
+    there,
+    valid_keys,
+    with_period,
+)
+from scoreprism.scale._engine_pass import count_wrong, grouped, refuse_empty, refuse_weights
+from scoreprism.scale._engines import fetched, plainly_named, wrap
+from scoreprism.scale._expressions import clipped, columns_of, picked, total
+
+#: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
+MOST_MODELS = 20
+#: Values of the hash of a key that rows are drawn by.
+DRAWS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `key_columns`."""
+
+    frame: nw.LazyFrame[Any]  # the rows
+    roles: Roles  # what they were called, and their labels
+    source: nw.LazyFrame[Any]  # the target under its own name, for messages
+    schema: Schema  # types of the columns, under their own names
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return len(self.roles.laws["S"])
+
+    @property
+    def law_columns(self) -> list[str]:
+        """Columns of probabilities."""
+        return [f"p{t}_{k}" for t in range(len(self.roles.levels)) for k in range(self.k)]
+
+
+def read_rows(frame: Any, roles: Roles) -> ClassRows:
+    """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
+    schema = dict(wrap(frame).collect_schema())
+    checked = _check_columns(schema, roles)
+    lazy, names = plainly_named(frame)
+    if not checked.classes:
+        checked = replace(checked, classes=_labels(lazy, names[checked.target], checked.laws["S"]))
+    inner, kinds = checked.renamed(names), lazy.collect_schema()
+    _check_labels(kinds[inner.target], checked)
+    chosen = {f"p{t}_{k}": number(name) for t, law in enumerate(inner.laws.values()) for k, name in enumerate(law)}
+    chosen |= {"y": _code(inner.target, checked.classes), **key_columns(inner, lazy)}
+    if inner.fold is not None and inner.fold_hash:
+        chosen["draw"] = hashed(inner.fold, kinds[inner.fold], DRAWS)
+    return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(inner.target)), schema)
+
+
+def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
+    """The number of a label, −1 for what is none of them."""
+    code = nw.lit(-1)
+    for k, label in reversed(list(enumerate(classes))):
+        code = nw.when(nw.col(target) == label).then(nw.lit(k)).otherwise(code)
+    return code
+
+
+# ── names, types and labels ─────────────────────────────────────────────────────────────────────────
+
+
+def _check_columns(schema: Schema, roles: Roles) -> Roles:
+    require_columns(schema, roles)
+    grouping = {role: name for role, name in roles.columns.items() if role == "cv_column or key" or role[:2] == "by"}
+    for role, name in grouping.items():
+        if schema[name].is_temporal() or schema[name].is_nested():
+            remedy = "Make a column of words or whole numbers; periods are passed as time=."
+            refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
+    return with_period(schema, roles)
+
+
+def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
+    """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
+    found = fetched(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    labels = [plain_label(label) for label in found.tolist()]
+    by_name = {str(label): label for label in labels if label is not None}
+    prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
+    for tried in (list(names), [name.removeprefix(prefix) for name in names]):
+        if by_name and set(by_name) <= set(tried):
+            sample = next(iter(by_name.values()))
+            return tuple(by_name.get(name, _like(name, sample)) for name in tried)
+    return refuse(
+        "classes must give the labels in the order of the columns, unless columns are named after them",
+        f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
+        "For example classes=['a', 'b', 'c'].",
+        LabelError,
+    )
+
+
+def _like(name: str, sample: Any) -> Any:
+    """The label of a class that does not occur, of the type of one that does."""
+    try:
+        return type(sample)(name)
+    except (TypeError, ValueError):
+        return name
+
+
+def _check_labels(kind: nw.dtypes.DType, roles: Roles) -> None:
+    words = [isinstance(label, str) for label in roles.classes]
+    if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
+        refuse(
+            f"classes must be labels of column {roles.target!r}",
+            f"{listed(map(plain, roles.classes), 10)} for a column of type {kind}",
+            "Write them as in the data.",
+            LabelError,
+        )
+
+
+# ── the first pass ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one pass told of the rows, a line for each combination of segment, period, fold and class that occurs."""
+
+    # ``y``, ``n``, ``w``, ``w2``; ``least``, the smallest positive probability, and ``zeros``, rows with a zero in S;
+    # ``worst`` and ``best``, ends of p_y − max of the others; and, by name, sums that were asked for
+    table: dict[str, FloatArray]
+    segments: list[tuple[Any, ...]]  # labels of each line
+    folds: list[Any]  # labels of each line
+    absent: int  # rows of weight zero
+
+    @property
+    def n(self) -> int:
+        """Number of rows, those of weight zero included."""
+        return int(self.table["n"].sum()) + self.absent
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What a `ClassDecomposition` knows of all rows."""
+        return {"_total": float(self.table["w"].sum()), "_held": int(self.table["n"].sum()), "rows_in_all": self.n}
+
+    @property
+    def fold_labels(self) -> list[Any]:
+        """Distinct folds, in order."""
+        return sorted(set(self.folds), key=key_order)
+
+    def only(self, held: NDArray[np.bool_]) -> Facts:
+        """Some of the lines."""
+        places = np.flatnonzero(held)
+        table = {name: column[places] for name, column in self.table.items()}
+        return Facts(table, [self.segments[i] for i in places], [self.folds[i] for i in places], 0)
+
+
+def valid(rows: ClassRows) -> nw.Expr:
+    """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
+    fine = nw.col("y") >= 0
+    for t in range(len(rows.roles.levels)):
+        law = columns_of(f"p{t}", rows.k)
+        for p in law:
+            fine = fine & (p >= 0.0) & (p <= 1.0)
+        fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
+    return valid_keys(fine, rows.roles, rows.schema)
+
+
+def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
+    """Count and check all rows in one pass; `sums` are further columns to be summed, S being clipped before."""
+    table = _counted(rows, dict(sums or {}), clip)
+    bad = table["state"] == -1
+    if bad.any():
+        _explain(rows, int(table["n"].sum()))
+    absent = table["state"] == 0
+    gone = int(table["n"][absent].sum())
+    kept = {name: column[~absent] for name, column in table.items()}
+    if not kept["n"].size:
+        refuse_empty(gone)
+    segments = segment_labels(kept, rows.roles.own_keys, rows.roles.every)
+    has_fold = rows.roles.fold is not None
+    folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
+    keys = {*rows.roles.own_keys, "fold", "state"}
+    numbers = {name: column.astype(np.float64) for name, column in kept.items() if name not in keys}
+    if not rows.roles.weighted:
+        numbers |= {"w": numbers["n"], "w2": numbers["n"]}
+    return Facts(numbers, segments, folds, gone)
+
+
+def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
+    """Rows in their groups; those that cannot be counted hold harmless numbers."""
+    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.weighted else nw.lit(1)
+    held = nw.col("state") == 1
+    calm = {name: nw.when(held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
+    if rows.roles.weighted:
+        calm["w"] = nw.when(held).then(nw.col("w")).otherwise(nw.lit(0.0))
+    more = {**sums, **_described(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.weighted else {})
+
+    def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        frame = frame.with_columns(state=nw.when(valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(**calm)
+        return (frame if clip is None else clipped(frame, {"p0": clip}, rows.k)).with_columns(**more)
+
+    how = {"least": "min", "zeros": "sum", "worst": "min", "best": "max", **dict.fromkeys(sums, "sum")}
+    how |= {"w": "sum", "w2": "sum"} if rows.roles.weighted else {}
+    fold = ["fold"] if rows.roles.fold is not None else []
+    return grouped(rows.frame, build, ["state", "y", *rows.roles.own_keys, *fold], how)
+
+
+def _described(rows: ClassRows) -> dict[str, nw.Expr]:
+    """The smallest positive probability of a row, whether it has a zero, and how far what happened is in front."""
+    p = columns_of("p0", rows.k)
+    positive = [nw.when(one > 0.0).then(one).otherwise(nw.lit(2.0)) for one in p]
+    others = [nw.when(nw.col("y") == k).then(nw.lit(-1.0)).otherwise(one) for k, one in enumerate(p)]
+    ahead = picked(p) - nw.max_horizontal(*others)
+    none = nw.min_horizontal(*p) <= 0.0
+    return {"least": nw.min_horizontal(*positive), "zeros": none.cast(nw.Int64), "worst": ahead, "best": ahead}
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _explain(rows: ClassRows, count: int) -> NoReturn:
+    """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
+    roles, value = rows.roles, nw.col("v")
+    for t, (level, names) in enumerate(roles.laws.items()):
+        for k, name in enumerate(names):
+            found = _told(rows, f"p{t}_{k}", (value >= 0.0) & (value <= 1.0), count)
+            if found is not None:
+                percent = "If these are percentages, divide by 100; logits go through a softmax first."
+                remedy = percent if found.shown else "Drop these rows, or fill them."
+                refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found.text, remedy)
+        _refuse_sums(rows, count, t, level)
+    found = _told(rows, "w", (value >= 0.0) & (value <= MOST_WEIGHT), count) if roles.weighted else None
+    if found is not None:
+        refuse_weights(roles.sample_weight, found.text)
+    if roles.fold is not None:
+        folds = rows.frame.select(v=nw.col("fold"))
+        gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
+        if gaps:
+            what = f"{gaps:,} of {count:,} rows without one"
+            refuse(f"cv_column or key {roles.fold!r} must not be missing", what, "Fill it.")
+    labels = rows.source.select(v=nw.col("target"), y=_code("target", roles.classes))
+    wrong, shown = count_wrong(labels, nw.col("y") >= 0)
+    refuse(
+        f"target {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
+        f"{listed(shown)} in {wrong:,} of {count:,} rows",
+        "Drop these rows, or pass a column of probabilities for each label.",
+        LabelError,
+    )
+
+
+class _Wrong(NamedTuple):
+    text: str
+    shown: list[str]  # values that are there
+
+
+def _told(rows: ClassRows, column: str, holds: nw.Expr, of: int) -> _Wrong | None:
+    """The values of a column that break a rule, in words; None where there are none."""
+    count, found = count_wrong(rows.frame.select(v=nw.col(column)), holds)
+    shown = [value for value in found if value != "missing"]
+    what = f"{listed(shown)} and the like" if shown else "missing or NaN"
+    return _Wrong(f"{what} in {count:,} of {of:,} rows", shown) if count else None
+
+
+def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
+    value = nw.col("v")
+    sums = rows.frame.select(v=total(columns_of(f"p{t}", rows.k)))
+    off, shown = count_wrong(sums, (value >= 1.0 - SUM_TOLERANCE) & (value <= 1.0 + SUM_TOLERANCE))
+    if off:
+        refuse(
+            f"the columns of {level} must sum to 1 within {SUM_TOLERANCE:g} in every row",
+            f"{shown[0]} and the like in {off:,} of {count:,} rows",
+            "Divide by the sum if that is what you mean; logits go through a softmax first.",
+        )

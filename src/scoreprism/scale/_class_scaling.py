@@ -1,0 +1,364 @@
+"""Temperature and vector scaling fitted to all rows: Newton steps from sums of derivatives, one pass each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._maps.binary_map import least_distance
+from scoreprism._sample.fit_rows import Data
+from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._class_rows import ClassRows, Facts
+from scoreprism.scale._columns import Roles
+from scoreprism.scale._engine_pass import grouped
+from scoreprism.scale._engines import fetched
+from scoreprism.scale._expressions import (
+    SoftmaxExpression,
+    charts,
+    columns_of,
+    log_hit,
+    picked,
+    total,
+    with_logs,
+    with_maps,
+)
+
+#: Rows that are looked at for a start.
+_HEAD = 10_000
+#: The common fit is near enough when a step is worth less than this in twice the log-likelihood: folds differ more.
+_NEAR = 0.05
+#: A fold's fit is done when what is left, in its standard errors, is less than this times √n: terms see it over n.
+_DONE = 1e-9
+#: Passes after which a fit is given up.
+_PATIENCE = 40
+#: How far a sharpness (1/T) may go, as in memory, and by how much in one step.
+_ENDS, _LEAP = (1e-6, 1e6), 8.0
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is fitted: one slope for all classes (temperature), or a slope and an intercept for each (vector)."""
+
+    name: str  # as in `CALIBRATORS`
+    ridge: float  # ½·ridge·Σ(θ − identity)² is added to the negative log-likelihood; 0 for temperature
+
+    @classmethod
+    def of(cls, calibrator: object) -> Scaling | None:
+        """The scaling that a calibrator is, None if it is another map."""
+        named = {"temperature": TemperatureCalibrator, "vector": VectorScalingCalibrator}
+        named["vector-scaling"] = VectorScalingCalibrator
+        if isinstance(calibrator, str) and calibrator in named:
+            calibrator = named[calibrator]()
+        if type(calibrator) is TemperatureCalibrator:
+            return cls("temperature", 0.0)
+        if type(calibrator) is VectorScalingCalibrator:
+            ridge = calibrator.ridge
+            if not isinstance(ridge, (int, float)) or not ridge > 0.0:
+                refuse("ridge must be a positive number", repr(ridge), "The default is 0.01.")
+            return cls("vector-scaling", float(ridge))
+        return None
+
+    @property
+    def vector(self) -> bool:
+        """Whether every class has its own parameters."""
+        return self.name != "temperature"
+
+    def identity(self, k: int) -> FloatArray:
+        """The parameters that change nothing."""
+        return np.concatenate([np.ones(k), np.zeros(k)]) if self.vector else np.ones(1)
+
+    def map(self, theta: FloatArray, k: int, low: float | None = None, floor: float = 0.0) -> SoftmaxExpression:
+        """The map with these parameters."""
+        if self.vector:
+            return SoftmaxExpression(theta[:k], theta[k:], low, floor)
+        return SoftmaxExpression(np.full(k, theta[0]), np.zeros(k), low, floor)
+
+    def moved(self, theta: FloatArray, step: FloatArray) -> FloatArray:
+        """A step on, a sharpness staying between its ends."""
+        if self.vector:
+            return theta - step
+        low, high = max(_ENDS[0], theta[0] / _LEAP), min(_ENDS[1], theta[0] * _LEAP)
+        return np.clip(theta - step, low, high)
+
+    # ── derivatives ─────────────────────────────────────────────────────────────────────────────────
+
+    def slopes(self, f: int, c: int, k: int) -> list[nw.Expr]:
+        """First derivatives of −log p_y, of map f at the log-probabilities c."""
+        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
+        if not self.vector:
+            return [total([a * b for a, b in zip(p, z, strict=True)]) - picked(z)]
+        error = [a - (nw.col("y") == j).cast(nw.Float64) for j, a in enumerate(p)]
+        return [*(a * b for a, b in zip(error, z, strict=True)), *error]
+
+    def curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
+        """Second derivatives, those on and above the diagonal in the order of `_pairs`."""
+        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
+        if not self.vector:
+            mean = total([a * b for a, b in zip(p, z, strict=True)])
+            return [total([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
+        found = []
+        for i, j in self._pairs(k):
+            a, b = i % k, j % k
+            v = p[a] * (1.0 - p[a]) if a == b else 0.0 - p[a] * p[b]
+            v = v * z[a] if i < k else v
+            found.append(v * z[b] if j < k else v)
+        return found
+
+    def _pairs(self, k: int) -> list[tuple[int, int]]:
+        size = 2 * k if self.vector else 1
+        return [(i, j) for i in range(size) for j in range(i, size)]
+
+    def matrix(self, entries: FloatArray, k: int) -> FloatArray:
+        """The symmetric matrix of second derivatives."""
+        size = 2 * k if self.vector else 1
+        found = np.zeros((size, size))
+        for (i, j), value in zip(self._pairs(k), entries, strict=True):
+            found[i, j] = found[j, i] = value
+        return found
+
+    def penalised(
+        self, theta: FloatArray, slope: FloatArray, curve: FloatArray, k: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Derivatives with those of the ridge."""
+        away = theta - self.identity(k)
+        return slope + self.ridge * away, curve + self.ridge * np.eye(theta.size)
+
+    # ── what depends on the rows of a fit ───────────────────────────────────────────────────────────
+
+    def floor(self, least: float, mass: float, k: int) -> float:
+        """How near to 0 the law of a map may come, from its smallest value on the rows it was fitted on."""
+        most = min(least_distance(mass), 0.5 / k)
+        return float(min(most, max(least, most**2 if self.vector else 1e-300)))
+
+
+@dataclass(frozen=True)
+class ClassRequest:
+    """What was asked for, parsed as far as it can be without the data."""
+
+    roles: Roles
+    losses: dict[str, ProperLoss]
+    calibrator: object
+    scaling: Scaling | None
+    cv: int
+    form: str
+    clip: float | None
+    seed: int
+    random_state: object
+    sample: int
+    single: bool
+
+
+@dataclass(frozen=True)
+class FoldMaps:
+    """The map of each fold, fitted without it."""
+
+    maps: list[SoftmaxExpression]  # in the order of the folds
+    common: FloatArray  # parameters fitted to all rows
+    # how far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit
+    one_step: float
+    left: float  # the same at the end, as far as it can be told
+
+
+class Fitting:
+    """A fit in progress: `steps` yields after every pass over the data, then `result` is there."""
+
+    def __init__(self, rows: ClassRows, facts: Facts, home: IntArray, scaling: Scaling) -> None:
+        self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling
+        self.k, self.folds = rows.k, int(home.max()) + 1
+        table = facts.table
+        self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.roles.weighted else 1.0  # Kish, as in memory
+        self.result: FoldMaps | None = None
+        self.lows = [self._low(home != f) for f in range(self.folds)]
+        if not scaling.vector:
+            self._require_errors()
+
+    # ── what the first pass told ────────────────────────────────────────────────────────────────────
+
+    def _mass(self, lines: Any) -> float:
+        return float(self.facts.table["w"][lines].sum()) * self.worth
+
+    def _low(self, lines: Any) -> float:
+        """As `smallest` in memory: half the smallest probability where zeros occur, else it or 1/(2n) if less."""
+        table = self.facts.table
+        least = float(table["least"][lines].min())
+        zeros = bool(table["zeros"][lines].any())
+        return max(0.5 * least if zeros else min(least, least_distance(self._mass(lines))), 1e-290)
+
+    def _require_errors(self) -> None:
+        """A sharpness has a best value only if what happened was not always what had the largest probability."""
+        for f in range(self.folds):
+            lines = self.home != f
+            if self.facts.table["worst"][lines].min() >= 0.0 and self.facts.table["best"][lines].max() > 0.0:
+                refuse(
+                    "calibrator='temperature' must have rows where the likeliest class did not happen",
+                    f"none outside of fold number {f}",
+                    "Use calibrator='vector', or 'auto'.",
+                )
+
+    # ── passes ──────────────────────────────────────────────────────────────────────────────────────
+
+    def steps(self) -> Iterator[None]:
+        """One pass after the other."""
+        theta = self._start()
+        slope, curve = np.zeros(0), np.zeros(0)
+        best, on, value = theta, theta, np.inf
+        for _ in range(_PATIENCE):
+            loss, slope, curve = self._common_pass(theta)
+            yield
+            ridged = 0.5 * self.scaling.ridge * float(((theta - self.scaling.identity(self.k)) ** 2).sum())
+            new = float(loss.sum()) + ridged
+            if new > value * (1.0 + 1e-12):  # too far: half of the step
+                theta = 0.5 * (theta + best)
+                continue
+            best, value = theta, new
+            whole = self.scaling.penalised(theta, slope.sum(axis=0), curve.sum(axis=0), self.k)
+            step, size = _newton(*whole)
+            on = self.scaling.moved(theta, step)
+            if size**2 <= _NEAR or np.array_equal(on, theta):
+                break
+            theta = on
+        yield from self._fold_steps(theta, slope, curve)
+        assert self.result is not None  # noqa: S101 - the folds are done
+        self.result = replace(self.result, common=on)  # a step on from where the folds began
+
+    def _fold_steps(self, theta: FloatArray, slope: FloatArray, curve: FloatArray) -> Iterator[None]:
+        """Each fold's own parameters: one Newton step from the common ones, then steps by its own slopes."""
+        without = range(self.folds)
+        curves = [curve.sum(axis=0) - curve[f] for f in without]
+        thetas, first = [], np.zeros(self.folds)
+        for f in without:
+            away = self.scaling.penalised(theta, slope.sum(axis=0) - slope[f], curves[f], self.k)
+            step, first[f] = _newton(*away)
+            thetas.append(self.scaling.moved(theta, step))
+        before, start, curved, floors = first, None, False, [0.0] * self.folds
+        left = np.inf
+        for _ in range(_PATIENCE):
+            slopes, fresh, least = self._fold_pass(thetas, curved=curved)
+            curves = fresh if fresh is not None else curves
+            yield
+            floors = [self.scaling.floor(least[f], self._mass(self.home != f), self.k) for f in without]
+            sizes, on = np.zeros(self.folds), []
+            for f in without:
+                step, sizes[f] = _newton(*self.scaling.penalised(thetas[f], slopes[f], curves[f], self.k))
+                on.append(self.scaling.moved(thetas[f], step))
+            start = float(sizes.max()) if start is None else start
+            shrunk = np.minimum(sizes / np.maximum(before, 1e-300), 1.0)
+            still = all(np.array_equal(a, b) for a, b in zip(on, thetas, strict=True))
+            thetas, left = on, float((sizes * shrunk).max())
+            if left <= _DONE * math.sqrt(self._mass(slice(None))) or still:
+                break
+            curved = curved or bool((shrunk > 0.3).any())  # the common curvature does not serve: each its own
+            before = sizes
+        else:
+            refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use calibrator='auto'.")
+        pairs = zip(thetas, floors, strict=True)
+        lows = self._lows_that_matter()
+        maps = [self.scaling.map(t, self.k, lows[f], floor) for f, (t, floor) in enumerate(pairs)]
+        self.result = FoldMaps(maps, theta, float(start or 0.0), left)
+
+    def _lows_that_matter(self) -> list[float | None]:
+        """The lows of the folds; none where no probability is below any of them."""
+        table = self.facts.table
+        if table["zeros"].any() or float(table["least"].min()) < max(self.lows):
+            return list(self.lows)
+        return [None] * self.folds
+
+    def _common_pass(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Loss, first and second derivatives of each fold at common parameters."""
+        whole = slice(None)
+        low = self._low(whole) if self.facts.table["zeros"].any() else None
+        slopes, curves = (make(0, 0, self.k) for make in (self.scaling.slopes, self.scaling.curves))
+        columns = {"loss": 0.0 - log_hit(0, self.k)}
+        columns |= {f"g{i}": one for i, one in enumerate(slopes)} | {f"c{i}": one for i, one in enumerate(curves)}
+        table = self._summed([self.scaling.map(theta, self.k, low)], columns)
+        g = self._by_fold(table, [f"g{i}" for i in range(len(slopes))])
+        c = self._by_fold(table, [f"c{i}" for i in range(len(curves))])
+        matrices = np.stack([self.scaling.matrix(line, self.k) for line in c])
+        return self._by_fold(table, ["loss"])[:, 0], g, matrices
+
+    def _fold_pass(
+        self, thetas: Sequence[FloatArray], *, curved: bool
+    ) -> tuple[FloatArray, list[FloatArray] | None, FloatArray]:
+        """First derivatives of each fold's fit (with `curved` the second too), and the smallest value of its law."""
+        lows = self.lows if self.facts.table["zeros"].any() else [None] * self.folds
+        maps = [self.scaling.map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
+        columns: dict[str, nw.Expr] = {}
+        size, count = thetas[0].size, 0
+        for f, c in enumerate(charts(maps)):
+            columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.slopes(f, c, self.k))}
+            if curved:
+                second = self.scaling.curves(f, c, self.k)
+                columns |= {f"c{f}_{i}": one for i, one in enumerate(second)}
+                count = len(second)
+        least = {f"least{f}": nw.min_horizontal(*columns_of(f"m{f}", self.k)) for f in range(self.folds)}
+        table = self._summed(maps, columns, least)
+        g, low = np.zeros((self.folds, size)), np.zeros(self.folds)
+        own: list[FloatArray] = []
+        for f in range(self.folds):
+            others = np.arange(self.folds) != f
+            g[f] = self._by_fold(table, [f"g{f}_{i}" for i in range(size)])[others].sum(axis=0)
+            low[f] = self._by_fold(table, [f"least{f}"], weighted=False)[others].min()
+            if curved:
+                entries = self._by_fold(table, [f"c{f}_{i}" for i in range(count)])[others].sum(axis=0)
+                own.append(self.scaling.matrix(entries, self.k))
+        return g, own if curved else None, low
+
+    def _summed(
+        self, maps: Sequence[SoftmaxExpression], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
+    ) -> dict[str, Any]:
+        """Sums by fold, weighted; and minima."""
+        k, w = self.k, nw.col("w") if self.rows.roles.weighted else None
+        made = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
+        how = dict.fromkeys(made, "sum") | {f"s_{name}": "min" for name in least or {}}
+        made |= {f"s_{name}": value for name, value in (least or {}).items()}
+
+        def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+            return with_maps(with_logs(frame, k), maps, k).select("home", **made)
+
+        return grouped(self.rows.frame, build, ["home"], how)
+
+    def _by_fold(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
+        """Columns of a small result, a line per fold."""
+        found = np.zeros((self.folds, len(names)))
+        for i, name in enumerate(names):
+            found[table["home"].astype(np.intp), i] = table[f"s_{name}"]
+        return found * self.worth if weighted else found
+
+    def _start(self) -> FloatArray:
+        """What the first rows say, if all classes are among them; it only has to be near."""
+        names = [f"p0_{j}" for j in range(self.k)]
+        head = fetched(self.rows.frame.select("y", *names).head(_HEAD))
+        codes = head["y"].astype(np.intp)
+        if (np.bincount(codes, minlength=self.k) < 20).any():
+            return self.scaling.identity(self.k)
+        law = np.column_stack([head[name] for name in names]).astype(np.float64)
+        data = Data(law, codes, None, self.k, "probability")
+        if self.scaling.vector:
+            weights = VectorScalingCalibrator(ridge=self.scaling.ridge)._fit(data).weights  # type: ignore[attr-defined]
+            return np.concatenate([np.diag(weights[:-1]), weights[-1]])
+        return np.array([TemperatureCalibrator()._fit(data).sharpness])  # type: ignore[attr-defined]
+
+
+def _newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
+    """The step to subtract, and its size √(g'H⁻¹g): how far the fit is from its end, in standard errors."""
+    if not np.isfinite(curve).all() or not np.isfinite(slope).all():  # pragma: no cover - a softmax is finite
+        raise FloatingPointError("derivatives that are not finite")
+    step: FloatArray = np.linalg.lstsq(curve, slope, rcond=1e-13)[0].astype(np.float64)
+    return step, math.sqrt(max(float(slope @ step), 0.0))
+
+
+def with_home(rows: ClassRows, labels: Sequence[Any]) -> ClassRows:
+    """Rows that have weight, with the number of their fold."""
+    home = nw.lit(len(labels) - 1)
+    for i in range(len(labels) - 2, -1, -1):
+        home = nw.when(nw.col("fold") == labels[i]).then(nw.lit(i)).otherwise(home)
+    frame = rows.frame.filter(nw.col("w") > 0.0) if rows.roles.weighted else rows.frame
+    return replace(rows, frame=frame.with_columns(home=home))

@@ -1,0 +1,350 @@
+"""Several classes, all rows: scaling by sums of gradients, then the terms by a last pass; segments one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from scoreprism._core.checks import plain, refuse
+from scoreprism._core.labels import key_order
+from scoreprism._core.progress import tracked
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._fitting.chain_fit import describe_overfit, describe_surprises
+from scoreprism._kernels.term_intervals import Alternative, Moments
+from scoreprism._sample.cells import Cells
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain, Decomposition
+from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, infinite_rows
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._class_rows import MOST_MODELS, ClassRows, Facts, find_facts
+from scoreprism.scale._class_scaling import ClassRequest, Fitting, with_home
+from scoreprism.scale._columns import period_code
+from scoreprism.scale._engine_pass import grouped
+from scoreprism.scale._expressions import (
+    CLASS_FORMULAS,
+    SoftmaxExpression,
+    clipped,
+    columns_of,
+    picked,
+    total,
+    unbounded,
+    with_logs,
+    with_maps,
+)
+from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, floors_of
+
+#: Segments and periods that are fitted one by one, each with passes of its own.
+MOST_SEGMENTS = 24
+#: Passes that the bar expects.
+_EXPECTED = 7
+
+
+def by_gradients(rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecomposition]:
+    """The whole, and every segment and period by laws and passes of its own."""
+    facts = find_facts(rows)
+    labels = _few_labels(facts, rows)
+    results = _fit(rows, facts, request)
+    floors = floors_of(results)
+    for kind, place in rows.roles.parts.items():
+        parts = {label: _part(rows, facts, place, label) for label in labels[kind]}
+        results = attach_parts(results, kind, parts, lambda part: _fit(part[0], part[1], request, floors))
+    return results
+
+
+def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]]]:
+    found = {}
+    for kind, place in rows.roles.parts.items():
+        labels = {key[place] for key in facts.segments}
+        if len(labels) > MOST_SEGMENTS:
+            refuse(
+                f"by and time must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
+                f"{len(labels):,}",
+                "Use coarser columns, or calibrator='auto', which fits to a sample.",
+            )
+        found[kind] = sorted(labels, key=key_order)
+    return found
+
+
+def _part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ...]) -> tuple[ClassRows, Facts]:
+    """The rows of a segment or period."""
+    held = np.array([key[place] == label for key in facts.segments])
+    frame = rows.frame
+    for name, value in zip(rows.roles.own_keys[place], label, strict=True):
+        raw = period_code(value, rows.roles.every) if name == "time" else value
+        frame = frame.filter(nw.col(name).is_null() if raw is None else nw.col(name) == raw)
+    return replace(rows, frame=frame), facts.only(held)
+
+
+def _fit(
+    rows: ClassRows, facts: Facts, request: ClassRequest, floors: Mapping[str, float] | None = None
+) -> dict[str, ClassDecomposition]:
+    """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
+    assert request.scaling is not None  # noqa: S101 - that is why we are here
+    labels = facts.fold_labels
+    home = _home(facts, rows, labels)
+    ready = with_home(rows, labels)
+    fitting = Fitting(ready, facts, home, request.scaling)
+    passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
+    assert fitting.result is not None  # noqa: S101 - the steps end with it
+    maps, common = fitting.result.maps, request.scaling.map(fitting.result.common, rows.k)
+    parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
+    sums = _sum_terms(ready, maps, request.losses, request.clip)
+    where = f"cross-fitted in {len(maps)} folds by sums of gradients over all rows, in {passes} passes"
+    notes = [f"C = P(Y | S) is {request.scaling.name}, {where}"]
+    notes += [f"{facts.absent:,} rows of weight 0 are absent"] if facts.absent else []
+    notes += describe_surprises(float(sums.surprise.sum()))
+
+    def add_facts(found: Decomposition, passes: int) -> ClassDecomposition:
+        error = float(found._moments.std_error(dict.fromkeys(range(found._levels), 1.0)))
+        known = {"risk_in_all": found.risk, "risk_std_error": error, "passes": passes, "parameters": parameters}
+        return ClassDecomposition._of(found, **facts.counts, **known)
+
+    results = {}
+    for name, loss in request.losses.items():
+        found = _decompose(sums, loss, request, request.clip, notes)
+        floor = _floor(found, facts) if floors is None else floors.get(name)
+        if floor is None:
+            results[name] = add_facts(found, passes)
+            continue
+        again = _sum_terms(ready, maps, {name: loss}, floor)  # sums of losses do not tell those of clipped ones
+        twin = as_floored(_decompose(again, loss, request, floor, notes), round(float(again.moved.sum())))
+        results[name] = add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
+    return results
+
+
+def _floor(found: Decomposition, facts: Facts) -> float | None:
+    """How far scores are kept from 0, where the loss is infinite."""
+    if found.clip is not None or found._finite:
+        return None
+    return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / found.n_classes)
+
+
+def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
+    """The number of the fold of each line of the facts; every class must be outside of every fold."""
+    column = rows.roles.fold
+    if not 2 <= len(labels) <= MOST_MODELS:
+        refuse(f"cv_column or key {column!r} must make from 2 to {MOST_MODELS} folds", f"{len(labels):,}", "Change it.")
+    place = {label: i for i, label in enumerate(labels)}
+    home = np.array([place[fold] for fold in facts.folds], dtype=np.intp)
+    y, n = facts.table["y"].astype(np.intp), facts.table["n"]
+    counts = np.bincount(y, n, rows.k)
+    if (counts > 0).sum() < 2:
+        refuse("the target must hold at least two classes", f"{int((counts > 0).sum())}", "Pass more rows.")
+    for f, label in enumerate(labels):
+        inside = np.bincount(y[home != f], n[home != f], rows.k)
+        gone = np.flatnonzero((inside == 0) & (counts >= 2))
+        if gone.size:
+            found = f"none of {plain(rows.roles.classes[gone[0]])} outside of fold {plain(label)}"
+            refuse("every class must be outside of every fold", found, f"Use other folds than those of {column!r}.")
+    return home
+
+
+# ── the last pass ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class LineSums:
+    """Sums of components x of the rows of each line: steps of the losses, then the spread of C."""
+
+    first: FloatArray  # (lines, c): Σw·x
+    second: FloatArray  # (lines, c): Σw²·x
+    products: FloatArray  # (lines, c, c): Σw²·x·x'
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """Sums of the last pass: a line for each class and pattern of laws that excluded the outcome."""
+
+    y: IntArray  # (lines,): the class
+    zero: IntArray  # (lines,): by bits, the given levels that excluded it
+    n: FloatArray  # (lines,): rows
+    w: FloatArray  # (lines,): Σw
+    w2: FloatArray  # (lines,): Σw²
+    surprise: FloatArray  # (lines,): Σ(1 − max C)
+    losses: dict[str, LineSums]  # by loss
+    levels: tuple[str, ...]  # S, C and the given levels above
+    k: int  # number of classes
+    moved: FloatArray  # (lines,): rows whose score was clipped
+
+
+def _sum_terms(
+    rows: ClassRows, maps: Sequence[SoftmaxExpression], losses: dict[str, ProperLoss], clip: float | None
+) -> ClassSums:
+    """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
+    k, folds, given = rows.k, len(maps), len(rows.roles.levels)
+    distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
+    mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
+    at_home = {f"own_{j}": picked([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
+    size = given + 2  # steps of S, C and the levels above, and one spread
+    sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
+    sums |= {} if clip is None else {"s_moved": nw.col("moved")}
+
+    def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        frame = clipped(with_maps(with_logs(frame, k), maps, k), distances, k)
+        if clip is not None:
+            least = nw.min_horizontal(*columns_of("p0", k))
+            frame = frame.with_columns(moved=(least < clip).cast(nw.Float64))
+            laws = [*distances, *(f"p{t}" for t in range(given))]
+            frame = clipped(frame, dict.fromkeys(laws, clip), k)
+        frame = frame.with_columns(**mean, **at_home)
+        frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
+        return frame.select("y", "zero", **sums)
+
+    table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
+    return _class_sums(table, rows, losses, size)
+
+
+def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
+    """Columns to be summed: by loss ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
+    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*columns_of("own", rows.k))}
+    w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
+    if rows.roles.weighted:
+        columns |= {"w": w, "w2": w * w}
+    for i in range(losses):
+        for a in range(size):
+            columns[f"a{i}_{a}"] = w * nw.col(f"x{i}_{a}")
+            if rows.roles.weighted:
+                columns[f"b{i}_{a}"] = w * w * nw.col(f"x{i}_{a}")
+            for b in range(a, size):
+                columns[f"d{i}_{a}_{b}"] = w * w * nw.col(f"x{i}_{a}") * nw.col(f"x{i}_{b}")
+    return columns
+
+
+def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -> dict[str, nw.Expr]:
+    """Columns ``x{loss}_{component}``; an infinite loss counts as 0 and is told by ``zero``."""
+    order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
+    columns = {}
+    for i, loss in enumerate(losses.values()):
+        formula = CLASS_FORMULAS[type(loss)]
+        values = [formula.loss(picked(columns_of(name, k)), columns_of(name, k)) for name in order]
+        for t, value in enumerate(values):
+            columns[f"x{i}_{t}"] = value - values[t + 1] if t + 1 < len(values) else value
+        laws = [columns_of(f"m{f}", k) for f in range(folds)]
+        columns[f"x{i}_{len(order)}"] = formula.spread(laws, columns_of("mid", k))
+    return columns
+
+
+def _zeros(given: int, k: int) -> nw.Expr:
+    """Which given levels gave probability 0 to what happened, by bits."""
+    return total([(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)])
+
+
+def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, ProperLoss], size: int) -> ClassSums:
+    n = table["n"].astype(np.float64)
+    w, w2 = (table["s_w"], table["s_w2"]) if rows.roles.weighted else (n, n)
+    sums = {}
+    for i, name in enumerate(losses):
+        first = np.column_stack([table[f"s_a{i}_{a}"] for a in range(size)])
+        letter = "b" if rows.roles.weighted else "a"
+        second = np.column_stack([table[f"s_{letter}{i}_{a}"] for a in range(size)])
+        products = np.zeros((n.size, size, size))
+        for a in range(size):
+            for b in range(a, size):
+                products[:, a, b] = products[:, b, a] = table[f"s_d{i}_{a}_{b}"]
+        sums[name] = LineSums(first, second, products)
+    levels = ("S", "C", *rows.roles.levels[1:])
+    y, zero = table["y"].astype(np.intp), table["zero"].astype(np.intp)
+    moved = table.get("s_moved", np.zeros(n.size))
+    return ClassSums(y, zero, n, w, w2, table["s_surprise"], sums, levels, rows.k, moved)
+
+
+# ── from sums to terms ──────────────────────────────────────────────────────────────────────────────
+
+
+def _decompose(
+    sums: ClassSums, loss: ProperLoss, request: ClassRequest, clip: float | None, notes: Sequence[str]
+) -> Decomposition:
+    """Terms of one loss, with the resolution form by the same law C."""
+    assert request.scaling is not None  # noqa: S101 - that is why we are here
+    form = request.form
+    levels, lines = len(sums.levels), sums.losses[str(loss)]
+    sample = _sample(sums)
+    chain = Chain.of(sample, _levels(sample, sums.levels), notes=tuple(notes))
+    spread = np.zeros((2 * levels, levels + 1))
+    spread[:levels, :levels] = np.eye(levels)
+    spread[levels + 1, levels] = 1.0  # only C has one
+    moments = _moments(sums, lines, spread, np.zeros((sums.n.size, 2 * levels)))
+    infinite = _infinite(sums, loss)
+    said = infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
+    moments = _with_infinite(moments, infinite)
+    risk = float(moments.mean[:levels].sum())
+    found = conclude(chain, loss, form, clip, moments, risk, None, said)
+    own = Alternative(
+        request.scaling.name,
+        loss=float(moments.mean[1:levels].sum()),
+        difference=moments.value({0: 1.0}),
+        spread=float(moments.mean[levels + 1]),
+        std_error=moments.std_error({0: 1.0}),
+    )
+    overfit = describe_overfit(found, 1)
+    if overfit is not None:  # no warning: a scaling of many rows hardly ever does
+        found = replace(found, notes=(*found.notes, overfit), _doubts=((1, overfit),))
+    return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, found))
+
+
+def _sample(sums: ClassSums) -> Sample:
+    """Lines as a sample: what is asked of it is only how many rows they are."""
+    law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
+    return Sample(sums.y, {"model": law}, weight=sums.w, cells=Cells(sums.n, sums.w2))
+
+
+def _levels(sample: Sample, names: Sequence[str]) -> list[Level]:
+    """Levels that are known by their sums."""
+    return [Level.of(name, sample.prediction, is_summed=True) for name in names]
+
+
+def _moments(sums: ClassSums, lines: LineSums, turn: FloatArray, shift: FloatArray) -> Moments:
+    """Moments of turn·x + shift, `shift` being constant within a line."""
+    mass = float(sums.w.sum())
+    first = lines.first @ turn.T + shift * sums.w[:, None]
+    second = lines.second @ turn.T + shift * sums.w2[:, None]
+    mean = first.sum(axis=0) / mass
+    part = lines.second @ turn.T
+    products = np.einsum("ia,lab,jb->ij", turn, lines.products, turn)
+    products += part.T @ shift + shift.T @ part + (shift * sums.w2[:, None]).T @ shift
+    along = np.outer(mean, second.sum(axis=0))
+    covariance = products - along - along.T + np.outer(mean, mean) * float(sums.w2.sum())
+    return Moments(mean, covariance / mass**2 if sums.n.sum() > 1 else covariance * np.nan)
+
+
+def _infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
+    """Lines where a level has an infinite loss, (levels, lines)."""
+    found = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
+    if unbounded(loss):
+        for t, row in enumerate([0, *range(2, len(sums.levels))]):
+            found[row] = (sums.zero >> t) & 1
+    return found
+
+
+def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
+    """An infinite loss of S makes the first step infinite, and its covariances undefined."""
+    if not infinite[0].any():
+        return moments
+    mean, covariance = moments.mean.copy(), moments.covariance.copy()
+    mean[0] = np.inf
+    covariance[0, :] = covariance[:, 0] = np.nan
+    return Moments(mean, covariance)
+
+
+def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
+    """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
+    loss, clip, sample = found.loss, found.clip, _sample(sums)
+    marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
+    law = np.tile(marginal, (sums.n.size, 1))
+    constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
+    levels = len(sums.levels)
+    turn = np.zeros((6, levels + 1))
+    turn[0, 0] = 1.0
+    turn[1, 1:levels] = 1.0  # the loss of C
+    turn[4, levels] = 1.0
+    shift = np.zeros((sums.n.size, 6))
+    shift[:, 1], shift[:, 2] = -constant, constant
+    moments = _with_infinite(_moments(sums, sums.losses[str(loss)], turn, shift), _infinite(sums, loss)[:1])
+    chain = Chain.of(sample, _levels(sample, ("S", "C", "Q̄")), RESOLUTION)
+    return conclude(chain, loss, found.form, clip, moments, found.risk, None, ())

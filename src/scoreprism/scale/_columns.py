@@ -1,0 +1,496 @@
+"""What the columns of a frame are, what is read into sums, and the expressions that read them in any engine."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import listed, parse_choice, parse_count, plain, refuse
+from scoreprism.exceptions import InputError, LabelError
+from scoreprism.losses import LOSSES, ProperLoss, get_loss
+
+#: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
+PERIODS = ("day", "week", "month", "quarter", "year")
+#: The fourth power of weights above this, which says how skewed their sums are, cannot be summed.
+MOST_WEIGHT = 1e70
+#: More folds than this take long and add nothing.
+MOST_FOLDS = 100
+
+Schema = Mapping[str, nw.dtypes.DType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which column is what."""
+
+    target: str
+    laws: dict[str, tuple[str, ...]]  # columns of each given level: one for P(Y = 1), or one for each class
+    classes: tuple[Any, ...] = ()  # labels in the order of the columns, where there is one for each
+    sample_weight: str | None = None
+    by: tuple[str, ...] = ()  # segments
+    time: str | None = None
+    every: str | None = None  # one of `PERIODS`, where `time` holds dates
+    fold: str | None = None
+    # number of folds that a hash of the column `fold` is brought to; None if it holds folds
+    fold_hash: int | None = None
+    pos_label: Any = None  # the label that a single score speaks of
+
+    @property
+    def score(self) -> str:
+        """The column of scores, or the first of them."""
+        return self.laws["S"][0]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels whose law is given."""
+        return tuple(self.laws)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.sample_weight is not None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that tell segments and periods apart."""
+        return (*self.by, *([self.time] if self.time is not None else []))
+
+    @property
+    def own_keys(self) -> list[str]:
+        """What these are called in the frames of `key_columns`."""
+        return [*(f"by{i}" for i in range(len(self.by))), *(["time"] if self.time is not None else [])]
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Where the labels of segments, and of periods, are among `keys`, where there are any."""
+        places = {"segments": slice(0, len(self.by)), "periods": slice(len(self.by), len(self.keys))}
+        return {kind: place for kind, place in places.items() if place.start < place.stop}
+
+    @property
+    def law_columns(self) -> dict[str, str]:
+        """Columns of probabilities, by what they are."""
+        called = {"S": "score", "Q": "q", "Π": "latent"}
+        several = {level: [f"[{i}]" for i in range(len(names))] for level, names in self.laws.items() if len(names) > 1}
+        return {
+            f"{called[level]}{place}": name
+            for level, names in self.laws.items()
+            for place, name in zip(several.get(level, [""]), names, strict=True)
+        }
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Every column that is read, by what it is."""
+        rest = {"sample_weight": self.sample_weight, "time": self.time, "cv_column or key": self.fold}
+        segments = {f"by[{i}]" if len(self.by) > 1 else "by": name for i, name in enumerate(self.by)}
+        named = {role: name for role, name in rest.items() if name is not None}
+        return {"target": self.target, **self.law_columns, **named, **segments}
+
+    def renamed(self, names: Mapping[str, str]) -> Roles:
+        """The same roles where columns have other names."""
+        single = ("target", "sample_weight", "time", "fold")
+        changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
+        laws = {level: tuple(names[name] for name in columns) for level, columns in self.laws.items()}
+        return replace(self, **changed, laws=laws, by=tuple(names[name] for name in self.by))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Roles):
+    """What partials must have in common to be added: the columns that were read, the cells, the losses."""
+
+    losses: tuple[ProperLoss, ...]
+    cells: int
+    clip: float | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        laws = tuple(name for names in self.laws.values() for name in names)
+        first = {"target": self.target, "score": self.score, "levels": self.levels, "laws": laws}
+        rest = ("losses", "cells", "clip", "sample_weight", "by", "time", "every", "fold", "fold_hash", "pos_label")
+        return first | {name: getattr(self, name) for name in rest}
+
+    def require_like(self, other: Settings) -> None:
+        """Refuse settings whose sums cannot be added to those of these."""
+        theirs = other._facts()
+        for name, mine in self._facts().items():
+            if mine != theirs[name]:
+                found = f"{mine!s} and {theirs[name]!s}"
+                refuse(f"partials must have the same {name} to be added", found, "Add like to like.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain objects."""
+        losses = [{"name": loss.name, "parameters": loss.parameters} for loss in self.losses]
+        return self._facts() | {"losses": losses}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Settings:
+        """What `to_dict` gave."""
+        losses = tuple(get_loss(loss["name"], **loss["parameters"]) for loss in data["losses"])
+        laws: dict[str, tuple[str, ...]] = {
+            level: (name,) for level, name in zip(data["levels"], data["laws"], strict=True)
+        }
+        if laws["S"] != (data["score"],):
+            raise ValueError("another score than the law S")
+        names = ("target", "cells", "clip", "sample_weight", "time", "every", "fold", "fold_hash", "pos_label")
+        return cls(laws=laws, losses=losses, by=tuple(data["by"]), **{name: data[name] for name in names})
+
+
+def known_loss(loss: ProperLoss) -> bool:
+    """Whether a loss can be written to JSON by its name."""
+    return LOSSES.get(loss.name) is type(loss)
+
+
+# ── what was asked for ──────────────────────────────────────────────────────────────────────────────
+
+
+def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> Roles:
+    """The roles of columns, by the arguments of `scale.decompose`; `laws` are those of the levels."""
+    fold, fold_hash = _parse_folds(options["cv"], options["cv_column"], options["key"])
+    if "Π" in laws and "Q" not in laws:
+        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
+    label = options.get("pos_label")
+    return Roles(
+        target=options["target"],
+        laws=dict(laws),
+        classes=options.get("classes", ()),
+        sample_weight=options["sample_weight"],
+        by=_parse_by(options["by"]),
+        time=options["time"],
+        every=options["every"],
+        fold=fold,
+        fold_hash=fold_hash,
+        pos_label=label.item() if isinstance(label, np.generic) else label,
+    )
+
+
+def parse_count_of_folds(cv: object) -> int:
+    """Number of folds."""
+    count = parse_count(cv, "cv", 2)
+    if count > MOST_FOLDS:
+        refuse(f"cv must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
+    return count
+
+
+def _parse_folds(cv: object, cv_column: str | None, key: str | None) -> tuple[str | None, int | None]:
+    """The column that folds come from, and the number of folds that it is hashed to (None if it holds them)."""
+    if cv_column is not None and key is not None:
+        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
+    folds = parse_count_of_folds(cv)
+    return (cv_column, None) if key is None else (key, folds)
+
+
+def _parse_by(by: object) -> tuple[str, ...]:
+    """Names of segment columns."""
+    if by is None:
+        return ()
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        refuse("by must name one or more columns", plain(by), "For example 'region'.")
+    if len(set(names)) < len(names):
+        refuse("by must name each column once", listed(names), "Leave the repeated one out.")
+    return tuple(names)
+
+
+# ── what the frame has ──────────────────────────────────────────────────────────────────────────────
+
+
+#: Types whose values are no labels of anything.
+_NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
+
+
+def check_columns(schema: Schema, roles: Roles) -> Roles:
+    """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
+    require_columns(schema, roles)
+    for role, name in roles.columns.items():
+        labels = role.startswith("by") or role in ("time", "cv_column or key")
+        if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
+            refuse(f"{role} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
+    _check_target(schema[roles.target], roles)
+    return with_period(schema, roles)
+
+
+def require_columns(schema: Schema, roles: Roles) -> None:
+    """Refuse names that are no columns, laws and weights without numbers, and columns of two roles."""
+    columns, numeric = roles.columns, {"sample_weight", *roles.law_columns}
+    for role, name in columns.items():
+        if not isinstance(name, str):
+            refuse(f"{role} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
+        if name not in schema:
+            near = difflib.get_close_matches(name, schema, 3, 0.6)
+            hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
+            refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
+    for role, name in columns.items():
+        if role in numeric and not schema[name].is_numeric():
+            truth = schema[name] == nw.Boolean and role != "sample_weight"
+            remedy = "A probability is meant." if truth else "Cast it to a number first."
+            refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
+    names = list(columns.values())
+    shared = [name for name in names if names.count(name) > 1]
+    if shared:
+        refuse("every column must have one role", f"{shared[0]!r} in several", "Name another column.")
+
+
+@dataclass
+class Seen:
+    """What the files of one call must have in common."""
+
+    kinds: dict[str, str] = field(default_factory=dict)  # what each column of labels holds
+    others: set[Any] = field(default_factory=set)  # labels of the target that are not the event
+
+    def copy(self) -> Seen:
+        """What has been seen so far."""
+        return Seen(dict(self.kinds), set(self.others))
+
+    def alike(self, schema: Schema, roles: Roles) -> Roles:
+        """Refuse labels that are numbers in one file and words in another: they would be different segments."""
+        labels = [name for name in (*roles.by, roles.time, roles.fold) if name is not None]
+        labels += [roles.target] if roles.pos_label is not None else []
+        for name in labels:
+            kind = _kind(schema[name])
+            known = self.kinds.setdefault(name, kind)
+            if kind != known:
+                refuse(
+                    "a column must have the same type in all files",
+                    f"{name!r} with {known} in some and {kind} in others",
+                    "Cast it when the files are written, or pass a frame.",
+                )
+        return roles
+
+    def label(self, labels: Iterable[Any], roles: Roles) -> None:
+        """Refuse a target with more than one label beside the event."""
+        self.others |= set(labels)
+        if len(self.others) > 1:
+            event = 1 if roles.pos_label is None else roles.pos_label
+            found = sorted(self.others, key=str)
+            refuse(
+                f"target {roles.target!r} must hold two labels",
+                listed([plain(event), *(plain(label) for label in found)]),
+                "Filter the rows, or make a column of 0 and 1.",
+                LabelError,
+            )
+
+
+def _kind(kind: nw.dtypes.DType) -> str:
+    """What a type is to a reader."""
+    if kind.is_numeric():
+        return "numbers"
+    if kind == nw.Boolean:
+        return "booleans"
+    return "dates" if kind in (nw.Date, nw.Datetime) else "words"
+
+
+def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
+    given = roles.pos_label
+    if kind == nw.Boolean and given is not None and (isinstance(given, str) or given not in (0, 1)):
+        refuse(
+            f"pos_label must be a label of column {roles.target!r}",
+            f"{given!r} for a column of booleans",
+            "Pass True or False.",
+        )
+    if kind == nw.Boolean or (kind.is_numeric() and given is None):
+        return
+    if roles.pos_label is None:
+        refuse(
+            "pos_label must name the label that the score speaks of, unless labels are 0 and 1, −1 and 1, or booleans",
+            f"a target of type {kind}",
+            "For example pos_label='yes'.",
+        )
+    word = isinstance(roles.pos_label, str)
+    if word == kind.is_numeric():
+        refuse(
+            f"pos_label must be a label of column {roles.target!r}",
+            f"{roles.pos_label!r} for a column of type {kind}",
+            "Write it as in the data.",
+        )
+
+
+def with_period(schema: Schema, roles: Roles) -> Roles:
+    """The length of a period: a month for dates unless said otherwise, none for other columns."""
+    if roles.time is None:
+        if roles.every is not None:
+            refuse("every must come with time", f"every={roles.every!r} alone", "Pass time= as well.")
+        return roles
+    kind = schema[roles.time]
+    if isinstance(kind, (nw.Date, nw.Datetime)) or kind in (nw.Date, nw.Datetime):
+        return replace(roles, every=parse_choice(roles.every or "month", PERIODS, "every"))
+    if roles.every is not None:
+        refuse("every must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave every out.")
+    if kind.is_float() or kind == nw.Unknown:
+        refuse("time must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
+    return roles
+
+
+# ── expressions ─────────────────────────────────────────────────────────────────────────────────────
+
+#: What stands for a label that is no outcome.
+_NO_OUTCOME = -2
+
+
+def number(name: str) -> nw.Expr:
+    """A column of numbers, in double precision."""
+    return nw.col(name).cast(nw.Float64)
+
+
+def key_columns(roles: Roles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
+    """Weights, segments, period and fold under names of ours: user's names are data and may be anything."""
+    schema = frame.collect_schema()
+    columns = {} if roles.sample_weight is None else {"w": number(roles.sample_weight)}
+    columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
+    if roles.time is not None:
+        columns["time"] = _period(roles.time, roles.every, schema[roles.time], frame.implementation)
+    if roles.fold is not None:
+        folded = roles.fold_hash is not None
+        columns["fold"] = hashed(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
+    return columns
+
+
+def valid_keys(fine: nw.Expr, roles: Roles, schema: Schema) -> nw.Expr:
+    """`fine`, and whether the weight of a row can be summed and its fold is there; of `key_columns`."""
+    if roles.sample_weight is not None:
+        fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
+    if roles.fold is not None:
+        fine = fine & there("fold", schema[roles.fold] if roles.fold_hash is None else nw.Int64())
+    return fine
+
+
+def there(name: str, kind: nw.dtypes.DType) -> nw.Expr:
+    """Whether a label is there; NaN is none."""
+    column = nw.col(name)
+    return ~column.is_null() & ~column.is_nan() if kind.is_float() else ~column.is_null()
+
+
+def outcome(roles: Roles, kind: nw.dtypes.DType) -> nw.Expr:
+    """1 for the event, 0 (or −1) for the other label; what is no outcome is another number, or missing."""
+    target = nw.col(roles.target)
+    if kind == nw.Boolean:
+        event, other = target, ~target
+        if roles.pos_label is not None and not roles.pos_label:
+            event, other = other, event
+        return nw.when(event).then(nw.lit(1)).otherwise(nw.when(other).then(nw.lit(0)).otherwise(nw.lit(_NO_OUTCOME)))
+    if roles.pos_label is not None:
+        rest = nw.when(~target.is_null()).then(nw.lit(0)).otherwise(nw.lit(_NO_OUTCOME))
+        return nw.when(target == roles.pos_label).then(nw.lit(1)).otherwise(rest)
+    return target.cast(nw.Int64 if kind.is_integer() else nw.Float64)
+
+
+def is_outcome() -> nw.Expr:
+    """Whether the column y, made by `outcome`, holds one."""
+    y = nw.col("y")
+    return (y == 0) | (y == 1) | (y == -1)
+
+
+def _period(time: str, every: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
+    """
+    The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is.
+
+    Times with a zone are brought to UTC, where the engine keeps zones; those of SQL have that of their session.
+    """
+    column = nw.col(time)
+    if every is None:
+        return column
+    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()
+    if local and isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC")
+    year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
+    if every == "year":
+        return year
+    if every == "quarter":
+        return year * 10 + _parts(month + 2, 3)
+    if every == "month":
+        return year * 100 + month
+    if every == "day":
+        return year * 10000 + month * 100 + column.dt.day().cast(nw.Float64)
+    return _week(year, month, column.dt.day().cast(nw.Float64))
+
+
+def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
+    """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
+    early = (month < 3).cast(nw.Float64)
+    shifted, months = year - early, month - 3 + 12 * early
+    leaps = _parts(shifted, 4) - _parts(shifted, 100) + _parts(shifted, 400)
+    return _parts(365 * shifted + leaps + _parts(153 * months + 2, 5) + day - 719466, 7)
+
+
+def _parts(whole: nw.Expr, size: int) -> nw.Expr:
+    """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
+    return (whole * (1.0 / size) + 1e-6).floor()
+
+
+#: A prime below 2³¹ and a primitive root of it: products stay below 2⁶³ in every engine.
+_PRIME, _ROOT = 2**31 - 1, 48271
+
+
+def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
+    """A fold from a whole number, the same in every engine."""
+    if not kind.is_integer():
+        raise InputError(
+            f"key must be a column of whole numbers, which every engine hashes alike; got {key!r} of type {kind}. "
+            "Make a column of folds in the engine and pass it as cv_column."
+        )
+    # the largest unsigned numbers are no signed ones
+    value = (nw.col(key) % _PRIME).cast(nw.Int64) if kind == nw.UInt64 else nw.col(key).cast(nw.Int64) % _PRIME
+    once = (value * _ROOT + 11) % _PRIME
+    twice = ((once % 46337) * _ROOT + once) % _PRIME  # no longer linear: keys in arithmetic order are dealt at random
+    return ((twice * _ROOT) % _PRIME) % folds
+
+
+# ── labels ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain_label(value: Any) -> Any:
+    """A label that JSON can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return None
+    if isinstance(value, float) and abs(value) < 2.0**63 and value.is_integer():
+        return int(value)  # pandas makes floats of whole numbers where some are missing
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def written(value: Any) -> Any:
+    """A label of a segment, period or fold; JSON has no infinite numbers."""
+    label = plain_label(value)
+    return str(label) if isinstance(label, float) and math.isinf(label) else label
+
+
+def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], every: str | None) -> list[tuple[Any, ...]]:
+    """The labels of segment and period of each line, as JSON can hold them; `keys` are columns of the table."""
+    columns = []
+    for name in keys:
+        values = table[name].tolist()
+        columns.append([written(period_label(v, every) if name == "time" else v) for v in values])
+    return list(zip(*columns, strict=True)) if columns else [()] * next(iter(table.values())).shape[0]
+
+
+def period_label(code: Any, every: str | None) -> Any:
+    """A period as people write it."""
+    if code is None or code != code or type(code).__name__ == "NAType":
+        return None
+    if every is None:
+        return code
+    whole = int(code)
+    if every == "week":
+        return str(np.datetime64("1969-12-29") + np.timedelta64(7 * whole, "D"))
+    if every == "quarter":
+        return f"{whole // 10}-Q{whole % 10}"
+    if every == "month":
+        return f"{whole // 100}-{whole % 100:02d}"
+    return str(whole) if every == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
+
+
+def period_code(label: Any, every: str | None) -> Any:
+    """The number behind the label of a period: `period_label` backwards."""
+    if every is None or label is None:
+        return label
+    if every == "week":
+        return (date.fromisoformat(label) - date(1969, 12, 29)).days // 7
+    return int("".join(part for part in label if part.isdigit()))

@@ -1,0 +1,460 @@
+"""Passes over the data in the engine that holds it: rows become sums, small results come back, bad values are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism.exceptions import LabelError
+from scoreprism.scale._columns import (
+    MOST_WEIGHT,
+    Roles,
+    Schema,
+    Seen,
+    Settings,
+    is_outcome,
+    key_columns,
+    number,
+    outcome,
+    plain_label,
+    segment_labels,
+    there,
+    valid_keys,
+    written,
+)
+from scoreprism.scale._engines import fetched, takes_log_of_zero, told
+from scoreprism.scale._expressions import (
+    by_row,
+    cell_expression,
+    loss_expression,
+    parts_expression,
+    possible,
+    unbounded,
+    with_root,
+)
+from scoreprism.scale._partial import Partial
+from scoreprism.scale._sums import WEIGHTS
+
+#: Segments times periods times folds; more than this is a column of identifiers, not of segments.
+MOST_GROUPS = 20_000
+#: Rows that are looked at first: many distinct scores among them save the search for few.
+_HEAD = 20_000
+#: Rows in which groups are counted first.
+_LOOKED = 100_000
+#: Keys of rows that are not in any cell.
+_BAD, _ABSENT = -1.0, -2.0
+#: Bits of the grids that separate distinct scores, from coarse to fine.
+_BITS = (16, 24, 32, 40, 48)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A frame, its columns by role under names the engine takes, their types, and what is summed, as asked for."""
+
+    frame: nw.LazyFrame[Any]
+    schema: Schema
+    roles: Roles
+    settings: Settings
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels whose law is given."""
+        return self.settings.levels
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of segments, periods and folds."""
+        return [*self.roles.own_keys, *(["fold"] if self.roles.fold is not None else [])]
+
+
+def sum_rows(reading: Reading, seen: Seen) -> Partial:
+    """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
+    with told("the engine must be able to read the data", "Check the columns."):
+        rows = _rows(reading)
+        _refuse_identifiers(rows, reading)
+        exact = _few_scores(rows, reading)
+        table = fetched(_grouped(_stated(rows, reading, exact=exact), reading, exact=exact))
+        if not exact:
+            cell, outcome = np.divmod(table["key"], 3)
+            table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
+        _refuse_bad(table, table["key"] == _BAD, reading, seen)
+    return _partial(table, reading, exact=exact)
+
+
+def _refuse_identifiers(rows: nw.LazyFrame[Any], reading: Reading) -> None:
+    """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
+    few = {"fold" if reading.roles.fold_hash is not None else "", "time" if reading.roles.every is not None else ""}
+    names = [name for name in reading.keys if name not in few]
+    if not names:
+        return
+    for most in (_LOOKED, None):
+        part = rows.select(*names) if most is None else rows.select(*names).head(most)
+        groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
+        _require_few(groups, reading.settings)
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows(reading: Reading) -> nw.LazyFrame[Any]:
+    """The columns that count, under names of ours."""
+    roles = reading.roles
+    laws = {f"law{t}": number(name) for t, (name,) in enumerate(roles.laws.values())}
+    y = outcome(roles, reading.schema[roles.target])
+    return reading.frame.select(**laws, y=y, **key_columns(roles, reading.frame))
+
+
+def _valid(reading: Reading) -> nw.Expr:
+    """Whether a row can be summed; null and NaN compare to nothing."""
+    valid = is_outcome()
+    for t in range(len(reading.levels)):
+        valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
+    return valid_keys(valid, reading.roles, reading.schema)
+
+
+def _stated(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
+    """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
+    stated = rows.with_columns(valid=_valid(reading))
+    held = {
+        f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t, _ in _laws(reading)
+    }
+    if reading.settings.weighted:
+        held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
+    if exact:  # outcomes are grouped by
+        held["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
+    return stated.with_columns(**held)
+
+
+def _laws(reading: Reading) -> list[tuple[int, str]]:
+    return list(enumerate(reading.levels))
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
+    """The one group-by: arithmetic first, plain sums after (Dask knows no others)."""
+    settings, score = reading.settings, nw.col("law0")
+    columns, sums = _loss_columns(reading, exact=exact)
+    if not exact:
+        rows = with_root(rows, "law0")
+    if columns:
+        rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t, _ in _laws(reading)})
+        if not takes_log_of_zero(reading.frame):
+            rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t, _ in _laws(reading)})
+    rows = rows.with_columns(key=_key(reading, exact=exact), **columns)
+    moments = {} if exact else {"s": score, "s2": score * score}
+    sums = {**moments, **sums}
+    if settings.weighted:
+        w = nw.col("w")
+        squares = {name: w * w * value for name, value in sums.items() if name[0] == "d"}
+        firsts = {name: w * value for name, value in sums.items() if name[0] != "d"}
+        seconds = {f"b{name[1:]}": w * w * value for name, value in sums.items() if name[0] == "a"}
+        powers = dict(zip(WEIGHTS, (w, w * w, w * w * w, w * w * w * w), strict=True))
+        sums = {**powers, **firsts, **seconds, **squares}
+    summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(reading)
+    rows = rows.with_columns(**summands) if summands else rows
+    found = [nw.len().alias("n")]
+    found += [nw.col(name).sum() for name in summands]
+    if not exact:
+        found += [score.min().alias("lo"), score.max().alias("hi")]
+    return rows.group_by("key", *(["y"] if exact else []), *reading.keys).agg(*found)
+
+
+def _key(reading: Reading, *, exact: bool) -> nw.Expr:
+    """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
+    score = nw.col("law0")
+    key = score + 0.0 if exact else cell_expression(score, reading.settings.cells) * 3.0 + (nw.col("y") + 1)
+    if reading.settings.weighted:
+        key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT))
+    key = nw.when(nw.col("valid")).then(key).otherwise(nw.lit(_BAD))
+    return key if exact else key.cast(nw.Int64)
+
+
+def _loss_columns(reading: Reading, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
+    """One logarithm per row and law: losses as columns, then their first and second moments."""
+    if exact and len(reading.levels) == 1:
+        return {}, {}  # the loss of a distinct score is the same in all of its rows
+    columns, sums = {}, {}
+    for i, loss in enumerate(reading.settings.losses):
+        if not by_row(loss):
+            continue
+        for t, _ in _laws(reading):
+            some = f"hit{t}" if takes_log_of_zero(reading.frame) else f"some{t}"
+            columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(some))
+        for t, _ in _laws(reading):
+            sums[f"a{i}{t}"] = nw.col(f"loss{i}{t}")
+            for u in range(t, len(reading.levels)):
+                sums[f"d{i}{t}{u}"] = nw.col(f"loss{i}{t}") * nw.col(f"loss{i}{u}")
+    return columns, sums
+
+
+def _hit(law: str, clip: float | None) -> nw.Expr:
+    """p_y, the probability of what happened."""
+    p = nw.col(law)
+    if clip is not None:
+        p = (
+            nw.when(p < clip)
+            .then(nw.lit(clip))
+            .otherwise(nw.when(p > 1.0 - clip).then(nw.lit(1.0 - clip)).otherwise(p))
+        )
+    return nw.when(nw.col("y") == 1).then(p).otherwise(1.0 - p)
+
+
+def _impossible(reading: Reading) -> dict[str, nw.Expr]:
+    """Rows to which a law above the score gave probability 0; those of the score have cells of their own."""
+    found = {}
+    for t, _ in _laws(reading)[1:]:
+        found[f"zero{t}"] = (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64)
+    return found
+
+
+# ── few distinct scores ─────────────────────────────────────────────────────────────────────────────
+
+
+def _few_scores(rows: nw.LazyFrame[Any], reading: Reading) -> bool:
+    """
+    Whether there are at most as many distinct scores as cells; a handful of groups per cell at a time.
+
+    Grids of more and more bits separate the scores. A grid with more occupied cells than we have is the answer, so
+    memory stays bounded whatever the scores are.
+    """
+    cells = reading.settings.cells
+    score = rows.select(s=nw.when(_valid(reading)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
+    if np.unique(fetched(score.head(_HEAD))["s"]).size > cells:
+        return False
+    score, apart = with_root(score, "s"), 0
+    for bits in (*_BITS, None):
+        code = nw.col("s") if bits is None else parts_expression(nw.col("s"), 2.0 ** (bits - 1))
+        found = fetched(
+            score.with_columns(code=code)
+            .group_by("code")
+            .agg(nw.col("s").min().alias("lo"), nw.col("s").max().alias("hi"))
+        )
+        shared = found["lo"] < found["hi"]
+        apart += int((~shared).sum())
+        if apart + 2 * int(shared.sum()) > cells:
+            return False
+        if not shared.any():
+            return True
+        score = score.with_columns(code=code).filter(nw.col("code").is_in(found["code"][shared].tolist()))
+    return True  # pragma: no cover - the last round has one score per code
+
+
+# ── the result ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -> Partial:
+    """The table as a partial: keys coded, what is constant in a group filled in."""
+    settings, roles = reading.settings, reading.roles
+    absent = table["key"] == _ABSENT
+    gone = int(table["n"][absent].sum())
+    kept = {name: column[~absent] for name, column in table.items()}
+    folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
+    return Partial.from_groups(
+        settings,
+        exact=exact,
+        segments=segment_labels(kept, roles.own_keys, roles.every),
+        folds=[written(fold) for fold in folds],
+        columns=_filled(kept, settings),
+        absent=gone,
+    )
+
+
+def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
+    """Columns of a partial: what was summed, and what follows from it where there are no weights."""
+    columns: dict[str, FloatArray] = {
+        "key": kept["key"].astype(np.float64),
+        "y": (kept["y"] == 1).astype(np.float64),
+        "n": kept["n"].astype(np.float64),
+    }
+    for name, values in kept.items():
+        if name.startswith("sum_"):
+            columns[name.removeprefix("sum_")] = values.astype(np.float64)
+        elif name.startswith("zero") or name in ("lo", "hi"):
+            columns[name] = values.astype(np.float64)
+    if not settings.weighted:
+        columns |= dict.fromkeys(WEIGHTS, columns["n"])
+        columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
+    if settings.weighted and (columns["w4"] < np.finfo(float).tiny).any():
+        refuse(
+            f"sample_weight {settings.sample_weight!r} must be 0, or large enough for a fourth power",
+            f"weights below {MOST_WEIGHT**-1:.0e}",
+            "Multiply all weights by the same number.",
+        )
+    return {name: _finite(name, columns, settings) if name[0] in "abd" else columns[name] for name in columns}
+
+
+def _finite(name: str, columns: dict[str, FloatArray], settings: Settings) -> FloatArray:
+    """Moments of a loss, 0 where it is infinite: the cells of 0 and 1 and the columns zero… tell where."""
+    size = 2 if name[0] == "d" else 1
+    loss, levels = settings.losses[int(name[1:-size])], name[-size:]
+    if not unbounded(loss):
+        return columns[name]
+    never = ~np.isfinite(columns[name])
+    for level in levels:
+        never |= columns.get(f"zero{level}", np.zeros(1)) > 0.0
+    return np.where(never, 0.0, columns[name])
+
+
+# ── one pass of any kind ────────────────────────────────────────────────────────────────────────────
+
+
+def grouped(
+    frame: nw.LazyFrame[Any],
+    build: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
+    keys: Sequence[str],
+    how: Mapping[str, str],
+) -> dict[str, NDArray[Any]]:
+    """
+    One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max".
+
+    Dask's planner takes minutes for expressions that its partitions evaluate in milliseconds, so there the pass runs
+    on each partition and the small results are put together here.
+    """
+
+    def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        found = [getattr(nw.col(name), what)() for name, what in how.items()]
+        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
+
+    if frame.implementation.is_dask():
+        with told("the engine must be able to read the data", "Check the columns."):
+            return _by_partition(frame.to_native(), query, keys, {"n": "sum", **how})
+    return fetched(query(frame))
+
+
+def _by_partition(
+    frame: Any, query: Callable[[Any], Any], keys: Sequence[str], how: Mapping[str, str]
+) -> dict[str, NDArray[Any]]:
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    def one(part: Any) -> Any:
+        return query(nw.from_native(part).lazy()).collect().to_native()
+
+    parts = compute(*(delayed(one)(part) for part in frame.to_delayed()))  # type: ignore[no-untyped-call]
+    some = [part for part in parts if len(part)] or list(parts[:1])
+    table = nw.concat([nw.from_native(part, eager_only=True) for part in some])
+    merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
+    return fetched(merged.lazy())
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def require_rows(partial: Partial) -> Partial:
+    """A partial that holds something."""
+    if not partial.table["n"].size:
+        refuse_empty(partial.absent)
+    return partial
+
+
+def refuse_empty(absent: int) -> NoReturn:
+    """Data without rows, or with `absent` rows of weight 0 only."""
+    what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
+    refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+
+
+def require_few_groups(partial: Partial) -> None:
+    """No more segments, periods and folds than can be looked at."""
+    given = len(partial.folds) if partial.settings.fold_hash is None else 1
+    _require_few(len(partial.segments) * given, partial.settings)
+
+
+def _require_few(groups: int, settings: Settings) -> None:
+    """Refuse more groups than that, naming the columns that make them."""
+    if groups > MOST_GROUPS:
+        names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
+        refuse(
+            f"by, time and cv_column must make at most {MOST_GROUPS:,} groups",
+            f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
+            "Use coarser columns; identifiers are no segments (key= deals them to folds).",
+        )
+
+
+def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], reading: Reading, seen: Seen) -> None:
+    """Rows that cannot be summed, in words; and outcomes of three labels."""
+    if bad.any():
+        _explain(int(table["n"].sum()), reading)
+    if reading.roles.pos_label is not None:
+        seen.label(_other_labels(reading), reading.settings)
+        return
+    held = table["key"] >= 0  # rows without weight are not told apart by outcome
+    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], reading.settings)
+
+
+def _other_labels(reading: Reading) -> set[Any]:
+    """With pos_label, the first and the last of the other labels."""
+    roles, kind = reading.roles, reading.schema[reading.roles.target]
+    if kind == nw.Boolean:
+        return set()
+    label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
+    others = reading.frame.select(label=nw.col(roles.target)).select(label=label)
+    others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
+    found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
+    return {plain_label(found[end][0]) for end in ("low", "high")} - {None}
+
+
+def _explain(total: int, reading: Reading) -> NoReturn:
+    """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
+    roles, asked = reading.roles, reading.settings
+    for role, name in roles.columns.items():
+        if role not in ("sample_weight", *roles.law_columns):
+            continue
+        most = MOST_WEIGHT if role == "sample_weight" else 1.0
+        count, shown = count_wrong(reading.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+        if count:
+            _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
+    if roles.fold is not None:
+        folds = reading.frame.select(v=nw.col(roles.fold))
+        count, _ = count_wrong(folds, there("v", reading.schema[roles.fold]))
+        if count:
+            refuse(
+                f"cv_column or key {asked.fold!r} must not be missing",
+                f"{count:,} of {total:,} rows without",
+                "Drop these rows, or give them a fold.",
+            )
+    labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
+    count, shown = count_wrong(labels, is_outcome())
+    rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    if roles.pos_label is not None:
+        rule = f"target {asked.target!r} must not be missing"
+    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass pos_label= for other labels."
+    refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
+
+
+def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
+    """How many values break a rule, and some of them as people write them."""
+    fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
+    wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
+    count = int(fetched(wrong.select(n=nw.len()))["n"][0])
+    sample = [plain_label(value) for value in fetched(wrong.head(1000))["v"].tolist()] if count else []
+    return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
+
+
+def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
+    what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
+    if role == "sample_weight":
+        refuse_weights(name, what)
+    remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
+    if shown == ["missing"]:
+        remedy = "Drop these rows, or fill them."
+    refuse(f"{role} {name!r} must hold probabilities from 0 to 1", what, remedy)
+
+
+def refuse_weights(name: str | None, what: str) -> NoReturn:
+    """Weights that are negative, missing or too large."""
+    rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
+    refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
+
+
+def _as_number(shown: object) -> float:
+    return math.inf if shown == "missing" else float(str(shown))

@@ -1,0 +1,273 @@
+"""What comes back from scale: decompositions made from sums or passes, with their segments and periods."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.progress import tracked
+from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
+from scoreprism.decomposition import Decomposition
+from scoreprism.estimation import SegmentDecompositions
+from scoreprism.exceptions import InputError, ScoreprismError
+from scoreprism.scale._drift import Drift, compare_periods
+from scoreprism.scale._sums import SumTable
+
+#: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
+_COARSE = 0.5
+#: Attributes that hold decompositions of their own.
+_PARTS = ("segments", "periods")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledDecomposition(Decomposition):
+    """
+    A decomposition made from sums: terms, intervals, bounds and advice, but no rows.
+
+    Made by `scoreprism.scale.decompose` and `Partial.decompose`.
+
+    Attributes
+    ----------
+    quantisation_error : float
+        Bound of what evaluating C on cells instead of at every score did to its loss, and so to the reliability; 0 if
+        every distinct score has its own line. It holds where the loss of C, as a function of the score, has a third
+        derivative of one sign within each cell; maps that jump there can exceed it. Half a standard error of it, and
+        the advice says nothing of reliability but that more cells are needed.
+    segments, periods : SegmentDecompositions or None
+        One decomposition per segment and per period, by laws of their own.
+    partial : Partial
+        The sums.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rows = pl.DataFrame({"y": [0, 1] * 500, "p": [0.3, 0.6] * 500})
+    >>> d = scale.decompose(rows, target="y", score="p", loss="brier")
+    >>> d.names, d.quantisation_error
+    (('reliability', 'refinement'), 0.0)
+    """
+
+    quantisation_error: float = 0.0
+    segments: SegmentDecompositions | None = None
+    periods: SegmentDecompositions | None = None
+    partial: SumTable | None = None
+    _total: float = 0.0  # sum of the weights
+    _held: int = 0  # rows that have weight
+    _options: Any = None  # how laws were fitted
+
+    @classmethod
+    def _of(cls, found: Decomposition, **more: Any) -> Self:
+        """A decomposition with what is known beside it."""
+        return cls(**{field.name: getattr(found, field.name) for field in fields(Decomposition)}, **more)
+
+    @property
+    def n_units(self) -> int:
+        """Number of rows that have weight."""
+        return self._held
+
+    @property
+    def _mass(self) -> float:
+        return self._total
+
+    @property
+    def _telling(self) -> str:
+        return "pass q, a column of P(event | features),"
+
+    def drift(self, against: Any = "previous") -> Drift:
+        """
+        How the terms changed from period to period.
+
+        Parameters
+        ----------
+        against : {"previous", "first"} or period, default="previous"
+            What each period is compared with: the one before, the first, or one that is named.
+
+        Returns
+        -------
+        Drift
+            Changes with intervals.
+        """
+        if self.periods is None:
+            refuse("drift must have periods", "a decomposition without them", "Pass time= to decompose.")
+        return compare_periods(self.periods, against)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The summary as plain Python objects.
+
+        Returns
+        -------
+        dict
+            What `Decomposition.to_dict` gives, and under ``"scale"`` the quantisation error, segments and periods.
+        """
+        return {**super().to_dict(), SCALE: self._scale()}
+
+    def _scale(self) -> dict[str, Any]:
+        more: dict[str, Any] = {"quantisation_error": self.quantisation_error, "weight": self._mass, "held": self._held}
+        parts = {name: getattr(self, name) for name in _PARTS}
+        return more | {name: part.to_dict() for name, part in parts.items() if part is not None}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ScaledDecomposition:
+        """
+        Read a summary back: terms, intervals and bounds of the whole, of segments and of periods; no sums.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote; segments and periods come back under their names as text.
+
+        Returns
+        -------
+        ScaledDecomposition
+            Without `partial`.
+        """
+        found: Any = super().from_json(text)
+        more = read_summary(text).get(SCALE)
+        if not isinstance(more, dict) or not {"quantisation_error", "weight", "held"} <= set(more):
+            refuse("the JSON must be that of a ScaledDecomposition", "no field 'scale'", "Use Decomposition.from_json.")
+        with fitting_together():
+            require_kinds(more, {"quantisation_error": (float, int), "held": (int,), "weight": (float, int)})
+            parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
+            error, held, mass = float(more["quantisation_error"]), more["held"], float(more["weight"])
+            kept: ScaledDecomposition = replace(found, quantisation_error=error, _total=mass, _held=held, **parts)
+            return kept
+
+    @classmethod
+    def _read_parts(cls, data: dict[str, Any]) -> SegmentDecompositions:
+        each: dict[Any, Decomposition] = {}
+        for label, part in data["segments"].items():
+            kind = cls if SCALE in part else Decomposition  # those of a sample were decomposed by rows
+            each[label] = kind.from_json(json.dumps(encode(part)))
+        skipped = dict(data["skipped"])
+        if not each or not all(isinstance(reason, str) for reason in skipped.values()):
+            raise ValueError("no segment, or a segment left out without a reason")
+        return SegmentDecompositions(next(iter(each.values())).names, None, each, skipped)
+
+
+_Scaled = TypeVar("_Scaled", bound=ScaledDecomposition)
+
+#: Attributes of several classes.
+_OF_CLASSES = ("rows_in_all", "risk_in_all", "passes", "risk_std_error", "parameters")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassDecomposition(ScaledDecomposition):
+    """
+    A decomposition of several classes made where the data lives.
+
+    Attributes
+    ----------
+    rows_in_all : int
+        Rows of the data; ``n`` of them were used.
+    risk_in_all : float
+        Mean loss of the prediction over all rows, whatever was sampled.
+    risk_std_error : float
+        Its standard error.
+    passes : int
+        How often the data was read.
+    parameters : dict of str to list
+        ``slopes`` and ``intercepts`` of the fit to all rows (temperature: equal slopes 1/T); empty for a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 5000)
+    >>> rows = pl.DataFrame({f"p_{k}": law[:, k] for k in range(3)})
+    >>> rows = rows.with_columns(y=(rng.random((5000, 1)) > law.cumsum(axis=1)).sum(axis=1), id=np.arange(5000))
+    >>> d = scale.decompose(
+    ...     rows, target="y", score=["p_0", "p_1", "p_2"], loss="log", calibrator="temperature", key="id"
+    ... )
+    >>> d.n == d.rows_in_all, bool(abs(d.parameters["slopes"][0] - 1) < 0.1)
+    (True, True)
+    """
+
+    rows_in_all: int = 0
+    risk_in_all: float = math.nan
+    risk_std_error: float = math.nan
+    passes: int = 0
+    parameters: Mapping[str, Sequence[float]] | None = None
+
+    def _scale(self) -> dict[str, Any]:
+        more = {name: getattr(self, name) for name in _OF_CLASSES}
+        return {**super()._scale(), **more, "parameters": dict(self.parameters or {})}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ClassDecomposition:
+        """
+        Read a summary back.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote.
+
+        Returns
+        -------
+        ClassDecomposition
+            With all of its attributes, but no sums.
+        """
+        found: Any = super().from_json(text)
+        more = read_summary(text)[SCALE]
+        if not set(_OF_CLASSES) <= set(more):
+            refuse("the JSON must be that of a ClassDecomposition", "another", "Use ScaledDecomposition.from_json.")
+        with fitting_together():
+            require_kinds(more, dict.fromkeys(("rows_in_all", "passes"), (int,)) | {"parameters": (dict,)})
+            require_kinds(more, dict.fromkeys(("risk_in_all", "risk_std_error"), (float, int)))
+        kept: ClassDecomposition = replace(found, **{name: more[name] for name in _OF_CLASSES})
+        return kept
+
+
+def add_sums(found: Decomposition, sums: SumTable, error: float, options: Any) -> ScaledDecomposition:
+    """A decomposition with what sums add to it, and a doubt where cells are too coarse."""
+    if not sums.exact:
+        least = min(found.std_error.values(), default=math.nan)
+        share = f" ({error / least:.2g} of the smallest standard error)" if least > 0.0 else ""
+        note, doubts = f"summing by cell moved the loss of C by up to about {error:.2g}{share}", found._doubts
+        if error > _COARSE * found.std_error[found.names[0]] > 0.0:
+            note = f"the cells are too coarse for so many rows: {note}. Pass more cells="
+            doubts = (*doubts, (1, note))
+        found = replace(found, notes=(*found.notes, note), _doubts=doubts)
+    mass, held = float(sums.table["w"].sum()), int(sums.table["n"].sum())
+    more = {"quantisation_error": error, "partial": sums, "_total": mass, "_held": held, "_options": options}
+    return ScaledDecomposition._of(found, **more)
+
+
+def floors_of(results: Mapping[str, Decomposition]) -> dict[str, float]:
+    """The floors that infinite losses of a whole are shown at, for its parts."""
+    twins = {name: found.floored for name, found in results.items()}
+    return {name: twin.clip for name, twin in twins.items() if twin is not None and twin.clip is not None}
+
+
+def attach_parts(
+    results: Mapping[str, _Scaled],
+    kind: str,
+    parts: Mapping[tuple[Any, ...], Any],
+    fit: Callable[[Any], Mapping[str, Decomposition]],
+    what: str = "laws by segment",
+) -> dict[str, _Scaled]:
+    """Results with segments, or periods, one by one; those that cannot be decomposed are named with the reason."""
+    found: dict[str, dict[Any, Decomposition]] = {name: {} for name in results}
+    skipped: dict[Any, str] = {}
+    for label, part in tracked(iter(parts.items()), len(parts), what):
+        short = label[0] if len(label) == 1 else label
+        try:
+            for name, result in fit(part).items():
+                found[name][short] = result
+        except ScoreprismError as error:
+            skipped[short] = str(error)
+    if not any(found.values()):
+        raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
+    attached = {}
+    for name, one in results.items():
+        each = SegmentDecompositions(next(iter(found[name].values())).names, None, found[name], skipped)
+        attached[name] = replace(one, segments=each) if kind == "segments" else replace(one, periods=each)
+    return attached

@@ -1,0 +1,348 @@
+"""From sums to a sample and its chain: folds drawn or given, laws fitted to cells, losses as the engine summed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial as bound
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._fitting.candidates import Pooling
+from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, Losses
+from scoreprism._fitting.crossfit import no_crossfit
+from scoreprism._fitting.fitted_laws import ScoreCells
+from scoreprism._fitting.learners import parse_calibrator
+from scoreprism._sample.cells import Cells, LossSums
+from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.level import Level
+from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain
+from scoreprism.losses import ProperLoss
+from scoreprism.scale._columns import MOST_FOLDS
+from scoreprism.scale._expressions import unbounded
+from scoreprism.scale._sums import SumTable
+
+
+@dataclass(frozen=True)
+class Options:
+    """How laws are fitted to a partial, parsed."""
+
+    losses: Losses
+    calibrator: object
+    cv: int
+    form: str
+    seed: int
+    floors: Mapping[str, float] | None = None  # by loss; those of infinite losses unless given
+
+
+def fit_sums(partial: SumTable, options: Options) -> tuple[Lines, Chain]:
+    """The chain of the rows of one partial, with the lines its laws were fitted to."""
+    lines = place_lines(partial)
+    fit = _fit_to(partial, lines, _shares(partial, options), options)
+    return lines, fit.fit(options.losses.values(), partial.settings.clip, options.floors)
+
+
+def _shares(partial: SumTable, options: Options) -> FloatArray:
+    """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
+    table = partial.table
+    codes = table["y"].astype(np.intp)
+    if np.unique(codes).size < 2:
+        refuse("the target must hold both outcomes", f"only {codes[0]}", "Pass more rows.")
+    if partial.settings.fold is None:
+        return draw_folds(partial, options.cv, options.seed)
+    if not 2 <= len(partial.folds) <= MOST_FOLDS:
+        rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
+        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
+    fold = table["fold"].astype(np.intp)
+    shares = np.zeros((1, len(partial.folds), fold.size))
+    shares[0, fold, np.arange(fold.size)] = 1.0
+    alone = _alone(shares[0], codes)
+    if alone is not None:
+        refuse(
+            "both outcomes must be outside of every fold",
+            f"only one outside of fold number {alone}",
+            f"Use other folds than those of {partial.settings.fold!r}.",
+        )
+    return shares
+
+
+def _alone(share: FloatArray, codes: IntArray) -> int | None:
+    """A fold outside of which there is one outcome only."""
+    outside = [np.unique(codes[one < 1.0]).size < 2 for one in share]
+    return outside.index(True) if any(outside) else None
+
+
+#: Draws of folds before giving up on both outcomes outside of every fold.
+_DRAWS = 100
+
+
+def draw_folds(partial: SumTable, cv: int, seed: int) -> FloatArray:
+    """
+    Folds dealt to the rows of each group, as if every row drew its fold, once for each partition.
+
+    Rows of a group have the same outcome and (nearly) the same score, so which of them is in which fold does not
+    matter, only how many: a multinomial draw. With weights, a group counts as many rows as its weights are worth.
+    """
+    table = partial.table
+    codes = table["y"].astype(np.intp)
+    rng = np.random.default_rng(seed)
+    worth = table["n"] if not partial.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
+    found = []
+    for _ in range(PARTITIONS):
+        for _ in range(_DRAWS):
+            share = (rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv)) / worth[:, None]).T
+            if _alone(share, codes) is None:
+                break
+        else:
+            refuse(
+                "both outcomes must be outside of every fold",
+                f"{_DRAWS} draws of {cv} folds without such a split",
+                "Pass more rows.",
+            )
+        found.append(share)
+    return np.stack(found)
+
+
+def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
+    """The lines as `decompose` sees rows."""
+    settings, table, group = partial.settings, partial.table, lines.group
+    codes = table["y"].astype(np.intp)[group]
+    weight = table["w"][group] * lines.share
+    worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
+    rows = Data(lines.score, codes, weight * worth, 2, "probability")
+    cells = Cells(
+        counts=table["n"][group] * lines.share,
+        squares=table["w2"][group] * lines.share,
+        cubes=table["w3"][group] * lines.share,
+        fourths=table["w4"][group] * lines.share,
+        losses=_loss_sums(partial, lines, options.losses),
+        losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
+    )
+    return ChainFit(
+        sample=Sample(codes, {"model": lines.score}, np.array([0, 1]), weight, cells=cells),
+        rows=rows,
+        plan=replace(no_crossfit(rows), trains=(np.empty(0, dtype=np.intp),) * shares.shape[1]),
+        maps=parse_calibrator(options.calibrator, 2),
+        reference=None,
+        levels=[Level.of(name, np.full(codes.size, 0.5), is_summed=True) for name in settings.levels[1:]],
+        calibration=None,
+        seed=options.seed,
+        n_jobs=None,
+        notes=_notes(partial, options),
+        pooling=pool_folds(partial, lines, shares, worth),
+    )
+
+
+def pool_folds(partial: SumTable, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
+    """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
+    table, group = partial.table, lines.group
+    codes = table["y"].astype(np.intp)
+    center, cell = _centers(partial)
+
+    def sums(place: IntArray, size: int, y: IntArray, values: FloatArray) -> FloatArray:
+        """Sums by partition, fold, outcome and place of values (P, K, …)."""
+        flat = y * size + place
+        count, folds, _ = values.shape
+        found = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
+        return np.stack(found).reshape(count, folds, 2, size).astype(np.float64)
+
+    def made(place: IntArray, at: FloatArray, rows: FloatArray) -> ScoreCells:
+        count = np.bincount(place, rows, at.size).astype(np.float64)
+        return ScoreCells(place, at, count, np.full(at.size, partial.exact))
+
+    cells = made(cell, center, table["n"])
+    train = sums(cell, center.size, codes, shares * (table["w"] * worth))
+    at, place = np.unique(lines.score, return_inverse=True)
+    points = cells if partial.exact else made(place, at, table["n"][group] * lines.share)
+    size = points.center.size
+    part = shares[:, :, group] * lines.share
+    mass = sums(points.cell, size, codes[group], part * (table["w"][group] * worth))
+    squares = sums(points.cell, size, codes[group], part * (table["w2"][group] * worth**2))
+    return Pooling(
+        cells, train, cells if partial.exact else points, mass, squares if partial.settings.weighted else mass
+    )
+
+
+def _centers(partial: SumTable) -> tuple[FloatArray, IntArray]:
+    """Mean score of each cell, over outcomes and folds; and the cell of each group."""
+    table = partial.table
+    keys, cell = np.unique(table["key"], return_inverse=True)
+    if partial.exact:
+        return keys, cell
+    sums = np.bincount(cell, table["s"], keys.size), np.bincount(cell, table["w"], keys.size)
+    low, high = np.full(keys.size, np.inf), np.zeros(keys.size)
+    np.minimum.at(low, cell, table["lo"])
+    np.maximum.at(high, cell, table["hi"])
+    return np.clip(sums[0] / sums[1], low, high), cell
+
+
+def _loss_sums(partial: SumTable, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
+    """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
+    settings, table = partial.settings, partial.table
+    known = {str(loss): i for i, loss in enumerate(settings.losses)}
+    found = {}
+    for name, loss in losses.items():
+        i = known.get(name)
+        if i is not None and f"a{i}0" in table:
+            found[name] = _sums_of(partial, lines, loss, i, floor)
+    return found
+
+
+def _sums_of(partial: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+    levels, table, group = partial.settings.levels, partial.table, lines.group
+    w, w2 = table["w"], table["w2"]
+    mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
+    mean2 = {level: table[f"b{i}{t}"] / w2 for t, level in enumerate(levels)}
+    within = {}
+    for t, first in enumerate(levels):
+        for u in range(t, len(levels)):
+            inside = table[f"d{i}{t}{u}"] - table[f"b{i}{t}"] * mean2[levels[u]]
+            within[first, levels[u]] = np.maximum(inside, 0.0) if t == u else inside
+    if unbounded(loss):
+        for t, level in enumerate(levels[1:], start=1):
+            mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
+    clip = partial.settings.clip if floor is None else floor
+    law = lines.score if clip is None else clip_law(lines.score, clip)
+    alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
+    if floor is not None:
+        _move(partial, lines, alone, floor, mean, mean2, within)
+    spread = {level: values[group] for level, values in mean.items()}
+    spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
+    apart = _apart(alone, lines, w2, within["S", "S"])
+    held = w2 * np.bincount(group, lines.share * apart**2, w2.size)
+    slope = {level: _ratio(within["S", level], within["S", "S"]) for level in levels}
+    rest = {(a, b): values - slope[a] * slope[b] * held for (a, b), values in within.items()}
+    return LossSums(
+        spread,
+        {level: values[group] + slope[level][group] * apart for level, values in mean2.items()},
+        {pair: values[group] * lines.share for pair, values in rest.items()},
+    )
+
+
+def _move(
+    partial: SumTable,
+    lines: Lines,
+    alone: FloatArray,
+    floor: float,
+    mean: dict[str, FloatArray],
+    mean2: dict[str, FloatArray],
+    within: dict[tuple[str, str], FloatArray],
+) -> None:
+    """
+    Losses of S in groups that a floor reaches, from its lines in the place of sums that know nothing of the floor.
+
+    A group that lies beyond the floor has one loss, so nothing is lost. At most one cell at either end lies astride it,
+    and is taken at the scores of its lines.
+    """
+    w2 = partial.table["w2"]
+    moved = beyond(partial, floor)
+    at = np.bincount(lines.group, lines.share * alone, w2.size)
+    mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
+    apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
+    for pair, values in within.items():
+        if "S" in pair:
+            within[pair] = np.where(moved, apart if pair == ("S", "S") else 0.0, values)
+
+
+def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
+    """
+    How far the loss of S at each line is from that of its group, with the variance of its rows.
+
+    Within a cell the losses of S and C rise and fall together. Where they are nearly the same, the standard error of
+    their difference would be that of the width of the cells if S stood at its mean and C did not.
+    """
+    wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
+    group, share = lines.group[wide], lines.share[wide]
+    apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
+    seen = w2 * np.bincount(lines.group, lines.share * apart**2, w2.size)
+    return apart * np.sqrt(_ratio(most, seen))[lines.group]
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Part / whole, 0 where there is nothing."""
+    return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
+
+
+def bound_quantisation(partial: SumTable, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
+    """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
+    weight = chain.sample.weight
+    assert weight is not None  # noqa: S101 - lines always have one
+    wide = lines.side != 0.0
+    if not wide.any():
+        return 0.0
+
+    def half(law: FloatArray, some: NDArray[np.bool_]) -> float:
+        kept = law[some] if clip is None else clip_law(law[some], clip)
+        value = loss.evaluate(kept, chain.sample.y[some])
+        parts = np.bincount(lines.group[some], lines.side[some] * weight[some] * value)
+        return float(np.abs(parts).sum() / weight.sum())
+
+    error = half(chain.levels[1].law, wide)
+    if clip is None or partial.settings.clip is not None:
+        return error
+    return error + half(lines.score, wide & beyond(partial, clip)[lines.group])
+
+
+def _notes(partial: SumTable, options: Options) -> tuple[str, ...]:
+    what = "distinct scores" if partial.exact else f"cells of {partial.settings.cells} from 0 to 1"
+    notes = [f"from sums over {partial.n_keys} {what}"]
+    if partial.settings.fold is None:
+        notes.append(f"{options.cv} folds drawn within cells, {PARTITIONS} times: rows are taken to be independent")
+    if partial.absent:
+        notes.append(f"{partial.absent:,} rows of weight 0 are absent")
+    return tuple(notes)
+
+
+# ── where groups stand ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Lines:
+    """
+    Groups of a partial, each as one line or, where a cell holds several scores, as four.
+
+    A group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores,
+    {lo, m + σ²/(m − lo)} and {m − σ²/(hi − m), hi}, each with weights that keep m and σ². The mean over the group of
+    any function whose third derivative keeps its sign lies between the means of the pairs (Chebyshev and Markov), so
+    half of their difference bounds the error of taking the middle.
+    """
+
+    score: FloatArray
+    group: NDArray[np.intp]
+    share: FloatArray
+    side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
+
+
+def beyond(partial: SumTable, floor: float) -> NDArray[np.bool_]:
+    """Groups of a partial with scores closer to 0 or 1 than a floor."""
+    table = partial.table
+    low, high = (table["key"], table["key"]) if partial.exact else (table["lo"], table["hi"])
+    return np.asarray((low < floor) | (high > 1.0 - floor))
+
+
+def place_lines(partial: SumTable) -> Lines:
+    """Where the groups of a partial stand."""
+    table = partial.table
+    if partial.exact:
+        size = table["n"].size
+        return Lines(table["key"], np.arange(size), np.ones(size), np.zeros(size))
+    low, high, w = table["lo"], table["hi"], table["w"]
+    mean = np.clip(table["s"] / w, low, high)
+    below, above = mean - low, high - mean
+    variance = np.clip(table["s2"] / w - mean**2, 0.0, below * above)
+    wide = (below > 0.0) & (above > 0.0) & (variance > 0.0)
+    single, several = np.flatnonzero(~wide), np.flatnonzero(wide)
+    m, v, lo, hi = mean[several], variance[several], low[several], high[several]
+    at_low, at_high = v / (v + (m - lo) ** 2), v / (v + (hi - m) ** 2)
+    nodes = [(lo, at_low, 1.0), (np.minimum(m + v / (m - lo), hi), 1.0 - at_low, 1.0)]
+    nodes += [(hi, at_high, -1.0), (np.maximum(m - v / (hi - m), lo), 1.0 - at_high, -1.0)]
+    return Lines(
+        np.concatenate([mean[single], *(score for score, _, _ in nodes)]),
+        np.concatenate([single, *([several] * 4)]),
+        np.concatenate([np.ones(single.size), *(0.5 * share for _, share, _ in nodes)]),
+        np.concatenate([np.zeros(single.size), *(np.full(several.size, side) for _, _, side in nodes)]),
+    )
