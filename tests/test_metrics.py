@@ -732,6 +732,7 @@ def test_many_rows_have_the_interval_of_the_central_limit_theorem():
 
 
 @pytest.mark.parametrize("weight", [None, np.linspace(1, 2, 40)])
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")  # reversed scores are meant
 def test_auc_of_separated_classes_has_an_interval(weight):
     y, s = np.repeat([0, 1], 20), np.linspace(0.1, 0.9, 40)
     for law, value in ((s, 1.0), (1 - s, 0.0), (np.full(40, 0.3), 0.5)):

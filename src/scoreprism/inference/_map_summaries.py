@@ -12,7 +12,7 @@ import numpy as np
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._document.result_json import encode
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.inference._estimating import Sandwich, Scheme
+from scoreprism.inference._map_sandwich import Sandwich, Scheme
 from scoreprism.losses import ProperLoss
 
 #: Summaries by name.
