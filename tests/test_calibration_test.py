@@ -494,7 +494,7 @@ def test_result():
         (
             {"n_jobs": 0},
             InputError,
-            "n_jobs must be None or a whole number that is not 0; got 0. Use 1, or -1 for all processors.",
+            "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2.",
         ),
         (
             {"random_state": "x"},

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scoreprism import corp_decomposition
 from scoreprism._core.checks import parse_random_state
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Ranked, Stream, drawn, sums_of_draws
+from scoreprism._kernels.ranked import Ranked, Stream, drawn, stream_of, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
-from scoreprism.inference import CorpBootstrap, _corp, corp_bootstrap
+from scoreprism.inference import CorpBootstrap, corp_bootstrap
 
 NAMES = ("miscalibration", "discrimination", "uncertainty")
 
@@ -29,7 +29,7 @@ def sample(n, seed=0, decimals=None):
 
 def counts(seed, replicate, n):
     """How often each row, in order of score and events first, is in a replicate."""
-    stream = _corp.stream_of(parse_random_state(seed).integers(2**63, size=2), replicate)
+    stream = stream_of(parse_random_state(seed).integers(2**63, size=2), replicate)
     return np.bincount(drawn(stream, n), minlength=n)
 
 
@@ -256,7 +256,7 @@ def test_refusals():
         (lambda: corp_bootstrap([0, 1, 2], np.eye(3)), "CORP must have two classes, because isotonic regression needs an order; got 3. Use resolution_decomposition with a multiclass calibrator."),
         (lambda: corp_bootstrap(y, s, random_state="x"), "random_state must be a nonnegative integer, a numpy Generator or None; got 'x'. For example 0."),
         (lambda: corp_bootstrap(y, s).interval("risk"), "term must be one of miscalibration, discrimination, uncertainty; got 'risk'. Choose one of these."),
-        (lambda: corp_bootstrap(y, s, n_jobs=0), "n_jobs must be a nonzero whole number or None; got 0. For example 2, or -1 for all processors."),
+        (lambda: corp_bootstrap(y, s, n_jobs=0), "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2."),
     ):  # fmt: skip
         with pytest.raises(InputError) as error:
             call()

@@ -13,7 +13,7 @@ from scoreprism._calibration_test import multiclass_statistics as _multiclass
 from scoreprism._calibration_test.classical_tests import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism._calibration_test.null_draws import Statistic, simulate, smallest_p, tail
 from scoreprism._calibration_test.score_lines import Scored
-from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result_json import encode
 from scoreprism._sample.sample import Sample
@@ -223,7 +223,7 @@ def calibration_test(
     sample_weight : array-like of shape (n,), optional
         Weights in the statistic; outcomes are drawn by row, whatever its weight.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     random_state : int, Generator or None
@@ -262,13 +262,13 @@ def calibration_test(
     test = CALIBRATION_TESTS[parse_choice(method, CALIBRATION_TESTS, "method")]
     resamples = parse_count(n_resamples, "n_resamples", 1)
     groups = parse_count(n_groups, "n_groups", 2)
-    threads = _parse_jobs(n_jobs)
+    require_jobs(n_jobs)
     rng = parse_random_state(random_state)
     data = Scored.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
         return _result(test, data, *test._made(data.k)(data, groups))
-    return _monte_carlo(test, data, resamples, rng, threads)
+    return _monte_carlo(test, data, resamples, rng, n_jobs)
 
 
 def _monte_carlo(
@@ -314,11 +314,3 @@ def _require_classes(test: CalibrationTest, k: int) -> None:
     refuse(
         f"method must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
     )
-
-
-def _parse_jobs(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value == 0:
-        refuse("n_jobs must be None or a whole number that is not 0", repr(value), "Use 1, or -1 for all processors.")
-    return int(value)

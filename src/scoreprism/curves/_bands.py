@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream
-from scoreprism.inference._corp import replicated, stream_of
+from scoreprism._core.workers import run_replicates
+from scoreprism._kernels.ranked import Stream, stream_of
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1
@@ -52,7 +52,7 @@ class Ask:
         if self.n_resamples < least:
             rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
             refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
-        return replicated(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
+        return run_replicates(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""

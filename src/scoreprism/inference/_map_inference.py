@@ -23,8 +23,8 @@ from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, sandwich, scheme_of
-from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, root_of, rows_of, summarised
+from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, make_sandwich, scheme_of
+from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, root_of, rows_of, summarise
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Fewer rows than this get a note.
@@ -292,7 +292,7 @@ class MapInference(Drawable, TermTable):
         name = word if judged is None else f"reliability ({judged!s})"
         near = not self.test.pvalue < 1.0 - confidence
         given = {"level": confidence, "z": self._quantile(confidence)}
-        return summarised(functional, self._sandwich, name, how, near=near, **given)
+        return summarise(functional, self._sandwich, name, how, near=near, **given)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -363,8 +363,8 @@ class MapInference(Drawable, TermTable):
 
 def map_inference(
     calibrator: str | Calibrator,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -381,16 +381,16 @@ def map_inference(
     calibrator : str or Calibrator
         "platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet" or "polynomial", or such a
         calibrator: fitted here, or already fitted on these very rows.
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, K)
-        Probabilities from a model that was not fitted on these rows.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, K), optional
+        Probabilities from a model that was not fitted on these rows; left out beside a Sample.
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
         Clusters: rows of a group may depend on each other.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     level : float, default=0.95
@@ -433,7 +433,7 @@ def map_inference(
     _require_overlap(fitted)
     labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
     scheme = scheme_of(fitted, data, labels)
-    found = sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
+    found = make_sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(data.codes.size, -1).any(axis=1).sum())
     read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"

@@ -93,9 +93,8 @@ def _softmax_design(features: str, low: float, shape: tuple[int, int], *, diagon
     if diagonal:
         kept = (feature == k) | (feature == shape[0] - 1)
         feature, k = feature[kept], k[kept]
-    return Design(
-        partial(_softmax_features, features, low), np.stack([feature, k, np.arange(k.size)], axis=1), shape[1]
-    )
+    links = np.stack([feature, k, np.arange(k.size)], axis=1)
+    return Design(partial(_softmax_features, features, low), links, shape[1])
 
 
 def _softmax_features(features: str, low: float, score: FloatArray) -> FloatArray:
@@ -262,7 +261,7 @@ def targets_of(calibrator: Calibrator, data: Data) -> tuple[FloatArray, FloatArr
     return as_matrix(smoothed_targets(data.y, data.weight)), slope
 
 
-def sandwich(
+def make_sandwich(
     scheme: Scheme, calibrator: Calibrator, data: Data, clusters: IntArray | None, *, small_sample: bool
 ) -> Sandwich:
     """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A has the ridge in it."""

@@ -195,7 +195,7 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
     return ends[0], ends[1]
 
 
-def summarised(
+def summarise(
     functional: Functional, found: Sandwich, name: str, how: str, *, level: float, z: float, near: bool
 ) -> MapSummary:
     """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
-from scoreprism._core.workers import run_all, worker_count
+from scoreprism._core.workers import run_replicates
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
 from scoreprism._kernels.ranked import Kernel, Ranked, Sums, stream_of, sums_of_draws
@@ -22,9 +22,6 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import CorpChain
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.losses import ProperLoss
-
-#: Replicates a thread takes at a time.
-_CHUNK = 16
 
 _BIAS = (
     "the in-sample bias stays inside: every resample is fitted on itself, so replicates of miscalibration and "
@@ -137,8 +134,8 @@ class CorpBootstrap(TermTable):
 
 
 def corp_bootstrap(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     n_resamples: int = 1000,
@@ -158,10 +155,10 @@ def corp_bootstrap(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, 2), optional
+        Predicted probabilities; left out beside a Sample.
     loss : str or ProperLoss, default="log"
         The loss.
     n_resamples : int, default=1000
@@ -169,7 +166,7 @@ def corp_bootstrap(
     sample_weight : array-like of shape (n,), optional
         Weights: a row that is drawn twice counts with twice its weight. Rows of weight zero are not drawn.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (2,), optional
         Labels in column order.
     clip : float, optional
@@ -203,24 +200,13 @@ def corp_bootstrap(
     ranked = Ranked.of(score, sample.y, losses, sample.weight)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
     make = _fast.compiled_sums if compiled else _sums
-    replicates = replicated(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
+    replicates = run_replicates(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
 
 
 def _sums(ranked: Ranked) -> Kernel:
     """The definition of the sums."""
     return partial(sums_of_draws, ranked)
-
-
-def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
-    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
-    if worker_count(n_jobs) == 1:
-        return some(range(count))
-    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
 
 
 def _some(
