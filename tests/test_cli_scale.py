@@ -24,7 +24,7 @@ from scoreprism.inference import calibration_test
 from scoreprism.report import summarize_sums
 from scoreprism.report._evidence import of_many
 from scoreprism.report._sums import SummedScores, curve_of, distribution_of, grades_of, metrics_of, spiegelhalter_of
-from scoreprism.scale._columns import PERIODS as PERIODS_OF_SCALE
+from scoreprism.scale._column_settings import PERIODS as PERIODS_OF_SCALE
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from tests.conftest import spark_or_skip
 

@@ -13,19 +13,13 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from scoreprism._core.checks import require_jobs
 from scoreprism._core.progress import hidden, tracked
-from scoreprism._core.simplex import FloatArray
 from scoreprism.exceptions import LostWorkerError
 
 #: Seconds between two looks of a worker whether the process that started it is still there.
 _LOOK = 0.5
 #: How clusters say that a worker died; those of processes are known without them.
 _LOST = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"), ("ray.exceptions", "WorkerCrashedError"))
-#: Replicates a thread takes at a time.
-_CHUNK = 16
 _NOTHING = "nothing of what was finished is kept"
 
 
@@ -44,15 +38,6 @@ def run_all(
     """A function of each item, in order, here or by joblib's workers, with a bar on slow work in a terminal."""
     options = {"return_as": "generator"} | ({"prefer": "threads"} if threads else {})
     yield from _spread(function, items, n_jobs, what, options, lambda: _NOTHING)
-
-
-def run_replicates(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
-    require_jobs(n_jobs)
-    if worker_count(n_jobs) == 1:
-        return some(range(count))
-    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
 
 
 def as_finished(

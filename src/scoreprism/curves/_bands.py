@@ -1,4 +1,4 @@
-"""Bands from redrawn curves: pointwise by order statistics, and for the whole curve by one factor for all scores."""
+"""Bands around reliability curves: redrawn curves, pointwise by order statistics, for all scores by one factor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._core.workers import run_replicates
-from scoreprism._kernels.ranked import Stream, stream_of
+from scoreprism._kernels.ranked import Stream, replicated, stream_of
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1
@@ -52,7 +51,7 @@ class Ask:
         if self.n_resamples < least:
             rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
             refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
-        return run_replicates(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
+        return replicated(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
-from scoreprism._core.workers import run_replicates
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Kernel, Ranked, Sums, stream_of, sums_of_draws
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums, replicated, stream_of, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
@@ -200,7 +199,7 @@ def corp_bootstrap(
     ranked = Ranked.of(score, sample.y, losses, sample.weight)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
     make = _fast.compiled_sums if compiled else _sums
-    replicates = run_replicates(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
+    replicates = replicated(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
 
 
