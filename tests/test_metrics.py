@@ -1,9 +1,11 @@
 """Laws that every metric obeys, what each refuses, and the machinery behind the numbers; peers are in test_metric_peers.py."""
 
 import copy
+import inspect
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
-from scoreprism import decompose
+from scoreprism import Sample, decompose
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import bandwidths
 from scoreprism._kernels.term_intervals import Interval
@@ -104,6 +106,25 @@ def test_is_a_float_with_a_name_a_method_and_an_interval(name):
     wide = value.interval(0.99, n_resamples=60, random_state=0)
     assert wide.low <= interval.low
     assert wide.high >= interval.high
+
+
+@every
+def test_a_sample_takes_the_place_of_the_arrays(name):
+    y, s = data_for(name)
+    assert METRICS[name](Sample.of(y, s)) == METRICS[name](y, s)
+
+
+@every
+def test_every_argument_is_described_with_its_default(name):
+    parameters = inspect.signature(METRICS[name]).parameters
+    described = dict(
+        re.findall(r"^(\w+) : .*, (optional|default=.*|or Sample)$", inspect.getdoc(METRICS[name]), re.MULTILINE)
+    )
+    assert list(described) == list(parameters)
+    for option in METRICS[name].options:
+        default = parameters[option].default
+        words = "optional" if default is None else f"default={json.dumps(default)}"
+        assert described[option] == words
 
 
 @every

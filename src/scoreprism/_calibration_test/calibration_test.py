@@ -12,13 +12,13 @@ from scoreprism._calibration_test import binary_statistics as _binary
 from scoreprism._calibration_test import multiclass_statistics as _multiclass
 from scoreprism._calibration_test.classical_tests import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism._calibration_test.null_draws import Statistic, simulate, smallest_p, tail
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result_json import encode
 from scoreprism._sample.sample import Sample
 
-Builder = Callable[[Scored], Statistic]
+Builder = Callable[[ScoreLines], Statistic]
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def calibration_test(
     groups = parse_count(n_groups, "n_groups", 2)
     require_jobs(n_jobs)
     rng = parse_random_state(random_state)
-    data = Scored.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
+    data = ScoreLines.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
         return _result(test, data, *test._made(data.k)(data, groups))
@@ -272,7 +272,7 @@ def calibration_test(
 
 
 def _monte_carlo(
-    test: CalibrationTest, data: Scored, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
+    test: CalibrationTest, data: ScoreLines, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
@@ -286,19 +286,19 @@ def _monte_carlo(
     return _result(test, data, smallest, p, components, n_resamples)
 
 
-def test_scored(data: Scored, n_resamples: int, rng: np.random.Generator) -> float:
+def test_scored(data: ScoreLines, n_resamples: int, rng: np.random.Generator) -> float:
     """The p-value of the default test for scores that are parsed."""
     return _monte_carlo(CALIBRATION_TESTS["min-p"], data, n_resamples, rng, None).pvalue
 
 
-def statistic_of(name: str, data: Scored) -> Statistic:
+def statistic_of(name: str, data: ScoreLines) -> Statistic:
     """The statistic of a Monte-Carlo test, prepared for these scores."""
     build: Builder = CALIBRATION_TESTS[name]._made(data.k)
     return build(data)
 
 
 def _result(
-    test: CalibrationTest, data: Scored, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
+    test: CalibrationTest, data: ScoreLines, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
 ) -> TestResult:
     event = "P(Y = 1 | S) = S" if data.k == 2 else "P(Y = k | S) = S_k for every class k"
     hypothesis = f"{event}: outcomes are drawn from the scores"

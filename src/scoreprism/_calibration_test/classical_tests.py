@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from scoreprism._calibration_test.binary_statistics import tie_starts
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.simplex import FloatArray, as_matrix, pick
 
 Parts = dict[str, dict[str, float]]
 
 
-def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  # noqa: ARG001
+def spiegelhalter(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]:  # noqa: ARG001
     """
     Spiegelhalter's z = Σ w(ℓ − E ℓ) / √Σ w² Var ℓ of the Brier loss under Y ~ Cat(S), and its two-sided p-value.
 
@@ -30,7 +30,7 @@ def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  #
     return z, math.erfc(abs(z) / math.sqrt(2.0)), {}
 
 
-def group_table(data: Scored, n_groups: int) -> FloatArray:
+def group_table(data: ScoreLines, n_groups: int) -> FloatArray:
     """Rows' weight, observed and expected events, and variance of each group of equal mass; ties stay together."""
     weight, s = data.weight, data.law
     ends = np.append(tie_starts(s)[1:], s.size)
@@ -45,7 +45,7 @@ def group_table(data: Scored, n_groups: int) -> FloatArray:
     return np.stack([mass, observed, expected, squares * share * (1.0 - share)], axis=1)
 
 
-def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, Parts]:
+def hosmer_lemeshow(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]:
     """
     Σ (O − E)² / (n_g π(1 − π)) over groups, its chi-squared p-value and degrees of freedom.
 

@@ -12,7 +12,7 @@ from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.sample import Sample
 
 if TYPE_CHECKING:
-    from scoreprism._calibration_test.score_lines import Scored
+    from scoreprism._calibration_test.score_lines import ScoreLines
 
 #: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
 _ROWS = 4096
@@ -46,9 +46,9 @@ class CalibrationCheck:
         return test_scored(_scored(self.sample), _DRAWS, np.random.default_rng(0))
 
 
-def _scored(sample: Sample) -> Scored:
+def _scored(sample: Sample) -> ScoreLines:
     """The material of the test, in order of the score."""
-    from scoreprism._calibration_test.score_lines import Scored
+    from scoreprism._calibration_test.score_lines import ScoreLines
 
     law, (weight, squares, *_) = sample.prediction, sample.masses
     held = np.flatnonzero(weight > 0.0)
@@ -61,12 +61,12 @@ def _scored(sample: Sample) -> Scored:
     values = as_vector(law)[held] if two else law[held]
     y, w = sample.y[held], weight[held]
     order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
-    return Scored(values[order], w[order] / w.mean(), y[order], impossible).tied()
+    return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).tied()
 
 
-def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> Scored:
+def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> ScoreLines:
     """Cells with as many rows as their weights are worth."""
-    from scoreprism._calibration_test.score_lines import Scored
+    from scoreprism._calibration_test.score_lines import ScoreLines
 
     cells = ScoreCells.of(score)
     size = cells.center.size
@@ -80,4 +80,4 @@ def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatAr
     order = np.argsort(law, kind="stable")
     happened = np.column_stack([count - events, events])[order]
     impossible = impossible or bool(((law == 0.0) & (events > 0)).any() or ((law == 1.0) & (events < count)).any())
-    return Scored(law[order], (each / np.average(each, weights=count))[order], happened, impossible, count[order])
+    return ScoreLines(law[order], (each / np.average(each, weights=count))[order], happened, impossible, count[order])

@@ -38,7 +38,7 @@ class Profile:
     mass: FloatArray
 
 
-class Curve(ABC):
+class GapCurve(ABC):
     """Gaps as a function of the weights of the rows."""
 
     rows: Rows
@@ -102,11 +102,11 @@ def draw(units: Units, n: int, entropy: NDArray[np.int64], replicate: int) -> Fl
 
 
 @dataclass(eq=False)
-class Joined(Curve):
+class Joined(GapCurve):
     """Several curves on the same rows as one: those of the classes, with equal shares of the mass or their own."""
 
     rows: Rows
-    curves: Sequence[Curve]
+    curves: Sequence[GapCurve]
     shares: Sequence[float]
     picks: Sequence[IntArray]  # of each curve its rows, in its order
     label: str
@@ -138,7 +138,7 @@ class Joined(Curve):
         return mass, gaps
 
 
-def classwise_curve(rows: Rows, make: Callable[[Rows], Curve]) -> Joined:
+def classwise_curve(rows: Rows, make: Callable[[Rows], GapCurve]) -> Joined:
     """The curves of every class against the rest, with equal shares of the mass."""
     parts = one_vs_rest(rows)
     curves, shares = [make(part) for part in parts], [1.0 / rows.k] * rows.k
@@ -252,7 +252,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
 
 
 @dataclass(eq=False)
-class SmoothCurve(Curve):
+class SmoothCurve(GapCurve):
     """Gaps of a smoother: fitted on the rows it is looked at, or, with folds, on the others."""
 
     rows: Rows
@@ -439,7 +439,7 @@ def bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
 
 
 @dataclass(eq=False)
-class BinCurve(Curve):
+class BinCurve(GapCurve):
     """Gaps of bins: mean outcome minus mean score of the rows in each."""
 
     rows: Rows
@@ -589,7 +589,7 @@ _FINE = 16.0
 
 
 @dataclass(eq=False)
-class KernelCurve(Curve):
+class ResidualCurve(GapCurve):
     """Smoothed residuals of the rows on a grid, at one bandwidth."""
 
     rows: Rows

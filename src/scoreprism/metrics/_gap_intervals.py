@@ -29,7 +29,7 @@ from scoreprism.calibrators import TreeCalibrator
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
-from scoreprism.metrics._gap_curves import Curve, KernelCurve, Profile, fixed_point
+from scoreprism.metrics._gap_curves import GapCurve, Profile, ResidualCurve, fixed_point
 from scoreprism.metrics._gap_norms import Norm, largest, mean_absolute, root_mean_square
 from scoreprism.metrics._rows import Rows
 
@@ -61,7 +61,7 @@ class GapInference(Inference):
     of the outcome that did not occur could add to the norm.
     """
 
-    def __init__(self, curve: Curve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> None:
+    def __init__(self, curve: GapCurve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> None:
         self.curve, self.norm, self.estimate, self.power, self.default = curve, norm, estimate, power, default
 
     def _replicates(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -140,7 +140,7 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def gap_estimate(
-    name: str, curve: Curve, norm: Norm, *, power: int = 1, default: str = "scaled", label: str | None = None
+    name: str, curve: GapCurve, norm: Norm, *, power: int = 1, default: str = "scaled", label: str | None = None
 ) -> Estimate:
     """A norm of the gaps of a curve, or its square, with its interval."""
     value = size_of(curve, norm)
@@ -148,12 +148,12 @@ def gap_estimate(
     return Estimate(value**power, name, curve.label if label is None else label, inference)
 
 
-def size_of(curve: Curve, norm: Norm) -> float:
+def size_of(curve: GapCurve, norm: Norm) -> float:
     """The norm of the gaps of all rows."""
     return float(norm(curve.profile.gap, curve.profile.mass))
 
 
-def gap_inference(curve: Curve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> Inference:
+def gap_inference(curve: GapCurve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> Inference:
     """The interval of a norm of gaps, or why there is none."""
     if curve.rows.n == 1:
         return ONE_ROW
@@ -166,7 +166,7 @@ def gap_inference(curve: Curve, norm: Norm, estimate: float, power: int = 1, def
     return GapInference(curve, norm, estimate, power, default)
 
 
-class KernelInference(GapInference):
+class ResidualInference(GapInference):
     """
     Intervals of a smooth ECE.
 
@@ -175,7 +175,7 @@ class KernelInference(GapInference):
     gaps that are t times as large. Resamples of the other methods keep the bandwidth of the estimate.
     """
 
-    curve: KernelCurve
+    curve: ResidualCurve
 
     def _scaled(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
@@ -258,7 +258,7 @@ def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     return max(low, 0.0), math.sqrt(squared_ends(rows, level)[1])
 
 
-class TreeCurve(Curve):
+class TreeCurve(GapCurve):
     """The gaps of a tree of local shifts, fitted on the rows themselves; resamples are fitted many at a time."""
 
     def __init__(self, rows: Rows) -> None:

@@ -12,7 +12,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism.metrics._estimate import Estimate, Inference
 from scoreprism.metrics._gap_curves import (
     BinCurve,
-    KernelCurve,
+    ResidualCurve,
     bin_curve,
     classwise_curve,
     predicted_class_curve,
@@ -20,7 +20,7 @@ from scoreprism.metrics._gap_curves import (
 )
 from scoreprism.metrics._gap_intervals import (
     ONE_ROW,
-    KernelInference,
+    ResidualInference,
     ShapeInference,
     ends_for_any_shape,
     gap_estimate,
@@ -65,14 +65,14 @@ def _smooth_estimate(
     return Estimate(float(found), name, found.method, inference)
 
 
-def _kernel_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:
+def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:
     """Smooth ECE."""
     rule = "a number above 0 and at most 1"
     width = None if bandwidth is None else parse_number(bandwidth, "bandwidth", rule, lambda value: 0.0 < value <= 1.0)
-    curve = rows.kept(("smece", width), lambda: KernelCurve(rows, width))
+    curve = rows.kept(("smece", width), lambda: ResidualCurve(rows, width))
     inference: Inference = ONE_ROW
     if rows.n > 1:
-        inference = KernelInference(curve, mean_absolute, curve.value, default="hull")
+        inference = ResidualInference(curve, mean_absolute, curve.value, default="hull")
     return Estimate(curve.value, name, curve.label + of, inference)
 
 
@@ -364,7 +364,7 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     >>> round(smece(rng.random(1000) < s**2, s), 3)
     0.15
     """
-    return _kernel_estimate("smece", rows, bandwidth)
+    return _smece_estimate("smece", rows, bandwidth)
 
 
 @metric("(n, K)")
@@ -526,7 +526,7 @@ def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     >>> round(confidence_smece(y, s), 3)
     0.152
     """
-    return _kernel_estimate("confidence_smece", top_label(rows)[0], bandwidth, "; of the largest probability")
+    return _smece_estimate("confidence_smece", top_label(rows)[0], bandwidth, "; of the largest probability")
 
 
 @metric("(n, K)")

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from scoreprism._calibration_test.classical_tests import spiegelhalter
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
-from scoreprism.metrics._gap_curves import Curve, Profile
+from scoreprism.metrics._gap_curves import GapCurve, Profile
 from scoreprism.metrics._gap_intervals import ONE_ROW, gap_inference, size_of
 from scoreprism.metrics._gap_norms import mean_absolute
 from scoreprism.metrics._metric import ONE_CLASS, metric
@@ -75,7 +75,7 @@ class _Against(Inference):
         return Interval(max(self.value - below, -1.0), min(self.value + above, 1.0), level, "Jeffreys")
 
 
-class _Imbalance(Curve):
+class _Imbalance(GapCurve):
     """Gap of each class: its frequency minus its mean probability."""
 
     def __init__(self, rows: Rows) -> None:
@@ -184,7 +184,7 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     law = as_matrix(rows.law)
     happened = law[np.arange(rows.n), rows.y]
     impossible = bool((happened == 0.0).any())
-    value, pvalue, _ = spiegelhalter(Scored(rows.law, rows.plain, rows.y, impossible), 0)
+    value, pvalue, _ = spiegelhalter(ScoreLines(rows.law, rows.plain, rows.y, impossible), 0)
     square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
     below = float(np.sqrt(rows.plain**2 @ np.maximum(cube - square**2, 0.0)))
     inference: Inference = Absent(
