@@ -198,8 +198,8 @@ def tie_starts(ranked: FloatArray) -> IntArray:
 class Walk:
     """Partial sums of w(Y − S) in increasing order of S, taken at the end of tied scores."""
 
-    expected: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
-    weight: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
+    expected: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score
+    weight: FloatArray  # (lines,): weight of a row
     ends: IntArray  # number of lines up to the end of each distinct score, after a 0
     variance: FloatArray  # variance of the partial sums there
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.arrays import parse_law
@@ -23,6 +22,7 @@ from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.exceptions import ScoreOrderWarning
 from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, make_sandwich, scheme_of
 from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, root_of, rows_of, summarise
 from scoreprism.losses import ProperLoss, get_loss
@@ -426,7 +426,11 @@ def map_inference(
         y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
     )
     data, clusters = _rows_of_sample(sample)
-    fitted = chosen if _is_fitted(chosen) else clone(chosen).fit(data.score, data.codes, data.weight)
+    fitted = chosen
+    if not hasattr(chosen, "map_"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            fitted = clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")
@@ -435,16 +439,24 @@ def map_inference(
     scheme = scheme_of(fitted, data, labels)
     found = make_sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
     law = data.score
-    certain = int(((law == 0.0) | (law == 1.0)).reshape(data.codes.size, -1).any(axis=1).sum())
+    certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())
     read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"
     notes: tuple[str, ...] = (read,) if certain else ()
-    if data.codes.size < _FEW:
-        notes += (f"only {data.codes.size} rows: large-sample errors and tests are too optimistic",)
+    if sample.n < _FEW:
+        notes += (f"only {sample.n} rows: large-sample errors and tests are too optimistic",)
     return MapInference(
-        scheme.names, sample.backend, fitted, confidence, int(data.codes.size),
-        None if clusters is None else int(clusters.max()) + 1, (*scheme.notes, *notes), scheme, found, law,
-        np.ones(data.codes.size) if data.weight is None else data.weight,
-    )  # fmt: skip
+        names=scheme.names,
+        _backend=sample.backend,
+        calibrator=fitted,
+        level=confidence,
+        n=sample.n,
+        n_groups=None if clusters is None else int(clusters.max()) + 1,
+        notes=(*scheme.notes, *notes),
+        _scheme=scheme,
+        _sandwich=found,
+        _score=law,
+        _weight=np.ones(sample.n) if data.weight is None else data.weight,
+    )
 
 
 def _require_parametric(chosen: Calibrator) -> None:
@@ -468,15 +480,6 @@ def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
             refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
     score = as_vector(law) if sample.k == 2 else law
     return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
-
-
-def _is_fitted(calibrator: Calibrator) -> bool:
-    """Whether it needs no fit."""
-    try:
-        check_is_fitted(calibrator)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _require_overlap(calibrator: Calibrator) -> None:

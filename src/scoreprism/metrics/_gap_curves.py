@@ -26,7 +26,7 @@ from scoreprism._kernels.local_regression import LocalRegression, _neighbours, p
 from scoreprism._kernels.ranked import draw_counts, stream_of
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
-from scoreprism.exceptions import ScoreprismWarning
+from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
 from scoreprism.metrics._rows import Rows, Units, one_vs_rest, top_label
 
 
@@ -180,13 +180,11 @@ def parse_smoother(smoother: object) -> tuple[Any, str]:
     """A local regression or a calibrator, and what it is called."""
     if isinstance(smoother, LocalRegression):
         return smoother, str(smoother)
-    if isinstance(smoother, str) and smoother in SMOOTHERS:
-        return SMOOTHERS[smoother], f"{smoother}: {SMOOTHERS[smoother]}"
     if isinstance(smoother, Calibrator):
         return smoother, type(smoother).__name__
     name = parse_choice(smoother, [*SMOOTHERS, *CALIBRATORS], "smoother")
     if name in SMOOTHERS:
-        return parse_smoother(name)
+        return SMOOTHERS[name], f"{name}: {SMOOTHERS[name]}"
     return get_calibrator(name), f"calibrator {name}"
 
 
@@ -198,31 +196,27 @@ def fitter(smoother: Any) -> Fit:
     def fit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
         held = weight > 0.0
         x, codes, weight = x[held], y[held].astype(np.intp), weight[held]
-        smoother._check_classes(np.unique(codes))
         equal = bool((weight == weight[0]).all())
-        # the rows are parsed and their order is checked: nothing is said of them again
-        fitted = clone(smoother)._fit_parsed(Data(x, codes, None if equal else weight, 2, smoother.kind))
-        return np.asarray(fitted(at))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            fitted = clone(smoother).fit(x, codes, None if equal else weight)
+        return np.asarray(fitted.calibrate(at))
 
     return fit
 
 
 def refitter(smoother: Any) -> Fit:
-    """
-    How a smoother is fitted on a resample.
-
-    One outcome only is its curve, which a calibrator would refuse; what a calibrator warns of it has said of the rows.
-    """
+    """How a smoother is fitted on a resample, where one outcome may be all there is."""
     fit = fitter(smoother)
     if isinstance(smoother, LocalRegression):
         return fit
 
     def refit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
         outcomes = y[weight > 0.0]
-        if outcomes.size == 0 or outcomes.min() == outcomes.max():
+        if outcomes.size == 0 or outcomes.min() == outcomes.max():  # a calibrator would refuse it
             return np.full(at.size, float(outcomes[0]) if outcomes.size else 0.5)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)
+            warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the rows
             return fit(x, y, weight, at)
 
     return refit
@@ -267,28 +261,16 @@ class SmoothCurve(GapCurve):
         if self.on_grid:
             at, mass = density_grid(x, rows.share)
             return Profile(fit(x, y, rows.plain, at) - at, mass)
-        return Profile(self._fitted(fit, x, y, rows.plain, x, self.fold) - x, rows.share)
-
-    def _fitted(
-        self, fit: Fit, x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray, fold: IntArray | None
-    ) -> FloatArray:
-        if fold is None:
-            return fit(x, y, weight, at)
-        out = np.empty(at.size)
-        for number in range(int(fold.max()) + 1):
-            test = fold == number
-            out[test] = fit(x[~test], y[~test], weight[~test], at[test])
-        return out
+        return Profile(_fit_in_folds(fit, x, y, rows.plain, self.fold) - x, rows.share)
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         units, fit = self.units, refitter(self.smoother)
-        mass = units.weight * units.size
+        if self.fold is not None:
+            return self._folded_places(fit)
         if self.on_grid:
             at, held = density_grid(self.rows.law, self.rows.share)
         else:
-            at, held = _spots(units.score, mass)
-        if self.fold is not None:
-            return self._folded_places(fit)
+            at, held = _spots(units.score, units.weight * units.size)
         if isinstance(self.smoother, LocalRegression):
             return held, _pooled_fit(self.smoother, units.score, units.y, at)
         return held, lambda weight: fit(units.score, units.y, weight, at) - at
@@ -302,7 +284,7 @@ class SmoothCurve(GapCurve):
         held = np.add.reduceat(mass, starts)
 
         def gaps(weight: FloatArray) -> FloatArray:
-            gap = self._fitted(fit, x, y, weight, x, fold) - x
+            gap = _fit_in_folds(fit, x, y, weight, fold) - x
             return np.asarray(np.add.reduceat(mass * gap, starts) / held)
 
         return held / held.sum(), gaps
@@ -313,6 +295,17 @@ class SmoothCurve(GapCurve):
 
     def row_sizes(self, order: int) -> FloatArray | None:
         return None if self.on_grid else np.asarray(np.abs(self.profile.gap) ** order)
+
+
+def _fit_in_folds(fit: Fit, x: FloatArray, y: FloatArray, weight: FloatArray, fold: IntArray | None) -> FloatArray:
+    """The curve at the scores of its rows; with folds, fitted on the rows of the others."""
+    if fold is None:
+        return fit(x, y, weight, x)
+    out = np.empty(x.size)
+    for number in range(int(fold.max()) + 1):
+        test = fold == number
+        out[test] = fit(x[~test], y[~test], weight[~test], x[test])
+    return out
 
 
 def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
