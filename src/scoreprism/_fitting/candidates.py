@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, centered, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, Partitions
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, between
 from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
-from scoreprism._kernels.logistic import expected
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
 from scoreprism._sample.features import Encoder
@@ -370,7 +370,7 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     total = float(train.sum(axis=1).mean())
     for j in range(data.k):
         cells = ScoreCells.of(np.ascontiguousarray(data.score[:, j]))
-        law = np.clip(base[:, :, j], 1e-9, 1.0 - 1e-9)
+        law = np.clip(base[:, :, j], EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
         size = cells.center.size
 
         def sums(values: FloatArray, cell: IntArray = cells.cell, size: int = size) -> FloatArray:
@@ -378,10 +378,10 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
 
         gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
         whole = np.bincount(cells.cell, weight, size).astype(np.float64)
-        held = np.maximum(whole, 1e-300)
+        held = np.maximum(whole, TINY)
         rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / held
         shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
-        out[:, :, j] = expected(np.log(law) - np.log1p(-law) + shift[:, cells.cell])
+        out[:, :, j] = clipped_sigmoid(log_odds(law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
     return np.stack([floored(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
 
@@ -389,8 +389,7 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
 def _boosted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     """Boosting started at the law of each model: on centred log-ratios, their differences, and the top probability."""
     data = fit.rows
-    logs = np.log(np.maximum(data.score, 1e-12))
-    ratios = logs - logs.mean(axis=1, keepdims=True)
+    ratios = centered(np.log(np.maximum(data.score, EDGE)))
     pairs = [ratios[:, i] - ratios[:, j] for i in range(min(data.k, _PAIRED)) for j in range(i)]
     columns = [*ratios.T, *pairs, data.score.max(axis=1)]
     features = Encoder.fitted(columns)(columns)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import FAR_BOOSTED, clipped_sigmoid, softmax
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._sample.features import BINS, Codes, Features
 
@@ -197,10 +198,7 @@ def _lines(eta: FloatArray) -> list[FloatArray]:
 
 def probabilities(eta: FloatArray) -> FloatArray:
     """The law of η, in its shape."""
-    if eta.ndim == 1:
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(eta, -30.0, 30.0))))
-    e = np.exp(eta - eta.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
+    return clipped_sigmoid(eta, FAR_BOOSTED) if eta.ndim == 1 else softmax(eta)
 
 
 def all_slopes(eta: FloatArray, hit: FloatArray, weight: FloatArray) -> Slopes:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from scoreprism._core.numerics import TINY, clipped_sigmoid
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.logistic import expected
 from scoreprism._sample.fit_rows import Data
 
 #: Newton steps from the fit to everything; three are enough unless a training set is odd.
@@ -78,7 +78,7 @@ def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: Floa
     beta = np.tile(start, (batch.total.size, 1))
     curvature = np.empty((beta.shape[0], p, p))
     for _ in range(_STEPS):
-        law = expected(beta @ design)
+        law = clipped_sigmoid(beta @ design)
         residual = batch.events - batch.weight * law
         gradient = residual @ design.T - beta @ curb
         law *= 1.0 - law
@@ -86,7 +86,7 @@ def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: Floa
         flat = law @ products.T
         curvature[:, upper[0], upper[1]] = curvature[:, upper[1], upper[0]] = flat
         curvature += curb
-        scale = np.sqrt(np.maximum(curvature[:, np.arange(p), np.arange(p)], 1e-300))
+        scale = np.sqrt(np.maximum(curvature[:, np.arange(p), np.arange(p)], TINY))
         scaled = curvature / (scale[:, :, None] * scale[:, None, :])
         if not np.isfinite(scaled).all() or np.linalg.cond(scaled).max() > 1e12:
             return None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import FINEST_EDGE, SMALLEST_SCORE
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
@@ -54,7 +55,7 @@ class Data:
     def rate(self) -> float:
         """Share of events, inside (0, 1) whatever the weights."""
         share = float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
-        return min(max(share, 1e-15), 1.0 - 1e-15)
+        return min(max(share, FINEST_EDGE), 1.0 - FINEST_EDGE)
 
     @cached_property
     def logit(self) -> Chart:
@@ -107,10 +108,10 @@ class Reduction(Part):
 def smallest(data: Data) -> float:
     """Below which probabilities are not told apart: half the smallest where zeros occur, else it or 1/(2n) if less."""
     if data.kind == "logit":
-        return 1e-290
+        return SMALLEST_SCORE
     law = as_matrix(data.score)
     positive = float(law[law > 0.0].min())
-    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), 1e-290)
+    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), SMALLEST_SCORE)
 
 
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:

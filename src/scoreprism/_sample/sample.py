@@ -473,10 +473,15 @@ def _parse(
     for name, law in laws.items():
         if isinstance(models[name], GivenLaw):
             continue  # whoever parsed it has looked at it
-        warn_of_hard_labels(law.values, law.name)
-        if sample.classes is not None and np.unique(sample.y).size > 1:
-            warn_of_reversed_scores(sample.model(name).fit_rows(), sample.classes)
+        warn_of_prediction(sample.model(name), law.name)
     return sample
+
+
+def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
+    """Say so if the probabilities of the only model look like labels, or rank the wrong way round."""
+    warn_of_hard_labels(sample.prediction, what)
+    if sample.classes is not None and np.unique(sample.y).size > 1:
+        warn_of_reversed_scores(sample.fit_rows(), sample.classes)
 
 
 def parse_laws(

@@ -15,7 +15,8 @@ from scoreprism._calibration_test.calibration_test import TestResult
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
 from scoreprism._core.frames import backend_of, make_frame
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
+from scoreprism._core.numerics import TINY, sigmoid
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.term_intervals import Interval, quantile
@@ -244,11 +245,11 @@ class MapInference(Drawable, TermTable):
         laws, errors = [], []
         for _, p, design in self._scheme.blocks(score, self._scheme.theta):
             rest = design - np.einsum("nk,nkp->np", p, design)[:, None]
-            rest /= np.maximum(1.0 - p, 1e-300)[:, :, None]  # the derivative of log p_k − log(1 − p_k)
+            rest /= np.maximum(1.0 - p, TINY)[:, :, None]  # the derivative of log p_k − log(1 − p_k)
             laws.append(p)
             errors.append(np.sqrt(np.maximum(np.einsum("nkp,pq,nkq->nk", rest, cov, rest, optimize=True), 0.0)))
         p, half = np.concatenate(laws), self._quantile(confidence) * np.concatenate(errors)
-        center = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(1.0 - p, 1e-300))
+        center = np.log(np.maximum(p, TINY)) - np.log(np.maximum(1.0 - p, TINY))
         low, high = sigmoid(center - half), sigmoid(center + half)
         if k == 2:
             p, low, high = p[:, 1], low[:, 1], high[:, 1]
@@ -427,7 +428,7 @@ def map_inference(
     )
     data, clusters = _rows_of_sample(sample)
     fitted = chosen
-    if not hasattr(chosen, "map_"):
+    if not chosen.__sklearn_is_fitted__():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
             fitted = clone(chosen).fit(data.score, data.codes, data.weight)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.numerics import TINY, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
-from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.binary_map import Chart, log_pair
+from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import (
@@ -286,7 +286,7 @@ def make_sandwich(
         rows += (weight * (data.y - data.rate) / data.total)[:, None] * drift
     made = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
     influence = made.gather(made.influence)
-    scale = np.sqrt(np.maximum(np.diag(meat), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(meat), TINY))
     seen = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # of redundant ones
     units = influence.shape[0]
     if units <= seen:  # fewer than that cannot show how the parameters vary together
@@ -302,7 +302,7 @@ def _factor(n: int, p: int, groups: int | None) -> float:
 
 
 def _inverse(bread: FloatArray, data: Data) -> FloatArray:
-    scale = np.sqrt(np.maximum(np.diag(bread), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(bread), TINY))
     values, vectors = np.linalg.eigh(bread / np.outer(scale, scale))
     if not values[0] > 1e-12 * values[-1]:
         refuse(

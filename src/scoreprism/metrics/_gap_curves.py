@@ -15,15 +15,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from scoreprism._core.checks import parse_choice, parse_count, refuse
+from scoreprism._core.numerics import WITHIN
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
-from scoreprism._kernels.ranked import draw_counts, stream_of
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
@@ -76,29 +76,18 @@ class GapCurve(ABC):
         mass, gaps = self.places()
         return Profile(gaps(self.units.weight * self.units.size), mass), gaps
 
-    def noise(self, count: int, entropy: NDArray[np.int64]) -> FloatArray:
-        """How far the gaps of each resample lie from those of the units, shape (count, places)."""
-        key = (count, tuple(entropy.tolist()))
-        kept = self.__dict__.setdefault("_noise", {})
-        if key not in kept:
+    def noise(self, count: int, streams: Streams) -> FloatArray:
+        """How far the gaps of each resample lie from those of the units, shape (count, places); the last are kept."""
+        kept: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
+        if (count, streams) not in kept:
             kept.clear()
-            weights = (self.units.weight * draw(self.units, self.rows.n, entropy, b) for b in range(count))
-            kept[key] = self.resample(weights)
-        found: FloatArray = kept[key]
-        return found
+            kept[count, streams] = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(count))
+        return kept[count, streams]
 
     def resample(self, weights: Iterable[FloatArray]) -> FloatArray:
         """How far the gaps under each of many weights of the units lie from those of the units."""
         estimate, gaps = self.pooled
         return np.array([gaps(weight) - estimate.gap for weight in weights])
-
-
-def draw(units: Units, n: int, entropy: NDArray[np.int64], replicate: int) -> FloatArray:
-    """How often each unit occurs in one resample of n rows."""
-    stream = stream_of(entropy, replicate)
-    if units.single:
-        return draw_counts(stream, n)
-    return np.random.Generator(stream).multinomial(n, units.size / n).astype(np.float64)
 
 
 @dataclass(eq=False)
@@ -312,7 +301,7 @@ def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
     """First of each run of neighbours: equal shares of the mass, ties together."""
     first = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
     before = (np.cumsum(mass) - mass)[first]
-    place = np.minimum(before * (places / mass.sum()) * (1.0 + 1e-12), places - 1).astype(np.intp)
+    place = np.minimum(before * (places / mass.sum()) * WITHIN, places - 1).astype(np.intp)
     return np.asarray(first[np.append(True, np.diff(place) > 0)])
 
 

@@ -18,7 +18,9 @@ from itertools import islice
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_random_state
+from scoreprism._core.checks import parse_choice
+from scoreprism._core.numerics import WITHIN
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
@@ -65,9 +67,8 @@ class GapInference(Inference):
         self.curve, self.norm, self.estimate, self.power, self.default = curve, norm, estimate, power, default
 
     def _replicates(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
-        entropy = parse_random_state(random_state).integers(2**63, size=2)
         pooled, _ = self.curve.pooled
-        return pooled.gap, pooled.mass, self.curve.noise(count, entropy)
+        return pooled.gap, pooled.mass, self.curve.noise(count, Streams.of(random_state))
 
     @cached_property
     def std_error(self) -> float:
@@ -118,7 +119,7 @@ class GapInference(Inference):
             return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
 
         def below(t: float) -> float:
-            return float((self.norm(t * gap + noise, mass) <= centre * (1.0 + 1e-12)).mean())
+            return float((self.norm(t * gap + noise, mass) <= centre * WITHIN).mean())
 
         none = max(below(0.0), 1.0 / noise.shape[0])
         low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 from scoreprism._calibration_test.classical_tests import spiegelhalter
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
@@ -18,9 +19,6 @@ from scoreprism.metrics._gap_intervals import ONE_ROW, gap_inference, size_of
 from scoreprism.metrics._gap_norms import mean_absolute
 from scoreprism.metrics._metric import ONE_CLASS, metric
 from scoreprism.metrics._rows import Rows, Units
-
-#: Smallest mean score that outcomes are divided by; ends of an interval then do not overflow.
-_LEAST = 1e-300
 
 
 class _Against(Inference):
@@ -145,7 +143,7 @@ def observed_expected_ratio(rows: Rows) -> Estimate:
     1.25
     """
     observed, expected = rows.mean(rows.y.astype(np.float64)), rows.mean(rows.law)
-    if expected < _LEAST:
+    if expected < TINY:
         refuse(
             "observed_expected_ratio must have a positive score",
             f"{rows.n} scores of {'0' if expected == 0.0 else f'mean {expected:.3g}, too small to divide by'}",
@@ -265,7 +263,7 @@ def _balance_pvalue(rows: Rows, gap: FloatArray) -> float | None:
         return None
     law, squares = as_matrix(rows.law), rows.share**2
     values, vectors = np.linalg.eigh(np.diag(squares @ law) - (law.T * squares) @ law)
-    free = values > 1e-12 * max(float(squares.sum()), 1e-300)
+    free = values > 1e-12 * max(float(squares.sum()), TINY)
     along = vectors.T @ gap
     if (np.abs(along[~free]) > 1e-9).any():  # something happened that had no probability
         return 0.0

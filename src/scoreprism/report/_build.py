@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,8 +16,9 @@ from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, as_vector
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
 from scoreprism._sample.floors import find_floors
-from scoreprism._sample.sample import Sample
+from scoreprism._sample.sample import Sample, warn_of_prediction
 from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.report import _summed_sections
 from scoreprism.report._calibration_section import calibration
@@ -30,7 +32,7 @@ from scoreprism.report._recalibration_section import recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 from scoreprism.report._segment_section import segments as by_segment
 from scoreprism.report._subject import AnyCase, RowCase, RowSubject, collect_warnings, fit_subject
-from scoreprism.report._sums import SumCase, SumSubject, fit_sums
+from scoreprism.report._sum_subject import SumCase, SumSubject, fit_sums
 from scoreprism.report._verdict_section import verdict
 from scoreprism.report._versions import versions
 from scoreprism.scale import Partial
@@ -147,13 +149,14 @@ def summarize(
     maps = tuple(calibrators or ())
     for name in maps:
         get_calibrator(name)
-    with collect_warnings() as said:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
         sample = Sample.of(
             y_true, y_proba, X, q=q, latent=latent, segments=segments, time=time, sample_weight=sample_weight,
             groups=groups, pos_label=pos_label, classes=classes,
         )  # fmt: skip
     case = fit_case(
-        sample, losses, level=confidence, seed=int(random_state), clip=clip, maps=maps, heard=tuple(said),
+        sample, losses, level=confidence, seed=int(random_state), clip=clip, maps=maps,
         cv=list(cv) if isinstance(cv, Iterator) else cv, n_jobs=n_jobs,
     )  # fmt: skip
     absent = sample.n_given - sample.n
@@ -175,7 +178,6 @@ def fit_case(
     seed: int = 0,
     clip: float | None = None,
     maps: tuple[str | Calibrator, ...] = (),
-    heard: tuple[str, ...] = (),
     **how: Any,
 ) -> RowCase:
     """Fit the laws of every model of a sample on the same folds; `how` goes to the fit."""
@@ -183,10 +185,10 @@ def fit_case(
     said: list[tuple[str, ...]] = []
     for name in sample.predictions:
         with collect_warnings() as own:
-            fits.append(ChainFit.of(sample.model(name), random_state=seed, **how))
-        said.append(tuple(own))
-    if len(fits) == 1:
-        said, heard = [(*heard, *said[0])], ()
+            one = sample.model(name)
+            warn_of_prediction(one, "the score")
+            fits.append(ChainFit.of(one, random_state=seed, **how))
+        said.append((*sample.doubts.get(name, ()), *own))
     fits = share_folds(fits)
     floors = find_floors([fit.sample for fit in fits], losses.values(), clip)
     subjects: dict[str, RowSubject] = {}
@@ -196,7 +198,7 @@ def fit_case(
         )
     folds = {key: how[key] for key in ("cv", "n_jobs") if key in how}
     return RowCase(
-        subjects, losses, level, seed, warnings=heard, sample=sample, clip=clip, floors=floors, **folds
+        subjects, losses, level, seed, sample=sample, clip=clip, floors=floors, **folds
     )  # fmt: skip
 
 
@@ -210,7 +212,7 @@ def _make(case: RowCase, asked: Sequence[str]) -> tuple[dict[str, Section], dict
             if section is not None:
                 made[key] = section
         results = {name: _result(case, name, asked) for name in case.models}
-    case = replace(case, warnings=(*case.warnings, *_unheard(case, said)))
+    case = replace(case, warnings=_unheard(case, said))
     if "verdict" in asked:
         made["verdict"] = verdict(case)
     return made, results, case

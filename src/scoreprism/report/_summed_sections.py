@@ -24,7 +24,7 @@ from scoreprism.report._report import SECTIONS
 from scoreprism.report._segment_section import adjusted, choose_segments, mark_of, shown_by
 from scoreprism.report._segment_section import meaning as segments_meaning
 from scoreprism.report._subject import collect_warnings
-from scoreprism.report._sums import SumCase, SumSubject, curve_of, grades_of
+from scoreprism.report._sum_subject import SumCase, SumSubject, curve_of, grades_of
 from scoreprism.scale import Drift, Partial, ScaledDecomposition
 
 #: Periods at most: the last ones.
