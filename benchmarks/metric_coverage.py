@@ -18,8 +18,8 @@ from scipy.special import expit
 
 from scoreprism import metrics
 from scoreprism.exceptions import UnavailableError
+from scoreprism.metrics._gap_curves import Residuals, fixed_point
 from scoreprism.metrics._rows import parse_rows
-from scoreprism.metrics._smece import Residuals, fixed_point
 
 LEVEL, RESAMPLES, SEED = 0.95, 200, 11
 GAPS = ("ece", "ace", "mce", "rmsce", "debiased_ece", "debiased_rmsce", "lcs", "ici", "e50", "e90", "emax", "smece")

@@ -18,7 +18,7 @@ from scoreprism import Sample
 from scoreprism._calibration_test.binary_statistics import Walk, scales
 from scoreprism._calibration_test.calibration_tests import statistic_of
 from scoreprism._calibration_test.null_draws import simulate, smallest_p, tail
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism.exceptions import InputError, LabelError
 from scoreprism.inference import CALIBRATION_TESTS, TestResult, calibration_test
 from scoreprism.losses import Brier
@@ -40,7 +40,7 @@ def sample(n, seed=0, k=2):
 
 def statistic(name, y, s, weight=None):
     """The observed statistic of a test, without draws."""
-    data = Scored.of(Sample.of(y, s, sample_weight=weight))
+    data = ScoreLines.of(Sample.of(y, s, sample_weight=weight))
     return float(statistic_of(name, data)(data.observed)[0])
 
 
@@ -115,7 +115,7 @@ def test_kuiper_is_the_largest_sum_over_an_interval_of_scores():
 def test_kuiper_has_the_range_of_brownian_motion_as_its_limit():
     """Feller (1951): the range of Brownian motion on [0, 1] has mean √(8/π) = 1.5958; discrete steps make it smaller."""
     y, s = sample(4000, 6)
-    data = Scored.of(Sample.of(y, s))
+    data = ScoreLines.of(Sample.of(y, s))
     draws = simulate(data, [statistic_of("kuiper", data)], 800, np.random.default_rng(0), None)[1:, 0]
     assert 1.50 < draws.mean() < 1.62
 
@@ -185,7 +185,7 @@ def test_score_statistic_is_close_to_the_likelihood_ratio():
 def test_bins_are_debiased():
     """Mean 0 and variance 1 of each scale under the hypothesis, to first order; equal shares of information."""
     y, s = sample(2000, 10)
-    data = Scored.of(Sample.of(y, s))
+    data = ScoreLines.of(Sample.of(y, s))
     assert scales(data.law, data.size) == (8, 16, 32)
     walk = Walk.of(data.law, data.weight, data.size)
     excess = walk.excess(data.draw(np.random.default_rng(1), 3000), (8, 16, 32))
@@ -204,7 +204,7 @@ def test_monte_carlo_agrees_with_enumeration(name):
     s = np.array([0.2, 0.35, 0.6, 0.9])
     outcomes = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
     chance = np.prod(np.where(outcomes == 1, s, 1 - s), axis=1)
-    data = Scored.of(Sample.of([0, 1, 0, 1], s))
+    data = ScoreLines.of(Sample.of([0, 1, 0, 1], s))
     values = statistic_of(name, data)(outcomes)
     for y in ([0, 1, 0, 1], [1, 1, 1, 0]):
         own = values[np.flatnonzero((outcomes == y).all(axis=1))[0]]
@@ -328,7 +328,7 @@ def test_draws_do_not_depend_on_jobs_or_on_how_many_follow():
     one = calibration_test(y, s, n_resamples=60, random_state=5)
     assert calibration_test(y, s, n_resamples=60, random_state=5, n_jobs=2) == one
     assert calibration_test(y, s, n_resamples=60, random_state=np.random.default_rng(5)) == one
-    data = Scored.of(Sample.of(y, s))
+    data = ScoreLines.of(Sample.of(y, s))
     statistics = [statistic_of("kuiper", data)]
     few, many = (simulate(data, statistics, b, np.random.default_rng(1), None) for b in (25, 60))
     assert few[:, 0].tolist() == many[:26, 0].tolist()
@@ -494,7 +494,7 @@ def test_result():
         (
             {"n_jobs": 0},
             InputError,
-            "n_jobs must be None or a whole number that is not 0; got 0. Use 1, or -1 for all processors.",
+            "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2.",
         ),
         (
             {"random_state": "x"},
@@ -575,7 +575,7 @@ def test_lines_of_tied_rows_give_the_statistics_of_the_rows(k, n, certain, close
     A likelihood ratio is what is left of sums of n terms, so its rounding grows with n.
     """
     y, s, weight = tied_sample(n, 1, k, certain=certain)
-    rows = Scored.of(Sample.of(y, s, sample_weight=weight if weighted else None, classes=range(k)))
+    rows = ScoreLines.of(Sample.of(y, s, sample_weight=weight if weighted else None, classes=range(k)))
     lines = rows.tied()
     distinct = np.unique(np.column_stack([s, weight] if weighted else [s]), axis=0).shape[0]
     assert (lines.lines, lines.n, rows.lines) == (distinct, n, n)
@@ -595,19 +595,19 @@ def test_lines_of_tied_rows_give_the_statistics_of_the_rows(k, n, certain, close
 def test_rows_stay_rows_unless_four_share_a_line():
     """Draws of scores that are rarely tied are those of uniform numbers, row by row."""
     y, s = sample(400, 21)
-    for data in (Scored.of(Sample.of(y, s)), Scored.of(Sample.of(y, np.round(s, 2)))):
+    for data in (ScoreLines.of(Sample.of(y, s)), ScoreLines.of(Sample.of(y, np.round(s, 2)))):
         assert data.tied() is data or 4 * data.tied().lines <= data.n
-    assert Scored.of(Sample.of([0, 1, 0, 1], [0.5] * 4)).tied().lines == 1
-    untied = Scored.of(Sample.of([0, 1, 0], [0.5] * 3))
+    assert ScoreLines.of(Sample.of([0, 1, 0, 1], [0.5] * 4)).tied().lines == 1
+    untied = ScoreLines.of(Sample.of([0, 1, 0], [0.5] * 3))
     assert untied.tied() is untied
-    apart = Scored.of(Sample.of([0, 1, 0, 1], [0.5] * 4, sample_weight=[1, 2, 3, 4]))
+    apart = ScoreLines.of(Sample.of([0, 1, 0, 1], [0.5] * 4, sample_weight=[1, 2, 3, 4]))
     assert apart.tied() is apart
 
 
 def test_numbers_of_events_follow_the_binomial_law():
     """Pearson's chi-squared of 20 000 draws against Binomial(5, .3), and all or none where the score is 1 or 0."""
     y = [1, 0, 0, 0, 1, *[0] * 5, *[1] * 5]
-    data = Scored.of(Sample.of(y, [0.3] * 5 + [0.0] * 5 + [1.0] * 5)).tied()
+    data = ScoreLines.of(Sample.of(y, [0.3] * 5 + [0.0] * 5 + [1.0] * 5)).tied()
     drawn = data.draw(np.random.default_rng(3), 20_000)
     assert data.law.tolist() == [0.0, 0.3, 1.0]
     assert (drawn[:, 0] == 0).all()
@@ -620,7 +620,7 @@ def test_numbers_of_events_follow_the_binomial_law():
 def test_numbers_of_classes_follow_the_multinomial_law():
     """Pearson's chi-squared against Multinomial(4, (.2, .5, .3)); no class of probability 0 is drawn, first or last."""
     law = [[0.2, 0.5, 0.3]] * 4 + [[0.0, 0.6, 0.4]] * 4 + [[0.7, 0.3, 0.0]] * 4 + [[0.1, 0.2, 0.7]] * 4
-    data = Scored.of(Sample.of([1, 1, 2, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 1, 2], law)).tied()
+    data = ScoreLines.of(Sample.of([1, 1, 2, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 1, 2], law)).tied()
     drawn = data.draw(np.random.default_rng(4), 20_000)
     assert drawn.shape == (20_000, 4, 3)
     assert (drawn.sum(axis=2) == 4).all()
@@ -638,7 +638,7 @@ def test_monte_carlo_of_tied_scores_agrees_with_enumeration(name):
     """Five rows of .3 and six of .8 have 6·7 numbers of events: P(T ≥ t) is a sum of products of binomial laws."""
     s = np.repeat([0.3, 0.8], [5, 6])
     for y in ([0, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0]):
-        data = Scored.of(Sample.of(y, s)).tied()
+        data = ScoreLines.of(Sample.of(y, s)).tied()
         outcomes = np.array(list(itertools.product(range(6), range(7))), dtype=float)
         chance = binom.pmf(outcomes[:, 0], 5, 0.3) * binom.pmf(outcomes[:, 1], 6, 0.8)
         values = statistic_of(name, data)(outcomes)
@@ -652,7 +652,7 @@ def test_draws_of_tied_scores_do_not_depend_on_jobs_or_on_how_many_follow():
     y, s, _ = tied_sample(3000, 5)
     one = calibration_test(y, s, n_resamples=150, random_state=5)
     assert calibration_test(y, s, n_resamples=150, random_state=5, n_jobs=2) == one
-    data = Scored.of(Sample.of(y, s)).tied()
+    data = ScoreLines.of(Sample.of(y, s)).tied()
     statistics = [statistic_of("kuiper", data)]
     few, many = (simulate(data, statistics, b, np.random.default_rng(1), None) for b in (70, 150))
     assert few[:, 0].tolist() == many[:71, 0].tolist()

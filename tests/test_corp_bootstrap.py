@@ -243,7 +243,7 @@ def test_refusals():
         (lambda: corp_bootstrap([0, 1, 2], np.eye(3)), "CORP must have two classes, because isotonic regression needs an order; got 3. Use resolution_decomposition with a multiclass calibrator."),
         (lambda: corp_bootstrap(y, s, random_state="x"), "random_state must be a nonnegative integer, a numpy Generator or None; got 'x'. For example 0."),
         (lambda: corp_bootstrap(y, s).interval("risk"), "term must be one of miscalibration, discrimination, uncertainty; got 'risk'. Choose one of these."),
-        (lambda: corp_bootstrap(y, s, n_jobs=0), "n_jobs must be a nonzero whole number or None; got 0. For example 2, or -1 for all processors."),
+        (lambda: corp_bootstrap(y, s, n_jobs=0), "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2."),
     ):  # fmt: skip
         with pytest.raises(InputError) as error:
             call()

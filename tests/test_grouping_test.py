@@ -7,9 +7,9 @@ import pytest
 from scipy.special import expit
 
 from scoreprism import grouping_test
+from scoreprism._fitting.score_basis import score_basis
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
-from scoreprism.inference._grouping import score_basis
 
 
 def null(n, seed):

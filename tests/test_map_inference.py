@@ -24,7 +24,7 @@ from scoreprism.calibrators import (
 )
 from scoreprism.exceptions import HardLabelsWarning, InputError
 from scoreprism.inference import MAP_SUMMARIES, map_inference
-from scoreprism.inference._estimating import PARAMETRIC
+from scoreprism.inference._map_sandwich import PARAMETRIC
 
 
 def binary(n=300, seed=0, a=0.4, b=0.6):

@@ -1,9 +1,11 @@
 """Laws that every metric obeys, what each refuses, and the machinery behind the numbers; peers are in test_metric_peers.py."""
 
 import copy
+import inspect
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
-from scoreprism import decompose
+from scoreprism import Sample, decompose
 from scoreprism._core.resampling import Streams
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import bandwidths
@@ -45,9 +47,9 @@ from scoreprism.metrics import (
     spiegelhalter_z,
     top_label_ece,
 )
+from scoreprism.metrics._gap_curves import Residuals, fixed_point, smooth
+from scoreprism.metrics._gap_intervals import TreeCurve
 from scoreprism.metrics._rows import parse_rows
-from scoreprism.metrics._shapes import TreeCurve
-from scoreprism.metrics._smece import Residuals, fixed_point, smooth
 from scoreprism.metrics._table import ANY_CLASSES, SEVERAL_CLASSES
 
 #: Variances in them are those of weighted rows, not of repeated ones.
@@ -108,6 +110,25 @@ def test_is_a_float_with_a_name_a_method_and_an_interval(name):
 
 
 @every
+def test_a_sample_takes_the_place_of_the_arrays(name):
+    y, s = data_for(name)
+    assert METRICS[name](Sample.of(y, s)) == METRICS[name](y, s)
+
+
+@every
+def test_every_argument_is_described_with_its_default(name):
+    parameters = inspect.signature(METRICS[name]).parameters
+    described = dict(
+        re.findall(r"^(\w+) : .*, (optional|default=.*|or Sample)$", inspect.getdoc(METRICS[name]), re.MULTILINE)
+    )
+    assert list(described) == list(parameters)
+    for option in METRICS[name].options:
+        default = parameters[option].default
+        words = "optional" if default is None else f"default={json.dumps(default)}"
+        assert described[option] == words
+
+
+@every
 def test_order_of_rows_does_not_matter(name):
     y, s = data_for(name)
     order = np.random.default_rng(1).permutation(y.size)
@@ -140,7 +161,7 @@ def test_equal_weights_are_none(name):
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("name", [name for name in METRICS if "strategy" in METRICS[name].__kwdefaults__])
+@pytest.mark.parametrize("name", [name for name in METRICS if "strategy" in METRICS[name].options])
 def test_weights_are_repeated_rows_for_both_kinds_of_bins(name, strategy):
     y, s = three(n=40) if name in SEVERAL_CLASSES else binary(n=40)
     w = np.random.default_rng(5).integers(1, 9, 40)
@@ -632,7 +653,7 @@ HARD = {
 @pytest.mark.parametrize("case", HARD)
 def test_hard_cases_give_a_number_or_a_refusal_never_a_warning(name, case):
     y, s = HARD[case]
-    options = {"n_bins": 1 if len(y) == 1 else 5} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    options = {"n_bins": 1 if len(y) == 1 else 5} if "n_bins" in METRICS[name].options else {}
     for weight in (None, np.linspace(0, 1e6, len(y)) + (len(y) == 1)):
         try:
             value = METRICS[name](y, s, sample_weight=weight, **options)
@@ -648,7 +669,7 @@ GAP_METRICS = [name for name in METRICS if name not in ANALYTIC]
 
 @pytest.mark.parametrize("name", [*GAP_METRICS, "global_balance", "spiegelhalter_z", "observed_expected_ratio"])
 def test_one_row_has_no_interval(name):
-    options = {"n_bins": 1} if "n_bins" in METRICS[name].__kwdefaults__ else {}
+    options = {"n_bins": 1} if "n_bins" in METRICS[name].options else {}
     value = METRICS[name]([1], [0.3], **options)
     with pytest.raises(UnavailableError) as error:
         value.interval()
@@ -733,6 +754,7 @@ def test_many_rows_have_the_interval_of_the_central_limit_theorem():
 
 
 @pytest.mark.parametrize("weight", [None, np.linspace(1, 2, 40)])
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")  # reversed scores are meant
 def test_auc_of_separated_classes_has_an_interval(weight):
     y, s = np.repeat([0, 1], 20), np.linspace(0.1, 0.9, 40)
     for law, value in ((s, 1.0), (1 - s, 0.0), (np.full(40, 0.3), 0.5)):
@@ -759,7 +781,7 @@ def test_ends_are_possible_values(name):
 
 
 def test_bisection_ends_within_1e_9():
-    from scoreprism.metrics._gaps import _crossing
+    from scoreprism.metrics._gap_intervals import _crossing
 
     assert _crossing(lambda t: t >= 1 / 3, 0.0, 1.0) == pytest.approx(1 / 3, abs=1e-9)
 

@@ -15,7 +15,7 @@ import scoreprism
 from scoreprism import Level, Sample, calibration_test, compare, corp_decomposition, decompose, grouping_test
 from scoreprism.curves import murphy_decomposition, reliability_curve, roc_curve
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning
-from scoreprism.inference import corp_bootstrap
+from scoreprism.inference import corp_bootstrap, map_inference
 from scoreprism.metrics import auc, ece, evaluate, ici
 
 
@@ -36,6 +36,7 @@ FUNCTIONS = {
     "corp_bootstrap": lambda *args, **options: corp_bootstrap(
         *args, n_resamples=20, random_state=0, **options
     ).replicates.tolist(),
+    "map_inference": lambda *args, **options: list(map_inference("platt", *args, **options).terms.values()),
     "ece": lambda *args, **options: float(ece(*args, **options)),
     "ici": lambda *args, **options: float(ici(*args, **options)),
     "auc": lambda *args, **options: float(auc(*args, **options)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
@@ -102,7 +102,7 @@ class LikelihoodRatio:
         return value, slope, curvature
 
 
-def _likelihood_ratio(data: Scored, *, bends: bool) -> LikelihoodRatio:
+def _likelihood_ratio(data: ScoreLines, *, bends: bool) -> LikelihoodRatio:
     inside = np.flatnonzero((data.law > 0.0) & (data.law < 1.0))
     s, weight, size = np.clip(data.law[inside], EDGE, 1.0 - EDGE), data.weight[inside], data.size[inside]
     mass = weight * size
@@ -128,12 +128,12 @@ def _bends(x: FloatArray, size: FloatArray) -> list[FloatArray]:
     return [chord(j) - chord(knots.size - 2) for j in range(knots.size - 2)]
 
 
-def lr_platt(data: Scored) -> LikelihoodRatio:
+def lr_platt(data: ScoreLines) -> LikelihoodRatio:
     """Identity against Platt's map σ(a + b·logit S)."""
     return _likelihood_ratio(data, bends=False)
 
 
-def lr_spline(data: Scored) -> LikelihoodRatio:
+def lr_spline(data: ScoreLines) -> LikelihoodRatio:
     """Identity against a natural cubic spline in the logit, with five knots."""
     return _likelihood_ratio(data, bends=True)
 
@@ -171,7 +171,7 @@ def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> 
     return float(np.sum(xlogy(events, law) + xlog1py(missed, -law)))
 
 
-def corp(data: Scored) -> Corp:
+def corp(data: ScoreLines) -> Corp:
     """Identity against the isotonic fit."""
     return Corp(data.law, data.weight, data.weight * data.size, run_starts(data.law))
 
@@ -183,8 +183,8 @@ def corp(data: Scored) -> Corp:
 class Walk:
     """Partial sums of w(Y − S) in increasing order of S, taken at the end of tied scores."""
 
-    expected: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
-    weight: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score; weight of a row
+    expected: FloatArray  # (lines,): sum of the scores of each line's rows, in order of score
+    weight: FloatArray  # (lines,): weight of a row
     ends: IntArray  # number of lines up to the end of each distinct score, after a 0
     variance: FloatArray  # variance of the partial sums there
 
@@ -265,11 +265,11 @@ class Bins:
         return np.asarray(self.walk.excess(y, self.scales).max(axis=1))
 
 
-def kuiper(data: Scored) -> Kuiper:
+def kuiper(data: ScoreLines) -> Kuiper:
     """Range of cumulative differences."""
     return Kuiper(Walk.of(data.law, data.weight, data.size))
 
 
-def bins(data: Scored) -> Bins:
+def bins(data: ScoreLines) -> Bins:
     """Bins of several sizes."""
     return Bins(Walk.of(data.law, data.weight, data.size), scales(data.law, data.size))

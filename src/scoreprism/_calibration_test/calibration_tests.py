@@ -12,13 +12,13 @@ from scoreprism._calibration_test import binary_statistics as _binary
 from scoreprism._calibration_test import multiclass_statistics as _multiclass
 from scoreprism._calibration_test.classical_tests import Parts, hosmer_lemeshow, spiegelhalter
 from scoreprism._calibration_test.null_draws import Statistic, simulate, smallest_p, tail
-from scoreprism._calibration_test.score_lines import Scored
-from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._calibration_test.score_lines import ScoreLines
+from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result_json import encode
 from scoreprism._sample.sample import Sample
 
-Builder = Callable[[Scored], Statistic]
+Builder = Callable[[ScoreLines], Statistic]
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def calibration_test(
     sample_weight : array-like of shape (n,), optional
         Weights in the statistic; outcomes are drawn by row, whatever its weight.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     random_state : int, Generator or None
@@ -262,17 +262,17 @@ def calibration_test(
     test = CALIBRATION_TESTS[parse_choice(method, CALIBRATION_TESTS, "method")]
     resamples = parse_count(n_resamples, "n_resamples", 1)
     groups = parse_count(n_groups, "n_groups", 2)
-    threads = _parse_jobs(n_jobs)
+    require_jobs(n_jobs)
     rng = parse_random_state(random_state)
-    data = Scored.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
+    data = ScoreLines.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
         return _result(test, data, *test._made(data.k)(data, groups))
-    return _monte_carlo(test, data, resamples, rng, threads)
+    return _monte_carlo(test, data, resamples, rng, n_jobs)
 
 
 def _monte_carlo(
-    test: CalibrationTest, data: Scored, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
+    test: CalibrationTest, data: ScoreLines, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
@@ -286,19 +286,19 @@ def _monte_carlo(
     return _result(test, data, smallest, p, components, n_resamples)
 
 
-def find_pvalue(data: Scored, n_resamples: int, rng: np.random.Generator) -> float:
+def compute_pvalue(data: ScoreLines, n_resamples: int, rng: np.random.Generator) -> float:
     """The p-value of the default test for scores that are parsed."""
     return _monte_carlo(CALIBRATION_TESTS["min-p"], data, n_resamples, rng, None).pvalue
 
 
-def statistic_of(name: str, data: Scored) -> Statistic:
+def statistic_of(name: str, data: ScoreLines) -> Statistic:
     """The statistic of a Monte-Carlo test, prepared for these scores."""
     build: Builder = CALIBRATION_TESTS[name]._made(data.k)
     return build(data)
 
 
 def _result(
-    test: CalibrationTest, data: Scored, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
+    test: CalibrationTest, data: ScoreLines, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
 ) -> TestResult:
     event = "P(Y = 1 | S) = S" if data.k == 2 else "P(Y = k | S) = S_k for every class k"
     hypothesis = f"{event}: outcomes are drawn from the scores"
@@ -314,11 +314,3 @@ def _require_classes(test: CalibrationTest, k: int) -> None:
     refuse(
         f"method must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
     )
-
-
-def _parse_jobs(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value == 0:
-        refuse("n_jobs must be None or a whole number that is not 0", repr(value), "Use 1, or -1 for all processors.")
-    return int(value)

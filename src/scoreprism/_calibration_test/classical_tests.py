@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import FloatArray, as_matrix, pick
 from scoreprism._kernels.isotonic import run_starts
@@ -14,7 +14,7 @@ from scoreprism._kernels.isotonic import run_starts
 Parts = dict[str, dict[str, float]]
 
 
-def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  # noqa: ARG001
+def spiegelhalter(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]:  # noqa: ARG001
     """
     Spiegelhalter's z = Σ w(ℓ − E ℓ) / √Σ w² Var ℓ of the Brier loss under Y ~ Cat(S), and its two-sided p-value.
 
@@ -31,7 +31,7 @@ def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  #
     return z, math.erfc(abs(z) / math.sqrt(2.0)), {}
 
 
-def group_table(data: Scored, n_groups: int) -> FloatArray:
+def group_table(data: ScoreLines, n_groups: int) -> FloatArray:
     """Rows' weight, observed and expected events, and variance of each group of equal mass; ties stay together."""
     weight, s = data.weight, data.law
     ends = np.append(run_starts(s)[1:], s.size)
@@ -46,7 +46,7 @@ def group_table(data: Scored, n_groups: int) -> FloatArray:
     return np.stack([mass, observed, expected, squares * share * (1.0 - share)], axis=1)
 
 
-def hosmer_lemeshow(data: Scored, n_groups: int) -> tuple[float, float, Parts]:
+def hosmer_lemeshow(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]:
     """
     Σ (O − E)² / (n_g π(1 − π)) over groups, its chi-squared p-value and degrees of freedom.
 

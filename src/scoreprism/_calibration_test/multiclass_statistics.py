@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import centered, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 
@@ -47,7 +47,7 @@ class ScoreTest:
     root: list[FloatArray]
 
     @classmethod
-    def of(cls, data: Scored, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
+    def of(cls, data: ScoreLines, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
         """Prepare features, one table per class and their variance under the hypothesis (`tied`: one slope for all)."""
         expected = data.law * data.size[:, None]
         weighed = [column * data.weight[:, None] for column in features]
@@ -81,19 +81,19 @@ def _inverse_root(variance: FloatArray) -> FloatArray:
     return root
 
 
-def score_vector(data: Scored) -> ScoreTest:
+def score_vector(data: ScoreLines) -> ScoreTest:
     """Against vector scaling softmax(a_k z_k + b_k)."""
     z = _log_ratios(data.law)
     return ScoreTest.of(data, [np.column_stack([np.ones(data.lines), z[:, k]]) for k in range(data.k)])
 
 
-def score_temperature(data: Scored) -> ScoreTest:
+def score_temperature(data: ScoreLines) -> ScoreTest:
     """Against temperature scaling softmax(a z): over- and underconfidence alone."""
     z = _log_ratios(data.law)
     return ScoreTest.of(data, [z[:, [k]] for k in range(data.k)], tied=True)
 
 
-def score_polynomial(data: Scored) -> ScoreTest:
+def score_polynomial(data: ScoreLines) -> ScoreTest:
     """Against a quadratic map of log-ratios: all squares and products up to five classes, own squares beyond."""
     z = _log_ratios(data.law)
     ones = np.ones(data.lines)
@@ -113,7 +113,7 @@ class Classwise:
     walks: list[Walk]
 
     @classmethod
-    def of(cls, data: Scored) -> Classwise:
+    def of(cls, data: ScoreLines) -> Classwise:
         """Sort every column once."""
         orders = [np.lexsort((data.weight, column)) for column in data.law.T]
         columns = zip(orders, data.law.T, strict=True)
@@ -166,17 +166,17 @@ class TopLabel:
         return self.bins(np.take(y, self.order, axis=1) == self.best)
 
 
-def kuiper(data: Scored) -> ClasswiseKuiper:
+def kuiper(data: ScoreLines) -> ClasswiseKuiper:
     """Classwise range of cumulative differences."""
     return ClasswiseKuiper(Classwise.of(data))
 
 
-def bins(data: Scored) -> ClasswiseBins:
+def bins(data: ScoreLines) -> ClasswiseBins:
     """Classwise bins of several sizes."""
     return ClasswiseBins(Classwise.of(data), [scales(column, data.size) for column in data.law.T])
 
 
-def top_label(data: Scored) -> TopLabel:
+def top_label(data: ScoreLines) -> TopLabel:
     """Bins of the most probable class."""
     best, law = data.law.argmax(axis=1), data.law.max(axis=1)
     order = np.lexsort((data.weight, law))

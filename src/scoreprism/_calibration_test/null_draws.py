@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.resampling import Rng, Streams, replicate
 from scoreprism._core.simplex import FloatArray, IntArray
 
@@ -24,7 +24,7 @@ _TIE = 1e-8
 
 
 def simulate(
-    data: Scored, statistics: Sequence[Statistic], n_resamples: int, rng: Rng, n_jobs: int | None
+    data: ScoreLines, statistics: Sequence[Statistic], n_resamples: int, rng: Rng, n_jobs: int | None
 ) -> FloatArray:
     """
     Every statistic of the observed outcomes (line 0) and of each draw, shape (1 + B, statistics).

@@ -19,7 +19,7 @@ _SHARED = 4
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreLines:
     """Rows that have weight, sorted by score."""
 
     law: FloatArray  # (lines,): scores; two classes are always one column
@@ -29,7 +29,7 @@ class Scored:
     count: IntArray | None = None  # (lines,): rows of each line; None for one each
 
     @staticmethod
-    def of(sample: Sample) -> Scored:
+    def of(sample: Sample) -> ScoreLines:
         """The rows of the only model of a sample; their order is forgotten."""
         law, y = sample.prediction, sample.y
         weight = np.ones(sample.n) if sample.weight is None else sample.weight
@@ -38,7 +38,7 @@ class Scored:
             law = as_vector(law)
         order = np.lexsort((y, weight, *(law.T[::-1] if law.ndim == 2 else (law,))))
         weight = weight[order]
-        return Scored(law[order], weight / weight.mean(), y[order], impossible)
+        return ScoreLines(law[order], weight / weight.mean(), y[order], impossible)
 
     @property
     def n(self) -> int:
@@ -60,7 +60,7 @@ class Scored:
         """Number of classes."""
         return n_classes(self.law)
 
-    def tied(self) -> Scored:
+    def tied(self) -> ScoreLines:
         """A line for each distinct pair of score and weight, where they are few; else the rows as they are."""
         if self.count is not None:
             return self
@@ -72,7 +72,7 @@ class Scored:
         count = np.diff(start, append=self.n)
         cell = np.repeat(np.arange(start.size) * self.k, count) + self.y
         happened = np.bincount(cell, minlength=start.size * self.k).reshape(start.size, self.k)
-        return Scored(self.law[start], self.weight[start], happened, self.impossible, count)
+        return ScoreLines(self.law[start], self.weight[start], happened, self.impossible, count)
 
     def draw(self, rng: Rng, m: int) -> FloatArray | IntArray:
         """

@@ -111,3 +111,14 @@ def parse_flag(value: object, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         refuse(f"{name} must be True or False", repr(value), "Pass one of them.")
     return bool(value)
+
+
+#: More processes than this are a mistake; joblib fails on them in its own words.
+_MOST_JOBS = 10_000
+
+
+def require_jobs(n_jobs: object) -> None:
+    """Refuse what is no number of processes, or one that no cluster has."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
+        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")

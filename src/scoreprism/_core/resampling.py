@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_random_state, refuse
+from scoreprism._core.checks import parse_random_state, require_jobs
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import run_all
 
@@ -38,9 +38,7 @@ def replicate(
     some: Callable[[range], FloatArray], count: int, n_jobs: int | None, *, block: int = 16, what: str = "replicates"
 ) -> FloatArray:
     """Replicates 0, …, count − 1 as `some` makes them of a block of numbers, on threads or where joblib works."""
-    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
+    require_jobs(n_jobs)
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
     return np.concatenate(list(run_all(some, blocks, n_jobs, what, threads=True)))
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scoreprism._calibration_test.calibration_tests import compute_pvalue
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.sample import Sample
 
 if TYPE_CHECKING:
-    from scoreprism._calibration_test.score_lines import Scored
-
 #: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
 _ROWS = 4096
 #: Rows of several classes that are looked at.
@@ -41,15 +40,11 @@ class CalibrationCheck:
         return self._found[0]
 
     def _test(self) -> float:
-        from scoreprism._calibration_test.calibration_tests import find_pvalue
-
-        return find_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0))
+        return compute_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0))
 
 
-def _scored(sample: Sample) -> Scored:
+def _scored(sample: Sample) -> ScoreLines:
     """The material of the test, in order of the score."""
-    from scoreprism._calibration_test.score_lines import Scored
-
     law, (weight, squares, *_) = sample.prediction, sample.masses
     held = np.flatnonzero(weight > 0.0)
     two = n_classes(law) == 2
@@ -61,13 +56,11 @@ def _scored(sample: Sample) -> Scored:
     values = as_vector(law)[held] if two else law[held]
     y, w = sample.y[held], weight[held]
     order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
-    return Scored(values[order], w[order] / w.mean(), y[order], impossible).tied()
+    return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).tied()
 
 
-def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> Scored:
+def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> ScoreLines:
     """Cells with as many rows as their weights are worth."""
-    from scoreprism._calibration_test.score_lines import Scored
-
     cells = ScoreCells.of(score)
     size = cells.center.size
     mass, square = np.bincount(cells.cell, weight, size), np.bincount(cells.cell, squares, size)
@@ -80,4 +73,4 @@ def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatAr
     order = np.argsort(law, kind="stable")
     happened = np.column_stack([count - events, events])[order]
     impossible = impossible or bool(((law == 0.0) & (events > 0)).any() or ((law == 1.0) & (events < count)).any())
-    return Scored(law[order], (each / np.average(each, weights=count))[order], happened, impossible, count[order])
+    return ScoreLines(law[order], (each / np.average(each, weights=count))[order], happened, impossible, count[order])

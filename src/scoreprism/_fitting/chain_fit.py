@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import outside, parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import outside, parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.frames import column_names
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
@@ -59,8 +59,6 @@ PARTITIONS, PARTITIONS_OF_CLASSES, PARTITIONS_OF_FOREIGN = 20, 4, 4
 REPEATS = 3
 #: Fewer rows than this in a calibration split, or fewer expected surprises in all, get a note.
 FEW_ROWS, FEW_SURPRISES = 50, 10.0
-#: More processes than this are a mistake; joblib fails on them in its own words.
-_MOST_JOBS = 10_000
 #: Maps with a smaller share than this in every fold are not fitted again by a bootstrap.
 _SMALL = 0.005
 
@@ -382,13 +380,6 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     if not chosen or len(named) < len(chosen):
         refuse("loss must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
     return named
-
-
-def require_jobs(n_jobs: object) -> None:
-    """Refuse what is no number of processes, or one that no cluster has."""
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
-        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
 
 
 def _parse_repeats(repeats: int | None, reference: Any) -> int:

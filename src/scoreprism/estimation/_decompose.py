@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from scoreprism._core.checks import parse_choice, parse_clip
+from scoreprism._core.checks import parse_choice, parse_clip, require_jobs
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, require_jobs
+from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition

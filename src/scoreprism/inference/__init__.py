@@ -8,10 +8,9 @@ from scoreprism._calibration_test.calibration_tests import (
     TestResult,
     calibration_test,
 )
-from scoreprism.inference._corp import CorpBootstrap, corp_bootstrap
-from scoreprism.inference._grouping import grouping_test
-from scoreprism.inference._map_band import MapBand
-from scoreprism.inference._map_inference import MapInference, map_inference
+from scoreprism.inference._corp_bootstrap import CorpBootstrap, corp_bootstrap
+from scoreprism.inference._grouping_test import grouping_test
+from scoreprism.inference._map_inference import MapBand, MapInference, map_inference
 from scoreprism.inference._map_summaries import MAP_SUMMARIES, MapSummary
 from scoreprism.inference._sample_size import SampleSize, required_sample_size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,36 +14,96 @@ from sklearn.base import clone
 from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
-from scoreprism._core.frames import backend_of
+from scoreprism._core.frames import backend_of, make_frame
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.inference._estimating import (
-    Sandwich,
-    Scheme,
-    require_overlap,
-    require_parametric,
-    rows_of_sample,
-    sandwich,
-    scheme_of,
-)
-from scoreprism.inference._map_band import MapBand
-from scoreprism.inference._map_summaries import (
-    MAP_SUMMARIES,
-    Functional,
-    MapSummary,
-    root_of,
-    rows_of,
-    summarised,
-)
+from scoreprism.exceptions import ScoreOrderWarning
+from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, make_sandwich, scheme_of
+from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, root_of, rows_of, summarise
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Fewer rows than this get a note.
 _FEW = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MapBand:
+    """
+    A recalibrated law with pointwise intervals.
+
+    Made by `MapInference.law`.
+
+    Attributes
+    ----------
+    score : array of shape (m,) or (m, K)
+        Scores.
+    law : array of shape (m,) or (m, K)
+        The recalibrated law.
+    low, high : array of shape (m,) or (m, K)
+        Ends of the intervals, normal on the logit scale.
+    level : float
+        Confidence level of each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.inference import map_inference
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(500)
+    >>> band = map_inference("platt", rng.random(500) < s, s).law([0.2, 0.8])
+    >>> bool(((band.low < [0.2, 0.8]) & (band.high > [0.2, 0.8])).all())
+    True
+    """
+
+    score: FloatArray
+    law: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    _backend: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        All fields as plain values.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
+        columns = {name: getattr(self, name).tolist() for name in ("score", "law", "low", "high")}
+        found: dict[str, Any] = encode(columns | {"level": self.level})
+        return found
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The points as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per score; columns are numbered by class where there are more than two.
+        """
+        columns: dict[str, Any] = {}
+        for name in ("score", "law", "low", "high"):
+            values = getattr(self, name)
+            parts = {name: values} if values.ndim == 1 else {f"{name}_{j}": v for j, v in enumerate(values.T)}
+            columns |= {key: value.tolist() for key, value in parts.items()}
+        return make_frame(columns, backend or self._backend)
+
+    def _repr__(self) -> str:
+        return f"MapBand: {self.score.shape[0]} scores, pointwise {100 * self.level:g} % intervals"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +293,7 @@ class MapInference(Drawable, TermTable):
         name = word if judged is None else f"reliability ({judged!s})"
         near = not self.test.pvalue < 1.0 - confidence
         given = {"level": confidence, "z": self._quantile(confidence)}
-        return summarised(functional, self._sandwich, name, how, near=near, **given)
+        return summarise(functional, self._sandwich, name, how, near=near, **given)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -303,8 +364,8 @@ class MapInference(Drawable, TermTable):
 
 def map_inference(
     calibrator: str | Calibrator,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -321,16 +382,16 @@ def map_inference(
     calibrator : str or Calibrator
         "platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet" or "polynomial", or such a
         calibrator: fitted here, or already fitted on these very rows.
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, K)
-        Probabilities from a model that was not fitted on these rows.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, K), optional
+        Probabilities from a model that was not fitted on these rows; left out beside a Sample.
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
         Clusters: rows of a group may depend on each other.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     level : float, default=0.95
@@ -361,27 +422,72 @@ def map_inference(
         what = type(calibrator).__name__
         refuse("calibrator must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
     chosen = get_calibrator(calibrator)
-    require_parametric(chosen)
+    _require_parametric(chosen)
     sample = Sample.of(
         y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
     )
-    data, clusters = rows_of_sample(sample)
-    fitted = chosen if chosen.__sklearn_is_fitted__() else clone(chosen).fit(data.score, data.codes, data.weight)
+    data, clusters = _rows_of_sample(sample)
+    fitted = chosen
+    if not chosen.__sklearn_is_fitted__():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            fitted = clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")
-    require_overlap(fitted)
+    _require_overlap(fitted)
     labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
     scheme = scheme_of(fitted, data, labels)
-    found = sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
+    found = make_sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
     law = data.score
-    certain = int(((law == 0.0) | (law == 1.0)).reshape(data.codes.size, -1).any(axis=1).sum())
+    certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())
     read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"
     notes: tuple[str, ...] = (read,) if certain else ()
-    if data.codes.size < _FEW:
-        notes += (f"only {data.codes.size} rows: large-sample errors and tests are too optimistic",)
+    if sample.n < _FEW:
+        notes += (f"only {sample.n} rows: large-sample errors and tests are too optimistic",)
     return MapInference(
-        scheme.names, sample.backend, fitted, confidence, int(data.codes.size),
-        None if clusters is None else int(clusters.max()) + 1, (*scheme.notes, *notes), scheme, found, law,
-        np.ones(data.codes.size) if data.weight is None else data.weight,
-    )  # fmt: skip
+        names=scheme.names,
+        _backend=sample.backend,
+        calibrator=fitted,
+        level=confidence,
+        n=sample.n,
+        n_groups=None if clusters is None else int(clusters.max()) + 1,
+        notes=(*scheme.notes, *notes),
+        _scheme=scheme,
+        _sandwich=found,
+        _score=law,
+        _weight=np.ones(sample.n) if data.weight is None else data.weight,
+    )
+
+
+def _require_parametric(chosen: Calibrator) -> None:
+    """Refuse what has no standard errors by M-estimation."""
+    if chosen.name not in PARAMETRIC:
+        refuse(
+            f"calibrator must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
+            chosen.name,
+            "Use a bootstrap for the others.",
+        )
+    if getattr(chosen, "kind", "probability") != "probability":
+        refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
+
+
+def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
+    """The rows, two classes as a vector, with weights that count as rows; and the groups among them."""
+    law, groups = sample.prediction, sample.groups
+    if groups is not None:
+        groups = np.unique(groups, return_inverse=True)[1]
+        if groups.max() < 1:
+            refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
+    score = as_vector(law) if sample.k == 2 else law
+    return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
+
+
+def _require_overlap(calibrator: Calibrator) -> None:
+    """Separated classes have no maximum, and no standard errors."""
+    if getattr(calibrator, "separated_", False):
+        refuse(
+            "standard errors of a map must have classes that overlap, because parameters are infinite otherwise",
+            "scores that separate the classes",
+            "Pass more rows.",
+        )

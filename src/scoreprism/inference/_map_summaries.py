@@ -13,7 +13,7 @@ from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._document.result_json import encode
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.inference._estimating import Sandwich, Scheme
+from scoreprism.inference._map_sandwich import Sandwich, Scheme
 from scoreprism.losses import ProperLoss
 
 #: Summaries by name.
@@ -196,7 +196,7 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
     return ends[0], ends[1]
 
 
-def summarised(
+def summarise(
     functional: Functional, found: Sandwich, name: str, how: str, *, level: float, z: float, near: bool
 ) -> MapSummary:
     """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""

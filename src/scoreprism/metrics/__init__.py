@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from scoreprism._kernels.local_regression import LocalRegression
-from scoreprism.metrics._binned import ace, debiased_ece, debiased_rmsce, ece, mce, rmsce
-from scoreprism.metrics._classwise import (
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._gap_metrics import (
+    ace,
     classwise_ace,
     classwise_ece,
     classwise_ici,
     classwise_lcs,
     classwise_rmsce,
     confidence_ece,
+    confidence_smece,
+    debiased_ece,
+    debiased_rmsce,
+    e50,
+    e90,
+    ece,
+    emax,
+    ici,
+    lcs,
+    mce,
+    rmsce,
+    smece,
     top_label_ece,
 )
-from scoreprism.metrics._estimate import Estimate
-from scoreprism.metrics._logistic import calibration_in_the_large, calibration_intercept, calibration_slope
-from scoreprism.metrics._moments import auc, global_balance, observed_expected_ratio, spiegelhalter_z
-from scoreprism.metrics._smece import confidence_smece, smece
-from scoreprism.metrics._smoothed import e50, e90, emax, ici, lcs
+from scoreprism.metrics._moment_metrics import auc, global_balance, observed_expected_ratio, spiegelhalter_z
+from scoreprism.metrics._recalibration_metrics import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+)
 from scoreprism.metrics._table import METRICS, MetricTable, evaluate
 from scoreprism.metrics._transport import transport_cost
 

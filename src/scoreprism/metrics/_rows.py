@@ -116,6 +116,12 @@ class Rows:
         return Units(self.law[order], self.y[order].astype(np.float64), self.plain[order], np.ones(self.n))
 
     @cached_property
+    def unordered_units(self) -> Units:
+        """Any number of classes: every row a unit, in the order of the rows; its score does not matter."""
+        nothing = np.zeros(self.n)
+        return Units(nothing, nothing, self.plain, np.ones(self.n))
+
+    @cached_property
     def units(self) -> Units:
         """Two classes: what is resampled. Weights differ within a neighbourhood, so weighted rows are never pooled."""
         if not self.pool or self.weight is not None or self.n <= 2 * _UNITS:
@@ -140,9 +146,7 @@ def parse_rows(
     pos_label: object,
     classes: ArrayLike | None,
 ) -> Rows:
-    """Rows of one model. `evaluate` passes rows that were parsed already."""
-    if isinstance(y_true, Rows):
-        return y_true
+    """Rows of one model."""
     if isinstance(y_proba, Mapping):
         refuse(
             "y_proba must be the probabilities of one model",
@@ -152,22 +156,11 @@ def parse_rows(
     return Rows.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
 
 
-def two_classes(rows: Rows, name: str, remedy: str) -> Rows:
-    """Refuse three classes where a metric is defined for two."""
-    if rows.k != 2:
-        refuse(f"{name} must have two classes", f"{rows.k}", remedy)
-    return rows
-
-
 def one_vs_rest(rows: Rows) -> list[Rows]:
     """The question "is it class k?" for every class."""
     law = as_matrix(rows.law)
-    return rows.kept("one-vs-rest", lambda: _questions(rows, law))
-
-
-def _questions(rows: Rows, law: FloatArray) -> list[Rows]:
     # a resample of several questions is one of rows: none of them may pool on its own
-    return [rows.against(law[:, k], rows.y == k, pool=False) for k in range(law.shape[1])]
+    return rows.kept("one-vs-rest", lambda: [rows.against(law[:, k], rows.y == k, pool=False) for k in range(rows.k)])
 
 
 def top_label(rows: Rows) -> tuple[Rows, IntArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,41 +15,44 @@ from scoreprism._document.tables import TermTable
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import ScoreprismError, UnavailableError
-from scoreprism.metrics import _binned, _classwise, _logistic, _moments, _smece, _smoothed
+from scoreprism.metrics import _gap_metrics as gap
+from scoreprism.metrics import _moment_metrics as moment
+from scoreprism.metrics import _recalibration_metrics as recalibration
 from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._metric import Metric
 from scoreprism.metrics._rows import Rows, parse_rows
 
 #: Every metric by name: the one table that code, documentation and tests iterate over.
-METRICS: dict[str, Callable[..., Estimate]] = {
+METRICS: dict[str, Metric] = {
     function.__name__: function
     for function in (
-        _smoothed.lcs,
-        _smoothed.ici,
-        _smoothed.e50,
-        _smoothed.e90,
-        _smoothed.emax,
-        _binned.ece,
-        _binned.ace,
-        _binned.mce,
-        _binned.rmsce,
-        _binned.debiased_ece,
-        _binned.debiased_rmsce,
-        _smece.smece,
-        _logistic.calibration_intercept,
-        _logistic.calibration_slope,
-        _logistic.calibration_in_the_large,
-        _moments.observed_expected_ratio,
-        _moments.global_balance,
-        _moments.spiegelhalter_z,
-        _moments.auc,
-        _classwise.classwise_lcs,
-        _classwise.classwise_ici,
-        _classwise.classwise_ece,
-        _classwise.classwise_ace,
-        _classwise.classwise_rmsce,
-        _classwise.confidence_ece,
-        _smece.confidence_smece,
-        _classwise.top_label_ece,
+        gap.lcs,
+        gap.ici,
+        gap.e50,
+        gap.e90,
+        gap.emax,
+        gap.ece,
+        gap.ace,
+        gap.mce,
+        gap.rmsce,
+        gap.debiased_ece,
+        gap.debiased_rmsce,
+        gap.smece,
+        recalibration.calibration_intercept,
+        recalibration.calibration_slope,
+        recalibration.calibration_in_the_large,
+        moment.observed_expected_ratio,
+        moment.global_balance,
+        moment.spiegelhalter_z,
+        moment.auc,
+        gap.classwise_lcs,
+        gap.classwise_ici,
+        gap.classwise_ece,
+        gap.classwise_ace,
+        gap.classwise_rmsce,
+        gap.confidence_ece,
+        gap.confidence_smece,
+        gap.top_label_ece,
     )
 }
 
@@ -203,9 +206,9 @@ def evaluate(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, K)
-        Predicted probabilities.
+        Outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, K), optional
+        Predicted probabilities; left out beside a Sample.
     metrics : list of str or dict, optional
         Names in `METRICS`, or a mapping from names to options, for example ``{"ece": {"n_bins": 20}}``. By default all
         that are made for the number of classes; of these, one that the data do not allow is left out with a note.
@@ -216,7 +219,7 @@ def evaluate(
     sample_weight : array-like of shape (n,), optional
         Weights.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     random_state : int, Generator or None, optional
@@ -245,7 +248,7 @@ def evaluate(
     estimates, notes = {}, []
     for name, options in _asked(metrics, rows.k).items():
         try:
-            estimates[name] = _called(name, rows, options)
+            estimates[name] = _call(name, rows, options)
         except ScoreprismError as error:
             if metrics is not None:
                 raise
@@ -254,15 +257,13 @@ def evaluate(
     return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(notes))
 
 
-def _called(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
-    import inspect
-
-    shared = {"y_true", "y_proba", "sample_weight", "pos_label", "classes"}
-    known = [option for option in inspect.signature(METRICS[name]).parameters if option not in shared]
-    wrong = [option for option in options if option not in known]
+def _call(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
+    """One metric of the rows, its options checked by name."""
+    wrong = [option for option in options if option not in METRICS[name].options]
     if wrong:
-        refuse(f"{name} takes the options {', '.join(known) or 'none'}", listed(wrong), "Correct their names.")
-    return METRICS[name](rows, None, **options)
+        known = ", ".join(METRICS[name].options) or "none"
+        refuse(f"{name} takes the options {known}", listed(wrong), "Correct their names.")
+    return METRICS[name].of_rows(rows, **options)
 
 
 def _interval(value: Estimate, level: float, count: int, seed: int) -> Interval:

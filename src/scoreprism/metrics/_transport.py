@@ -144,12 +144,8 @@ class Projected(Inference):
         return np.array([self.distance(count_rows(streams(b), n)) for b in range(count)])
 
     @cached_property
-    def _error(self) -> float:
-        return float(self._replicates(200, 0).std(ddof=1))
-
-    @property
     def std_error(self) -> float:
-        return self._error
+        return float(self._replicates(200, 0).std(ddof=1))
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         if method is not None:

@@ -11,13 +11,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, require_jobs
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._core.workers import as_finished, one_thread
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._fitting.chain_fit import decompose_each, require_jobs
+from scoreprism._fitting.chain_fit import decompose_each
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss

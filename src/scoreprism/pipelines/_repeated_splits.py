@@ -23,13 +23,14 @@ from scoreprism._core.checks import (
     parse_random_state,
     plain,
     refuse,
+    require_jobs,
     require_rows,
 )
 from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._core.workers import run_all
-from scoreprism._fitting.chain_fit import parse_losses, require_jobs
+from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism._fitting.learners import fit_foreign
 from scoreprism._sample.sample import Sample

@@ -53,12 +53,12 @@ def grouping_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, K)
-        Predicted probabilities.
-    X : array-like or frame of shape (n, p)
-        Features.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, K), optional
+        Predicted probabilities; left out beside a Sample.
+    X : array-like or frame of shape (n, p), optional
+        Features; left out beside a Sample.
     method : {"projected-covariance", "bootstrap"}, default="projected-covariance"
         Which test.
     n_resamples : int, default=199
@@ -66,7 +66,7 @@ def grouping_test(
     sample_weight : array-like of shape (n,), optional
         Weights.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     random_state : int, Generator or None, default=0

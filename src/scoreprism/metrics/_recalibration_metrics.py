@@ -8,17 +8,15 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_clip, refuse
 from scoreprism._core.numerics import clipped_sigmoid, log_odds
-from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law
+from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
-from scoreprism.metrics._rows import Rows, parse_rows, two_classes
-
-_ONE = "Pass the probability of one class and its outcome."
+from scoreprism.metrics._metric import ONE_CLASS, metric
+from scoreprism.metrics._rows import Rows
 
 
 def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
     """log(s/(1 − s)); refused where it is infinite."""
-    two_classes(rows, name, _ONE)
     distance = parse_clip(clip, 2)
     law = rows.law if distance is None else clip_law(rows.law, distance)
     bad = np.flatnonzero((law <= 0.0) | (law >= 1.0))
@@ -87,35 +85,13 @@ def _wald(value: float, variance: float) -> Inference:
     return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
 
 
-def calibration_intercept(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    clip: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric(if_several=ONE_CLASS)
+def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration intercept: a of the logistic regression of y on log-odds, a + b·logit(S).
 
     Fitted together with the slope b, as in R's ``rms::val.prob``; the intercept with the slope held at 1 is
     `calibration_in_the_large`. Not the intercept of Van Calster et al. (2016), which is the latter.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities S.
-    clip : float, optional
-        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -130,40 +106,17 @@ def calibration_intercept(
     >>> round(calibration_intercept(rng.random(1000) < s, s), 3)
     0.034
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     coefficients, covariance = _recalibration(rows, "calibration_intercept", clip)
     value = float(coefficients[0])
     return Estimate(value, "calibration_intercept", "logistic regression on log-odds", _wald(value, covariance[0, 0]))
 
 
-def calibration_slope(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    clip: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric(if_several=ONE_CLASS)
+def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration slope: b of the logistic regression of y on log-odds, a + b·logit(S) (Cox 1958).
 
     Below 1 scores are too extreme, above 1 too moderate.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities S.
-    clip : float, optional
-        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -178,41 +131,18 @@ def calibration_slope(
     >>> round(calibration_slope(rng.random(1000) < s, s), 3)
     1.055
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     coefficients, covariance = _recalibration(rows, "calibration_slope", clip)
     value = float(coefficients[1])
     return Estimate(value, "calibration_slope", "logistic regression on log-odds", _wald(value, covariance[1, 1]))
 
 
-def calibration_in_the_large(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    clip: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric(if_several=ONE_CLASS)
+def calibration_in_the_large(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration-in-the-large: a of the logistic regression a + logit(S), the slope held at 1.
 
     The calibration intercept of Van Calster et al. (2016) and of R's pmcalibration: by how much log-odds are too low.
     The same question on the scale of probabilities is `global_balance`, as a ratio `observed_expected_ratio`.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities S.
-    clip : float, optional
-        Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -227,7 +157,6 @@ def calibration_in_the_large(
     >>> round(calibration_in_the_large(rng.random(1000) < s, s), 3)
     0.036
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     offset = _log_odds(rows, "calibration_in_the_large", clip)
     _require_both(rows, "calibration_in_the_large")
     y, ones = rows.y.astype(np.float64), np.ones((1, rows.n))

@@ -132,8 +132,8 @@ class CorpBootstrap(TermTable):
 
 
 def corp_bootstrap(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     n_resamples: int = 1000,
@@ -153,10 +153,10 @@ def corp_bootstrap(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
+    y_true : array-like of shape (n,), or Sample
+        Two-class outcomes, or everything at once.
+    y_proba : array-like of shape (n,) or (n, 2), optional
+        Predicted probabilities; left out beside a Sample.
     loss : str or ProperLoss, default="log"
         The loss.
     n_resamples : int, default=1000
@@ -164,7 +164,7 @@ def corp_bootstrap(
     sample_weight : array-like of shape (n,), optional
         Weights: a row that is drawn twice counts with twice its weight. Rows of weight zero are not drawn.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: 1-D `y_proba` is P(Y = pos_label).
     classes : array-like of shape (2,), optional
         Labels in column order.
     clip : float, optional

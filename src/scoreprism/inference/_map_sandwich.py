@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.numerics import TINY, log_pair, log_softmax
-from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, one_hot
+from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
 from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
 from scoreprism._sample.fit_rows import Data
-from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import (
     BetaCalibrator,
     Calibrator,
@@ -32,43 +31,48 @@ _HELD = 1 << 21
 _FARTHEST = np.log(0.99e6)
 
 
-class Design(ABC):
-    """Derivatives of the log-odds η with respect to the parameters, shape (n, K, p): η = design · parameters."""
-
-    @abstractmethod
-    def __call__(self, score: FloatArray) -> FloatArray: ...
-
-    def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        """Log-odds of shape (n, K), where the design itself is not wanted."""
-        found: FloatArray = self(score) @ theta
-        return found
-
-
 @dataclass(frozen=True)
-class LineDesign(Design):
-    """Two classes: functions of the logit of the score; the first class has η = 0."""
+class Design:
+    """
+    Log-odds η that are linear in the parameters, shape (n, K).
 
-    chart: Chart
-    columns: tuple[str, ...]
+    Link i says that the parameter `links[i, 2]` is the weight of the feature `links[i, 0]` in the class `links[i, 1]`.
+    """
 
-    def __call__(self, score: FloatArray) -> FloatArray:
-        x = self.chart(score)
-        design = np.zeros((x.size, 2, len(self.columns)))
-        for j, name in enumerate(self.columns):
-            design[:, 1, j] = _COLUMNS[name](x)
-        return design
+    features: Callable[[FloatArray], FloatArray]  # from scores to a table of shape (n, m)
+    links: IntArray
+    k: int
 
     def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        x = self.chart(score)
-        found = np.zeros((x.size, 2))
-        for name, value in zip(self.columns, theta, strict=True):
-            found[:, 1] += value * _COLUMNS[name](x)
+        """Log-odds at these parameters."""
+        z, (feature, k, parameter) = self.features(score), self.links.T
+        weights = np.zeros((z.shape[1], self.k))
+        weights[feature, k] = theta[parameter]
+        found: FloatArray = z @ weights
         return found
+
+    def gradient(self, score: FloatArray, count: int) -> FloatArray:
+        """Derivatives of the log-odds with respect to `count` parameters, shape (n, K, p)."""
+        z, (feature, k, parameter) = self.features(score), self.links.T
+        found = np.zeros((z.shape[0], self.k, count))
+        found[:, k, parameter] = z[:, feature]
+        return found
+
+
+def _line_design(chart: Chart, columns: tuple[str, ...]) -> Design:
+    """Two classes: functions of the logit of the score; the first class has η = 0."""
+    number = np.arange(len(columns))
+    return Design(partial(_line_features, chart, columns), np.stack([number, np.ones_like(number), number], axis=1), 2)
+
+
+def _line_features(chart: Chart, columns: tuple[str, ...], score: FloatArray) -> FloatArray:
+    x = chart(score)
+    return np.column_stack([_COLUMNS[name](x) for name in columns])
 
 
 #: Functions of a logit that enter the maps of two classes; those of the map through (½, ½) last.
-_COLUMNS: dict[str, Callable[[FloatArray], FloatArray | float]] = {
-    "one": lambda _: 1.0,
+_COLUMNS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "one": np.ones_like,
     "logit": lambda x: x,
     "log": lambda x: log_pair(x)[0],
     "log-rest": lambda x: log_pair(x)[1],
@@ -77,47 +81,25 @@ _COLUMNS: dict[str, Callable[[FloatArray], FloatArray | float]] = {
 }
 
 
-@dataclass(frozen=True)
-class TemperedDesign(Design):
+def _tempered_design(low: float, k: int) -> Design:
     """Log-probabilities, all multiplied by one number."""
-
-    low: float
-
-    def __call__(self, score: FloatArray) -> FloatArray:
-        return log_law(score, "probability", self.low)[:, :, None]
+    number = np.arange(k)
+    return Design(partial(_softmax_features, "log", low), np.stack([number, number, np.zeros_like(number)], axis=1), k)
 
 
-@dataclass(frozen=True)
-class SoftmaxDesign(Design):
-    """Features with a weight for every class, or (diagonal) each class its own."""
+def _softmax_design(features: str, low: float, shape: tuple[int, int], *, diagonal: bool) -> Design:
+    """Features and a constant with a weight for every class, or (diagonal) each class its own feature."""
+    feature, k = np.indices(shape).reshape(2, -1)
+    if diagonal:
+        kept = (feature == k) | (feature == shape[0] - 1)
+        feature, k = feature[kept], k[kept]
+    links = np.stack([feature, k, np.arange(k.size)], axis=1)
+    return Design(partial(_softmax_features, features, low), links, shape[1])
 
-    features: str
-    low: float
-    diagonal: bool
 
-    def __call__(self, score: FloatArray) -> FloatArray:
-        logs = log_law(score, "probability", self.low)
-        z = FEATURES[self.features](logs)
-        n, k = logs.shape
-        if self.diagonal:
-            design = np.zeros((n, k, 2 * k))
-            design[:, np.arange(k), np.arange(k)] = z
-            design[:, np.arange(k), k + np.arange(k)] = 1.0
-            return design
-        wide = np.column_stack([z, np.ones(n)])
-        full = np.zeros((n, k, wide.shape[1], k))
-        full[:, np.arange(k), :, np.arange(k)] = wide
-        return full.reshape(n, k, -1)
-
-    def eta(self, score: FloatArray, theta: FloatArray) -> FloatArray:
-        logs = log_law(score, "probability", self.low)
-        z, k = FEATURES[self.features](logs), logs.shape[1]
-        if self.diagonal:
-            lines: FloatArray = z * theta[:k] + theta[k:]
-            return lines
-        weights = theta.reshape(-1, k)
-        found: FloatArray = z @ weights[:-1] + weights[-1]
-        return found
+def _softmax_features(features: str, low: float, score: FloatArray) -> FloatArray:
+    logs = log_law(score, "probability", low)
+    return np.column_stack([FEATURES[features](logs), np.ones(logs.shape[0])])
 
 
 @dataclass(frozen=True)
@@ -151,7 +133,7 @@ class Scheme:
         scale = np.exp(theta) if self.log else np.ones(theta.size)
         for start in range(0, score.shape[0], size):
             rows = slice(start, start + size)
-            design = self.design(score[rows])
+            design = self.design.gradient(score[rows], theta.size)
             design *= scale  # the derivative in −log T is the tempered logit itself
             eta = design.sum(axis=2) if self.log else design @ theta
             yield rows, np.exp(log_softmax(eta)), design
@@ -165,9 +147,9 @@ def scheme_of(calibrator: Calibrator, data: Data, labels: tuple[str, ...]) -> Sc
     fitted: Any = calibrator.map_
     if isinstance(calibrator, PlattCalibrator):
         theta = np.array([calibrator.intercept_, calibrator.slope_])
-        return _free(("intercept", "slope"), theta, [0.0, 1.0], LineDesign(fitted.chart, ("one", "logit")))
+        return _free(("intercept", "slope"), theta, [0.0, 1.0], _line_design(fitted.chart, ("one", "logit")))
     if isinstance(calibrator, TemperatureCalibrator):
-        design = LineDesign(fitted.chart, ("logit",)) if data.k == 2 else TemperedDesign(fitted.low)
+        design = _line_design(fitted.chart, ("logit",)) if data.k == 2 else _tempered_design(fitted.low, data.k)
         theta = np.array([-np.log(calibrator.temperature_)])
         if not abs(theta[0]) < _FARTHEST:
             refuse(
@@ -221,7 +203,7 @@ def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
     columns, values, identity = zip(*free.values(), strict=True) if free else ((), (), ())
     if not free:
         refuse("a beta map must have a parameter inside its bounds", "all at 0", "Use Platt's map.")
-    return _free(tuple(free), np.array(values), list(identity), LineDesign(fitted.chart, columns), notes=notes)
+    return _free(tuple(free), np.array(values), list(identity), _line_design(fitted.chart, columns), notes=notes)
 
 
 def _softmax(calibrator: Any, fitted: Any, data: Data, labels: tuple[str, ...]) -> Scheme:
@@ -235,14 +217,14 @@ def _softmax(calibrator: Any, fitted: Any, data: Data, labels: tuple[str, ...]) 
         theta = np.r_[np.diag(weights[:-1]), weights[-1]]
         names = tuple(f"{what} {label}" for what in ("slope", "intercept") for label in labels)
         ridge = np.full(theta.size, float(calibrator.ridge))
-        design = SoftmaxDesign(fitted.features, fitted.low, diagonal=True)
+        design = _softmax_design(fitted.features, fitted.low, (k + 1, k), diagonal=True)
         return Scheme(names, theta, np.r_[np.ones(k), np.zeros(k)], ridge, design, notes=note)
     rows = [*(f"weight {i + 1}" for i in range(len(weights) - 1)), "intercept"]
     if len(weights) == k + 1:
         rows = [*(f"weight {label}" for label in labels), "intercept"]
     names = tuple(f"{row} → {label}" for row in rows for label in labels)
     ridge = calibrator._ridges(start, data).ravel()
-    design = SoftmaxDesign(fitted.features, fitted.low, diagonal=False)
+    design = _softmax_design(fitted.features, fitted.low, weights.shape, diagonal=False)
     growing = isinstance(calibrator, DirichletCalibrator)
     return Scheme(names, weights.ravel(), start.ravel(), ridge, design, notes=note, growing=growing)
 
@@ -279,7 +261,7 @@ def targets_of(calibrator: Calibrator, data: Data) -> tuple[FloatArray, FloatArr
     return as_matrix(smoothed_targets(data.y, data.weight)), slope
 
 
-def sandwich(
+def make_sandwich(
     scheme: Scheme, calibrator: Calibrator, data: Data, clusters: IntArray | None, *, small_sample: bool
 ) -> Sandwich:
     """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A has the ridge in it."""
@@ -341,39 +323,3 @@ def _require_solved(step: FloatArray, inverse: FloatArray, calibrator: Calibrato
             f"a {type(calibrator).__name__} that is {plain(far)} standard errors away from its fit on these rows",
             "Pass those rows, or an unfitted calibrator.",
         )
-
-
-def require_overlap(calibrator: Calibrator) -> None:
-    """Separated classes have no maximum, and no standard errors."""
-    if getattr(calibrator, "separated_", False):
-        refuse(
-            "standard errors of a map must have classes that overlap, because parameters are infinite otherwise",
-            "scores that separate the classes",
-            "Pass more rows.",
-        )
-
-
-# ── the border ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def require_parametric(chosen: Calibrator) -> None:
-    """Refuse what has no standard errors by M-estimation."""
-    if chosen.name not in PARAMETRIC:
-        refuse(
-            f"calibrator must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
-            chosen.name,
-            "Use a bootstrap for the others.",
-        )
-    if getattr(chosen, "kind", "probability") != "probability":
-        refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
-
-
-def rows_of_sample(sample: Sample) -> tuple[Data, Any]:
-    """The rows, two classes as a vector, with weights that count as rows; and the groups among them."""
-    law, groups = sample.prediction, sample.groups
-    if groups is not None:
-        groups = np.unique(groups, return_inverse=True)[1]
-        if groups.max() < 1:
-            refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
-    score = as_vector(law) if sample.k == 2 else law
-    return Data(score, sample.y, sample.weight, sample.k, "probability"), groups

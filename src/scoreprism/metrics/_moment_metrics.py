@@ -8,14 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from scoreprism._calibration_test.classical_tests import spiegelhalter
-from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import TINY
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, one_hot
+from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
-from scoreprism.metrics._gaps import ONE_ROW, Curve, Joined, Profile, gap_inference, mean_absolute
-from scoreprism.metrics._rows import Rows, Units, parse_rows, two_classes
+from scoreprism.metrics._gap_curves import GapCurve, Profile
+from scoreprism.metrics._gap_intervals import ONE_ROW, gap_inference, size_of
+from scoreprism.metrics._gap_norms import mean_absolute
+from scoreprism.metrics._metric import ONE_CLASS, metric
+from scoreprism.metrics._rows import Rows, Units
 
 
 class _Against(Inference):
@@ -70,7 +73,7 @@ class _Against(Inference):
         return Interval(max(self.value - below, -1.0), min(self.value + above, 1.0), level, "Jeffreys")
 
 
-class _Imbalance(Curve):
+class _Imbalance(GapCurve):
     """Gap of each class: its frequency minus its mean probability."""
 
     def __init__(self, rows: Rows) -> None:
@@ -82,20 +85,14 @@ class _Imbalance(Curve):
 
     @property
     def units(self) -> Units:
-        return Joined(self.rows, [], [], []).units
+        return self.rows.unordered_units
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         return np.full(self.rows.k, 0.5), lambda weight: weight @ self.gaps / weight.sum()
 
 
-def global_balance(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric()
+def global_balance(rows: Rows) -> Estimate:
     """
     Global balance: whether scores are right on average, E S = P(Y), with its test.
 
@@ -103,19 +100,6 @@ def global_balance(
     frequencies of the classes and their mean probabilities. The p-value is that of the mean gaps, chi-squared
     with K − 1 degrees of freedom, with the variance that outcomes have under the scores: for two classes
     z = Σw(y − s) / √Σw²s(1 − s).
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, K)
-        Predicted probabilities S.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -128,7 +112,6 @@ def global_balance(
     >>> round(balance, 4), round(balance.pvalue, 4)
     (0.15, 0.4733)
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     curve = rows.kept("balance", lambda: _Imbalance(rows))
     gap = curve.profile.gap
     pvalue = _balance_pvalue(rows, gap)
@@ -136,37 +119,18 @@ def global_balance(
         value = float(gap[1])
         inference = ONE_ROW if rows.n == 1 else _Against(rows, value, ratio=False)
         return Estimate(value, "global_balance", "mean outcome minus mean score", inference, pvalue)
-    value = float(mean_absolute(gap, curve.profile.mass))
+    value = size_of(curve, mean_absolute)
     method = "total variation between class frequencies and mean probabilities"
     return Estimate(value, "global_balance", method, gap_inference(curve, mean_absolute, value), pvalue)
 
 
-def observed_expected_ratio(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric(if_several=ONE_CLASS)
+def observed_expected_ratio(rows: Rows) -> Estimate:
     """
     O:E ratio: events observed over events expected, Σ y / Σ S.
 
     The interval is made for the logarithm, from that of the event rate (Jeffreys) and that of the mean score; Debray
     et al. (2017) hold the scores fixed.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities S.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -178,8 +142,6 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 1], [0.2, 0.6, 0.7, 0.9]), 4)
     1.25
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    two_classes(rows, "observed_expected_ratio", "Pass the probability of one class and its outcome.")
     observed, expected = rows.mean(rows.y.astype(np.float64)), rows.mean(rows.law)
     if expected < TINY:
         refuse(
@@ -196,32 +158,13 @@ def observed_expected_ratio(
     return Estimate(value, "observed_expected_ratio", "sum of outcomes over sum of scores", inference)
 
 
-def spiegelhalter_z(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric()
+def spiegelhalter_z(rows: Rows) -> Estimate:
     """
     Spiegelhalter's z: excess of the Brier loss over what the scores promise, in standard errors.
 
     Standard normal for a calibrated score (Spiegelhalter 1986). It sees only deviations that have a trend in the
     score, and grows with √n: a test, not a size.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
-    y_proba : array-like of shape (n,) or (n, K)
-        Predicted probabilities S.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -236,11 +179,10 @@ def spiegelhalter_z(
     >>> round(z, 4), round(z.pvalue, 4)
     (-1.005, 0.3149)
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     law = as_matrix(rows.law)
     happened = law[np.arange(rows.n), rows.y]
     impossible = bool((happened == 0.0).any())
-    value, pvalue, _ = spiegelhalter(Scored(rows.law, rows.plain, rows.y, impossible), 0)
+    value, pvalue, _ = spiegelhalter(ScoreLines(rows.law, rows.plain, rows.y, impossible), 0)
     square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
     below = float(np.sqrt(rows.plain**2 @ np.maximum(cube - square**2, 0.0)))
     inference: Inference = Absent(
@@ -257,14 +199,8 @@ def spiegelhalter_z(
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
-def auc(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
-) -> Estimate:
+@metric(if_several=ONE_CLASS)
+def auc(rows: Rows) -> Estimate:
     """
     Area under the ROC curve: P(S of an event > S of a non-event), ties counted half.
 
@@ -272,19 +208,6 @@ def auc(
     Σw²(V − A)²/(Σw)² in each class, cut to [0, 1]. DeLong's variance of separated classes is 0; their interval ends
     where k pairs without a common row, k the size of the smaller class, would be ordered as they are with probability
     2.5 %: [0.025^(1/k), 1] at 95 %.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities S.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------
@@ -297,8 +220,6 @@ def auc(
     >>> float(area), round(area.std_error, 4)
     (0.75, 0.3536)
     """
-    rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    two_classes(rows, "auc", "Pass the probability of one class and its outcome.")
     events = int(rows.y.sum())
     if events in (0, rows.n):
         refuse("auc must have events and non-events", f"{events} events in {rows.n} rows", "Pass rows of both classes.")

@@ -1,0 +1,615 @@
+"""Curves of gaps: of bins, of a smoother in sample or cross-fitted, and of a Gaussian kernel (smooth ECE).
+
+A *curve* is a list of places, each with a mass and the gap between the event rate and the score there: bins, points of
+a smoother or of a grid. Metrics of calibration are norms of the gaps.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from scoreprism._core.checks import parse_choice, parse_count, refuse
+from scoreprism._core.numerics import WITHIN
+from scoreprism._core.resampling import Streams
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._fitting.crossfit import make_crossfit
+from scoreprism._kernels.bins import even_codes
+from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
+from scoreprism._sample.fit_rows import Data
+from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
+from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
+from scoreprism.metrics._rows import Rows, Units, one_vs_rest, top_label
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Gaps (event rate minus score) of places, and the masses of the places, which sum to one."""
+
+    gap: FloatArray
+    mass: FloatArray
+
+
+class GapCurve(ABC):
+    """Gaps as a function of the weights of the rows."""
+
+    rows: Rows
+    label: str  # what the curve is, in words
+
+    @abstractmethod
+    def exact(self) -> Profile:
+        """The gaps of all rows."""
+
+    @abstractmethod
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Masses of the places of the pooled problem, and their gaps as a function of the weights of the units."""
+
+    @property
+    def units(self) -> Units:
+        """What is resampled."""
+        return self.rows.units
+
+    def missing(self, tail: float) -> float:
+        """How far, in Σ m|change|, outcomes that no row has but may well be possible could have moved the gaps."""
+        return self.rows.unseen(tail)
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        """|gap|^order of every row, where resamples keep the masses of the places; None where masses are resampled."""
+        return None
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The gaps of all rows, computed once."""
+        return self.exact()
+
+    @cached_property
+    def pooled(self) -> tuple[Profile, Callable[[FloatArray], FloatArray]]:
+        """The gaps of the units, and how they depend on weights."""
+        mass, gaps = self.places()
+        return Profile(gaps(self.units.weight * self.units.size), mass), gaps
+
+    def noise(self, count: int, streams: Streams) -> FloatArray:
+        """How far the gaps of each resample lie from those of the units, shape (count, places); the last are kept."""
+        kept: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
+        if (count, streams) not in kept:
+            kept.clear()
+            kept[count, streams] = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(count))
+        return kept[count, streams]
+
+    def resample(self, weights: Iterable[FloatArray]) -> FloatArray:
+        """How far the gaps under each of many weights of the units lie from those of the units."""
+        estimate, gaps = self.pooled
+        return np.array([gaps(weight) - estimate.gap for weight in weights])
+
+
+@dataclass(eq=False)
+class Joined(GapCurve):
+    """Several curves on the same rows as one: those of the classes, with equal shares of the mass or their own."""
+
+    rows: Rows
+    curves: Sequence[GapCurve]
+    shares: Sequence[float]
+    picks: Sequence[IntArray]  # of each curve its rows, in its order
+    label: str
+
+    def exact(self) -> Profile:
+        parts = [curve.profile for curve in self.curves]
+        mass = np.concatenate([part.mass * share for part, share in zip(parts, self.shares, strict=True)])
+        return Profile(np.concatenate([part.gap for part in parts]), mass)
+
+    def missing(self, tail: float) -> float:
+        return sum(share * curve.missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        found = [curve.row_sizes(order) for curve in self.curves]
+        sizes = [part for part in found if part is not None]
+        return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
+
+    @property
+    def units(self) -> Units:
+        return self.rows.unordered_units
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        found = [curve.places() for curve in self.curves]
+        mass = np.concatenate([m * share for (m, _), share in zip(found, self.shares, strict=True)])
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            return np.concatenate([g(weight[pick]) for (_, g), pick in zip(found, self.picks, strict=True)])
+
+        return mass, gaps
+
+
+def classwise_curve(rows: Rows, make: Callable[[Rows], GapCurve]) -> Joined:
+    """The curves of every class against the rest, with equal shares of the mass."""
+    parts = one_vs_rest(rows)
+    curves, shares = [make(part) for part in parts], [1.0 / rows.k] * rows.k
+    label = f"{curves[0].label}; mean over {rows.k} classes"
+    return rows.kept(("classwise", curves[0]), lambda: Joined(rows, curves, shares, [p.order for p in parts], label))
+
+
+def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joined:
+    """Bins of the largest probability within the rows of each predicted class, which keep their share of the weight."""
+    binning = Binning.of(n_bins, strategy, rows)
+
+    def make() -> Joined:
+        top, best = top_label(rows)
+        found = [np.flatnonzero(best == k) for k in np.unique(best)]
+        weights = [None if rows.weight is None else rows.weight[held] for held in found]
+        parts = [Rows(top.law[i], top.y[i], weight, pool=False) for i, weight in zip(found, weights, strict=True)]
+        curves, shares = [BinCurve(part, binning) for part in parts], [float(rows.share[i].sum()) for i in found]
+        picks = [held[part.order] for held, part in zip(found, parts, strict=True)]
+        return Joined(rows, curves, shares, picks, f"{binning} within each of {len(found)} predicted classes")
+
+    return rows.kept(("top-label", binning), make)
+
+
+# ── smoothers ──────────────────────────────────────────────────────────────────────────────────────────
+
+#: Smoothers with a name of their own; every name in `calibrators.CALIBRATORS` is one too.
+SMOOTHERS = {"loess": LocalRegression(), "lowess": LocalRegression(degree=1, span=2.0 / 3.0)}
+STRATEGIES = ("uniform", "quantile")
+#: Places a curve is looked at in each resample, and neighbourhoods its rows are pooled in there.
+_PLACES, _CELLS = 96, 256
+#: Points of [0, 1] of the density-weighted score.
+_GRID = 100
+
+#: From scores, outcomes, weights and points to the values of a fitted curve.
+Fit = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+
+def parse_smoother(smoother: object) -> tuple[Any, str]:
+    """A local regression or a calibrator, and what it is called."""
+    if isinstance(smoother, LocalRegression):
+        return smoother, str(smoother)
+    if isinstance(smoother, Calibrator):
+        return smoother, type(smoother).__name__
+    name = parse_choice(smoother, [*SMOOTHERS, *CALIBRATORS], "smoother")
+    if name in SMOOTHERS:
+        return SMOOTHERS[name], f"{name}: {SMOOTHERS[name]}"
+    return get_calibrator(name), f"calibrator {name}"
+
+
+def fitter(smoother: Any) -> Fit:
+    """How a smoother is fitted."""
+    if isinstance(smoother, LocalRegression):
+        return smoother.fit_at
+
+    def fit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
+        held = weight > 0.0
+        x, codes, weight = x[held], y[held].astype(np.intp), weight[held]
+        equal = bool((weight == weight[0]).all())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            fitted = clone(smoother).fit(x, codes, None if equal else weight)
+        return np.asarray(fitted.calibrate(at))
+
+    return fit
+
+
+def refitter(smoother: Any) -> Fit:
+    """How a smoother is fitted on a resample, where one outcome may be all there is."""
+    fit = fitter(smoother)
+    if isinstance(smoother, LocalRegression):
+        return fit
+
+    def refit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
+        outcomes = y[weight > 0.0]
+        if outcomes.size == 0 or outcomes.min() == outcomes.max():  # a calibrator would refuse it
+            return np.full(at.size, float(outcomes[0]) if outcomes.size else 0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the rows
+            return fit(x, y, weight, at)
+
+    return refit
+
+
+def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> SmoothCurve:
+    """The curve of a smoother, shared by the metrics of a table."""
+    found, label = parse_smoother(smoother)
+    label += "" if cv is None else f", cross-fitted (cv={cv})"
+    label += "; density-weighted grid" if on_grid else ""
+    # what tells options apart while the rows are held: names and numbers by value, anything else by identity
+    named = smoother if isinstance(smoother, str) else id(smoother)
+    folds = cv if isinstance(cv, int) or cv is None else id(cv)
+    key = ("smooth", named, folds, on_grid)
+    return rows.kept(key, lambda: SmoothCurve(rows, found, label, _folds(rows, cv), on_grid))
+
+
+def _folds(rows: Rows, cv: object) -> IntArray | None:
+    """The fold of every row; random folds are drawn with seed 0."""
+    if cv is None:
+        return None
+    plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
+    if not plan.whole:
+        missing = int((plan.home < 0).sum())
+        refuse("cv must test every row", f"{missing} rows that no split tests", "Use K folds, for example cv=5.")
+    return plan.home
+
+
+@dataclass(eq=False)
+class SmoothCurve(GapCurve):
+    """Gaps of a smoother: fitted on the rows it is looked at, or, with folds, on the others."""
+
+    rows: Rows
+    smoother: Any
+    label: str
+    fold: IntArray | None = None
+    on_grid: bool = False
+
+    def exact(self) -> Profile:
+        rows, fit = self.rows, fitter(self.smoother)
+        x, y = rows.law, rows.y.astype(np.float64)
+        if self.on_grid:
+            at, mass = density_grid(x, rows.share)
+            return Profile(fit(x, y, rows.plain, at) - at, mass)
+        return Profile(_fit_in_folds(fit, x, y, rows.plain, self.fold) - x, rows.share)
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        units, fit = self.units, refitter(self.smoother)
+        if self.fold is not None:
+            return self._folded_places(fit)
+        if self.on_grid:
+            at, held = density_grid(self.rows.law, self.rows.share)
+        else:
+            at, held = _spots(units.score, units.weight * units.size)
+        if isinstance(self.smoother, LocalRegression):
+            return held, _pooled_fit(self.smoother, units.score, units.y, at)
+        return held, lambda weight: fit(units.score, units.y, weight, at) - at
+
+    def _folded_places(self, fit: Fit) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Gaps of the rows, averaged over neighbours: copies of a row stay in its fold."""
+        rows, order = self.rows, self.rows.order
+        x, y, fold = rows.law[order], rows.y[order].astype(np.float64), np.asarray(self.fold)[order]
+        mass = rows.plain[order]
+        starts = _starts(x, mass, _PLACES)
+        held = np.add.reduceat(mass, starts)
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            gap = _fit_in_folds(fit, x, y, weight, fold) - x
+            return np.asarray(np.add.reduceat(mass * gap, starts) / held)
+
+        return held / held.sum(), gaps
+
+    @property
+    def units(self) -> Units:
+        return self.rows.units if self.fold is None else self.rows.row_units
+
+    def row_sizes(self, order: int) -> FloatArray | None:
+        return None if self.on_grid else np.asarray(np.abs(self.profile.gap) ** order)
+
+
+def _fit_in_folds(fit: Fit, x: FloatArray, y: FloatArray, weight: FloatArray, fold: IntArray | None) -> FloatArray:
+    """The curve at the scores of its rows; with folds, fitted on the rows of the others."""
+    if fold is None:
+        return fit(x, y, weight, x)
+    out = np.empty(x.size)
+    for number in range(int(fold.max()) + 1):
+        test = fold == number
+        out[test] = fit(x[~test], y[~test], weight[~test], x[test])
+    return out
+
+
+def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
+    """First of each run of neighbours: equal shares of the mass, ties together."""
+    first = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
+    before = (np.cumsum(mass) - mass)[first]
+    place = np.minimum(before * (places / mass.sum()) * WITHIN, places - 1).astype(np.intp)
+    return np.asarray(first[np.append(True, np.diff(place) > 0)])
+
+
+def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean score and mass of runs of neighbours; the two ends beside them, without mass, for the largest gap."""
+    starts = _starts(x, mass, _PLACES)
+    held = np.add.reduceat(mass, starts)
+    at = np.concatenate([x[:1], np.add.reduceat(mass * x, starts) / held, x[-1:]])
+    return at, np.concatenate([[0.0], held / held.sum(), [0.0]])
+
+
+def _pooled_fit(
+    local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """A local regression as a function of weights, its rows pooled in cells whose scores stay where they are."""
+    centre, _, _ = _neighbours(*pooled_ties(x, y, np.ones(x.size)), _CELLS)
+    edges = 0.5 * (centre[1:] + centre[:-1])
+    cell = np.searchsorted(edges, x)
+
+    def gaps(weight: FloatArray) -> FloatArray:
+        mass: FloatArray = np.bincount(cell, weight, centre.size).astype(np.float64)
+        events: FloatArray = np.bincount(cell, weight * y, centre.size).astype(np.float64)
+        # no gap of probabilities is longer than 1, but a polynomial carried over a hole in resampled scores may be
+        return np.clip(local.fit_sums(centre, mass, events, at) - at, -1.0, 1.0)
+
+    return gaps
+
+
+def density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """
+    Points of an even grid of [0, 1] within the scores, and the density of the scores there, summing to one.
+
+    A Gaussian kernel with R's default bandwidth 0.9·min(sd, IQR/1.34)·n^(−1/5), as ``density(scores, from=0, to=1,
+    n=100)`` without its binning; n is the number of rows that equal weights would need, (Σw)²/Σw².
+    """
+    grid = np.linspace(0.0, 1.0, _GRID)
+    grid = grid[(grid >= x.min()) & (grid <= x.max())]
+    if grid.size == 0:
+        refuse(
+            f'over="density" must have scores on both sides of a point of the grid 0, 1/{_GRID - 1}, …, 1',
+            f"scores from {x.min():.6g} to {x.max():.6g}",
+            'Use over="sample".',
+        )
+    n = 1.0 / float((share**2).sum())
+    width = _rule_of_thumb(x, share, n)
+    order = np.argsort(x)
+    cells = _neighbours(x[order], share[order], share[order], 4096) if x.size > 8192 else (x, share, share)
+    mass = np.exp(-0.5 * ((grid[:, None] - cells[0]) / width) ** 2) @ cells[1]
+    if not mass.sum() > 0.0:  # points far from every score
+        mass = np.ones(grid.size)
+    return grid, mass / mass.sum()
+
+
+def _rule_of_thumb(x: FloatArray, share: FloatArray, n: float) -> float:
+    """R's bw.nrd0, with R's fallbacks for scores that are all alike."""
+    centre = float(share @ x)
+    deviation = float(np.sqrt(share @ (x - centre) ** 2 * n / max(n - 1.0, 1.0)))
+    order = np.argsort(x)
+    if np.ptp(share) == 0.0:
+        low, high = np.quantile(x, [0.25, 0.75])
+    else:
+        low, high = np.interp([0.25, 0.75], np.cumsum(share[order]) - 0.5 * share[order], x[order])
+    spread = min(deviation, (high - low) / 1.34) or deviation or abs(float(x[0])) or 1.0
+    return float(0.9 * spread * n ** (-0.2))
+
+
+# ── bins ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Binning:
+    """How scores are cut: (a, b] of equal width, with 0 in the first; or equal masses, ties together."""
+
+    n_bins: int
+    strategy: str
+
+    @classmethod
+    def of(cls, n_bins: object, strategy: object, rows: Rows) -> Binning:
+        """Parse the options, and refuse more bins than rows."""
+        count = parse_count(n_bins, "n_bins", 1)
+        chosen = parse_choice(strategy, STRATEGIES, "strategy")
+        if count > rows.n:
+            refuse(
+                "there must be at least as many rows as bins",
+                f"{rows.n} rows and {count} bins",
+                f"Pass n_bins of at most {rows.n}, better a tenth of it.",
+            )
+        return cls(count, chosen)
+
+    def __str__(self) -> str:
+        return f"{self.n_bins} bins of equal {'width' if self.strategy == 'uniform' else 'mass'}"
+
+    def codes(self, x: FloatArray, rows: Rows) -> IntArray:
+        """The bin of every score."""
+        if self.strategy == "uniform":
+            return even_codes(x, self.n_bins)
+        order = rows.order
+        ranked, mass = x[order], rows.share[order]
+        first = np.append(True, np.diff(ranked) > 0.0)
+        before = (np.cumsum(mass) - mass)[first]
+        bins = np.minimum((before + 1e-12) * self.n_bins, self.n_bins - 1).astype(np.intp)
+        codes = np.empty(x.size, dtype=np.intp)
+        codes[order] = bins[np.cumsum(first) - 1]
+        return codes
+
+
+#: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.
+_LARGEST = 10.0
+#: Rows that are binned at a time, so that they stay in cache.
+_STEP = 1 << 15
+
+
+def bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
+    """The curve of bins, shared by the metrics of a table."""
+    binning = Binning.of(n_bins, strategy, rows)
+    return rows.kept(binning, lambda: BinCurve(rows, binning))
+
+
+@dataclass(eq=False)
+class BinCurve(GapCurve):
+    """Gaps of bins: mean outcome minus mean score of the rows in each."""
+
+    rows: Rows
+    binning: Binning
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.label = str(self.binning)
+
+    def sums(self) -> FloatArray:
+        """Of each bin the weighted sum of y − s and the weight, over the total weight; shape (2, bins)."""
+        rows, m = self.rows, self.binning.n_bins
+        if self.binning.strategy == "quantile":
+            codes, share = self.codes, rows.share
+            return np.stack([np.bincount(codes, share * (rows.y - rows.law), m), np.bincount(codes, share, m)])
+        total = np.zeros((2, m))
+        for start in range(0, rows.n, _STEP):
+            part = slice(start, start + _STEP)
+            codes = even_codes(rows.law[part], m)
+            gap = rows.y[part] - rows.law[part]
+            if rows.weight is None:
+                total[0] += np.bincount(codes, gap, m)
+                total[1] += np.bincount(codes, minlength=m)
+            else:
+                total[0] += np.bincount(codes, gap * rows.weight[part], m)
+                total[1] += np.bincount(codes, rows.weight[part], m)
+        return np.asarray(total / total[1].sum())
+
+    @property
+    def codes(self) -> IntArray:
+        """The bin of every row."""
+        return self.rows.kept(("codes", self.binning), lambda: self.binning.codes(self.rows.law, self.rows))
+
+    def exact(self) -> Profile:
+        gap, mass = self.sums()
+        return Profile(gap / np.where(mass > 0.0, mass, 1.0), mass)
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Bins stay where they are and keep their masses: the gap of a resample is its sum over the old mass."""
+        units, rows, m = self.units, self.rows, self.binning.n_bins
+        if units.single:
+            codes = self.codes[rows.order]
+        elif self.binning.strategy == "uniform":
+            codes = even_codes(units.score, m)
+        else:
+            highest = np.full(m, -np.inf)
+            np.maximum.at(highest, self.codes, rows.law)
+            codes = np.minimum(np.searchsorted(np.maximum.accumulate(highest), units.score), m - 1)
+        weight = units.weight * units.size
+        mass = np.bincount(codes, weight, m) / weight.sum()
+        gap, safe = units.y - units.score, np.where(mass > 1e-200, mass, 1.0)
+
+        def gaps(w: FloatArray) -> FloatArray:
+            total = float(w.sum())  # 0 where none of the rows of a predicted class was drawn
+            drawn = np.bincount(codes, w * gap, m) / (total if total > 0.0 else 1.0)
+            # a resample without the one row that has nearly all weight would show gaps of any size
+            return np.asarray(np.clip(drawn / safe, -_LARGEST, _LARGEST))
+
+        return mass, gaps
+
+    def variances(self, degrees: int) -> FloatArray:
+        """
+        Variance of the event rate of each bin, r(1 − r)/(n − degrees), with (Σw)²/Σw² for n; NaN where that is 0/0.
+
+        uncertainty-calibration takes n − 1 for squared gaps and n for absolute ones (Kumar, Liang & Ma 2019).
+        """
+        rows, m, codes = self.rows, self.binning.n_bins, self.codes
+        mass = np.bincount(codes, rows.share, m)
+        safe = np.where(mass > 0.0, mass, 1.0)
+        rate = np.bincount(codes, rows.share * rows.y, m) / safe
+        squares = np.bincount(codes, rows.share**2, m)
+        size = safe**2 / np.where(squares > 0.0, squares, 1.0) - degrees
+        return np.where(size > 1e-9, rate * (1.0 - rate) / np.maximum(size, 1e-9), np.nan)
+
+
+# ── a Gaussian kernel ────────────────────────────────────────────────────────────────────────────────
+
+
+class Residuals:
+    r"""
+    Sums of y − s over the rows, as cosine coefficients :math:`c_k = \sum_i r_i\cos(\pi k s_i)`.
+
+    A Gaussian kernel that is reflected at 0 and 1 multiplies them with :math:`e^{-(\pi k\sigma)^2/2}`. Rows are shared
+    by the two points of the grid beside them, so that one transform serves every bandwidth.
+    """
+
+    def __init__(self, score: FloatArray, steps: int) -> None:
+        self.steps = steps
+        place = score * steps
+        self.left = np.minimum(place.astype(np.intp), steps - 1)
+        self.right = place - self.left
+
+    def coefficients(self, residual: FloatArray) -> FloatArray:
+        """Of residuals, row by row times their share of the weight."""
+        up = residual * self.right
+        sums = np.bincount(self.left, residual - up, self.steps + 1) + np.bincount(self.left + 1, up, self.steps + 1)
+        inside = np.full(self.steps + 1, 0.5)
+        inside[[0, -1]] = 1.0
+        return _cosines(inside * sums)
+
+
+def _cosines(values: FloatArray) -> FloatArray:
+    """Σ_j of values_j·cos(πjk/m), values inside counted twice: its own inverse but for a factor."""
+    from scipy.fft import dct
+
+    return np.asarray(dct(values, type=1))
+
+
+def smooth(coefficients: FloatArray, bandwidth: float) -> FloatArray:
+    """The smoothed residuals at the points of the grid."""
+    frequency = math.pi * bandwidth * np.arange(coefficients.size)
+    return _cosines(coefficients * np.exp(-0.5 * frequency**2))
+
+
+def _masses(steps: int) -> FloatArray:
+    """Shares of the points of a grid in its mean, those at the ends a half."""
+    mass = np.full(steps + 1, 1.0 / steps)
+    mass[[0, -1]] *= 0.5
+    return mass
+
+
+def fixed_point(coefficients: FloatArray) -> float:
+    """The bandwidth that is the mean absolute size of the residuals smoothed with it; there is one, as they shrink."""
+    mass = _masses(coefficients.size - 1)
+
+    def excess(width: float) -> float:
+        return float(np.abs(smooth(coefficients, width)) @ mass) - width
+
+    (low, above), (high, below) = ((width, excess(width)) for width in (0.0, 1.0))
+    kept = 0
+    for _ in range(100):
+        middle = low + (high - low) * above / (above - below) if above > 0.0 else 0.0
+        found = excess(middle)
+        if abs(found) <= 1e-13:  # the excess falls at least as fast as the width grows: so near is the fixed point
+            break
+        if found > 0.0:  # false position; the height of an end that stays twice is halved (Illinois)
+            low, above, below, kept = middle, found, 0.5 * below if kept > 0 else below, 1
+        else:
+            high, below, above, kept = middle, found, 0.5 * above if kept < 0 else above, -1
+    return middle
+
+
+#: Steps of the grid of [0, 1] on which an estimate is computed, and the fewest for resamples.
+_STEPS, _FEWEST = 4096, 128
+#: Steps of a resample's grid in one bandwidth.
+_FINE = 16.0
+
+
+@dataclass(eq=False)
+class ResidualCurve(GapCurve):
+    """Smoothed residuals of the rows on a grid, at one bandwidth."""
+
+    rows: Rows
+    bandwidth: float | None = None
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = ", its own value" if self.bandwidth is None else ""
+        self.label = f"Gaussian kernel reflected at 0 and 1, bandwidth {self.width:.4g}{own}"
+
+    @cached_property
+    def whole(self) -> FloatArray:
+        """Coefficients of all rows."""
+        rows = self.rows
+        return Residuals(rows.law, _STEPS).coefficients(rows.share * (rows.y - rows.law))
+
+    @cached_property
+    def value(self) -> float:
+        """The metric; without a bandwidth given also the bandwidth."""
+        if self.bandwidth is None:
+            return fixed_point(self.whole)
+        return float(np.abs(smooth(self.whole, self.bandwidth)) @ _masses(_STEPS))
+
+    @property
+    def width(self) -> float:
+        """The bandwidth."""
+        return self.value if self.bandwidth is None else self.bandwidth
+
+    def exact(self) -> Profile:
+        return Profile(smooth(self.whole, self.width), _masses(_STEPS))
+
+    def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        units = self.units
+        needed = _FINE / max(self.width, _FINE / _STEPS)
+        steps = min(max(2 ** math.ceil(math.log2(needed)), _FEWEST), _STEPS)
+        grid, residual = Residuals(units.score, steps), units.y - units.score
+
+        def gaps(weight: FloatArray) -> FloatArray:
+            return smooth(grid.coefficients(residual * (weight / weight.sum())), self.width)
+
+        return _masses(steps), gaps

@@ -1,0 +1,551 @@
+"""Metrics that are norms of gaps, a function each: which curve, which norm, of which question."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import erf
+
+from scoreprism._core.checks import parse_choice, parse_number, refuse
+from scoreprism._core.simplex import FloatArray
+from scoreprism.metrics._estimate import Estimate, Inference
+from scoreprism.metrics._gap_curves import (
+    BinCurve,
+    ResidualCurve,
+    bin_curve,
+    classwise_curve,
+    predicted_class_curve,
+    smooth_curve,
+)
+from scoreprism.metrics._gap_intervals import (
+    ONE_ROW,
+    ResidualInference,
+    ShapeInference,
+    ends_for_any_shape,
+    gap_estimate,
+    gap_inference,
+    size_of,
+)
+from scoreprism.metrics._gap_norms import (
+    Norm,
+    PlainMean,
+    QuantileNorm,
+    largest,
+    mean_absolute,
+    plain_mean,
+    root_mean_square,
+)
+from scoreprism.metrics._metric import metric
+from scoreprism.metrics._rows import Rows, top_label
+
+#: Where the local calibration score is averaged.
+OVER = ("sample", "density")
+_CLASSWISE = "Use classwise_ece, top_label_ece or confidence_ece for several classes."
+_CLASSWISE_CURVE = "Use classwise_lcs or classwise_ici for several classes."
+
+
+def _smooth_estimate(
+    name: str,
+    rows: Rows,
+    norm: Norm,
+    smoother: object,
+    cv: object,
+    *,
+    power: int = 1,
+    default: str = "scaled",
+    on_grid: bool = False,
+) -> Estimate:
+    """A norm of a smoothed curve; as published (loess, in sample) with an interval by C itself."""
+    curve = smooth_curve(rows, smoother, cv, on_grid=on_grid)
+    found = gap_estimate(name, curve, norm, power=power, default=default)
+    if on_grid or cv is not None or not (isinstance(smoother, str) and smoother == "loess"):
+        return found  # a smoother of one's own keeps its resamples
+    inference = ShapeInference(rows, found._inference, float(found), ends_for_any_shape(norm))
+    return Estimate(float(found), name, found.method, inference)
+
+
+def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:
+    """Smooth ECE."""
+    rule = "a number above 0 and at most 1"
+    width = None if bandwidth is None else parse_number(bandwidth, "bandwidth", rule, lambda value: 0.0 < value <= 1.0)
+    curve = rows.kept(("smece", width), lambda: ResidualCurve(rows, width))
+    inference: Inference = ONE_ROW
+    if rows.n > 1:
+        inference = ResidualInference(curve, mean_absolute, curve.value, default="hull")
+    return Estimate(curve.value, name, curve.label + of, inference)
+
+
+def _less_bias_square(curve: BinCurve) -> float:
+    """√max(Σ m(g² − v), 0), with nothing from bins of one row."""
+    gap, mass = curve.profile.gap, curve.profile.mass
+    excess = gap**2 - curve.variances(1)
+    return math.sqrt(max(float(mass @ np.nan_to_num(excess, nan=0.0)), 0.0))
+
+
+def _less_bias_absolute(curve: BinCurve) -> float:
+    """max(2 Σ m|g| − Σ m E|N(g, v)|, 0): the estimate less what noise of its size adds to it."""
+    gap, mass = curve.profile.gap, curve.profile.mass
+    spread: FloatArray = np.sqrt(np.nan_to_num(curve.variances(0), nan=0.0))
+    safe = np.where(spread > 0.0, spread, 1.0)
+    folded = spread * math.sqrt(2.0 / math.pi) * np.exp(-0.5 * (gap / safe) ** 2)
+    folded += np.where(spread > 0.0, gap * erf(gap / (safe * math.sqrt(2.0))), np.abs(gap))
+    return max(float(mass @ (2.0 * np.abs(gap) - folded)), 0.0)
+
+
+@metric(if_several=_CLASSWISE_CURVE)
+def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: object = None) -> Estimate:
+    """
+    Local calibration score: mean of (S − ĝ(S))².
+
+    The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise
+    of ĝ: a calibrated score has a positive one.
+
+    Returns
+    -------
+    Estimate
+        The score; its square root is a distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(lcs(rng.random(1000) < s**2, s), 4)
+    0.0282
+    """
+    on_grid = parse_choice(over, OVER, "over") == "density"
+    if on_grid and cv is not None:
+        refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
+    return _smooth_estimate("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
+
+
+@metric(if_several=_CLASSWISE_CURVE)
+def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    Also called Eavg. It is biased upwards by the noise of ĝ: a calibrated score has a positive one.
+
+    Returns
+    -------
+    Estimate
+        The index.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(ici(rng.random(1000) < s**2, s), 3)
+    0.153
+    """
+    return _smooth_estimate("ici", rows, mean_absolute, smoother, cv)
+
+
+@metric(if_several=_CLASSWISE_CURVE)
+def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    E50: median of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    It is biased upwards by the noise of ĝ.
+
+    Returns
+    -------
+    Estimate
+        The median: where half of the weight has smaller gaps, or the middle of the two rows where exactly half has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(e50(rng.random(1000) < s**2, s), 3)
+    0.173
+    """
+    return _smooth_estimate("e50", rows, QuantileNorm(0.5), smoother, cv, default="hull")
+
+
+@metric(if_several=_CLASSWISE_CURVE)
+def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    E90: 90th percentile of |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    It is biased upwards by the noise of ĝ.
+
+    Returns
+    -------
+    Estimate
+        The percentile: where 90 % of the weight has smaller gaps, or the middle of the two rows where exactly that has;
+        R's default interpolates between the same two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(e90(rng.random(1000) < s**2, s), 3)
+    0.224
+    """
+    return _smooth_estimate("e90", rows, QuantileNorm(0.9), smoother, cv, default="hull")
+
+
+@metric(if_several=_CLASSWISE_CURVE)
+def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
+
+    The noisiest of them: it is where ĝ has fewest neighbours, and biased upwards most.
+
+    Returns
+    -------
+    Estimate
+        The largest gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(emax(rng.random(1000) < s**2, s), 3)
+    0.226
+    """
+    return _smooth_estimate("emax", rows, largest, smoother, cv, default="hull")
+
+
+@metric(if_several=_CLASSWISE)
+def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Expected calibration error: Σ over bins of their share times |mean outcome − mean score|.
+
+    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> ece([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <ece 0.1: 2 bins of equal width>
+    """
+    return gap_estimate("ece", bin_curve(rows, n_bins, strategy), mean_absolute)
+
+
+@metric(if_several=_CLASSWISE)
+def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
+    """
+    Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
+
+    With bins of equal mass (Nixon et al. 2019). With ``strategy="uniform"`` it is the average calibration error, which
+    netcal calls ACE. Bins hide what cancels inside them and add the noise of their means: it can lie below and above
+    the truth.
+
+    Returns
+    -------
+    Estimate
+        The error; empty bins do not count.
+
+    Examples
+    --------
+    >>> ace([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <ace 0.108333: 2 bins of equal mass>
+    """
+    return gap_estimate("ace", bin_curve(rows, n_bins, strategy), plain_mean)
+
+
+@metric(if_several=_CLASSWISE)
+def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Maximum calibration error: largest |mean outcome − mean score| of a bin.
+
+    It is mostly the noise of the bin with fewest rows.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> mce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <mce 0.15: 2 bins of equal width>
+    """
+    return gap_estimate("mce", bin_curve(rows, n_bins, strategy), largest)
+
+
+@metric(if_several=_CLASSWISE)
+def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Root mean square calibration error: √Σ share·(mean outcome − mean score)² over bins.
+
+    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> rmsce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <rmsce 0.108012: 2 bins of equal width>
+    """
+    return gap_estimate("rmsce", bin_curve(rows, n_bins, strategy), root_mean_square)
+
+
+@metric(if_several=_CLASSWISE)
+def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Expected calibration error (L1) less the bias that the noise of the bins adds.
+
+    Twice the error less its expectation were the bin means normal around those observed, cut at 0. Kumar, Liang & Ma
+    (2019) take that expectation by simulation (uncertainty-calibration, ``get_ece(debias=True)``), here it is exact.
+    What cancels inside a bin stays hidden.
+
+    Returns
+    -------
+    Estimate
+        The error; its interval is that of `ece`, which estimates the same thing.
+
+    Examples
+    --------
+    >>> debiased_ece([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <debiased_ece 0.0058166: 2 bins of equal width>
+    """
+    curve = bin_curve(rows, n_bins, strategy)
+    inference = gap_inference(curve, mean_absolute, size_of(curve, mean_absolute))
+    return Estimate(_less_bias_absolute(curve), "debiased_ece", curve.label, inference)
+
+
+@metric(if_several=_CLASSWISE)
+def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Root mean square calibration error (L2) less the bias that the noise of the bins adds.
+
+    √max(Σ share·(gap² − r(1 − r)/(n − 1)), 0) with r the event rate and n the rows of a bin (Kumar, Liang & Ma 2019;
+    uncertainty-calibration). A bin with one row adds nothing. What cancels inside a bin stays hidden.
+
+    Returns
+    -------
+    Estimate
+        The error; its interval is that of `rmsce`, which estimates the same thing.
+
+    Examples
+    --------
+    >>> debiased_rmsce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
+    <debiased_rmsce 0: 2 bins of equal width>
+    """
+    curve = bin_curve(rows, n_bins, strategy)
+    inference = gap_inference(curve, root_mean_square, size_of(curve, root_mean_square))
+    return Estimate(_less_bias_square(curve), "debiased_rmsce", curve.label, inference)
+
+
+@metric(if_several="Use confidence_smece for several classes.")
+def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
+    r"""
+    Smooth ECE (Błasiok & Nakkiran 2023): the ECE of residuals smoothed with a Gaussian kernel, without bins.
+
+    :math:`\int_0^1 |E[(Y - S)K_\sigma(t, S)]|\,dt` with a kernel that is reflected at 0 and 1, at the bandwidth σ that
+    is equal to it. It is continuous in the scores, and within constants of the distance to the nearest calibrated
+    prediction. The noise of the rows makes it positive for a calibrated score.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(1000)
+    >>> round(smece(rng.random(1000) < s**2, s), 3)
+    0.15
+    """
+    return _smece_estimate("smece", rows, bandwidth)
+
+
+@metric("(n, K)")
+def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    Local calibration score of every class against the rest, averaged over the classes.
+
+    `lcs` of each column of probabilities, with equal shares of the classes.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.dirichlet([1, 2, 3], 500)
+    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    >>> round(classwise_lcs(y, s), 4)
+    0.0011
+    """
+    curve = classwise_curve(rows, lambda part: smooth_curve(part, smoother, cv))
+    return gap_estimate("classwise_lcs", curve, root_mean_square, power=2)
+
+
+@metric("(n, K)")
+def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
+    """
+    Integrated calibration index of every class against the rest, averaged over the classes.
+
+    `ici` of each column of probabilities, with equal shares of the classes.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.dirichlet([1, 2, 3], 500)
+    >>> y = (rng.random(500)[:, None] > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    >>> round(classwise_ici(y, s), 4)
+    0.0282
+    """
+    curve = classwise_curve(rows, lambda part: smooth_curve(part, smoother, cv))
+    return gap_estimate("classwise_ici", curve, mean_absolute)
+
+
+@metric("(n, K)")
+def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Classwise ECE: `ece` of every class against the rest, averaged over the classes (Kull et al. 2019).
+
+    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(classwise_ece(y, s, n_bins=2), 4)
+    0.1833
+    """
+    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
+    return gap_estimate("classwise_ece", curve, mean_absolute)
+
+
+@metric("(n, K)")
+def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
+    """
+    Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
+
+    The mean over classes of `ace`: every class counts once, and every bin of a class as much as its others. Bins hide
+    what cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The mean.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(classwise_ace(y, s, n_bins=2), 4)
+    0.225
+    """
+    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
+    return gap_estimate("classwise_ace", curve, PlainMean(rows.k))
+
+
+@metric("(n, K)")
+def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
+
+    The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Bins hide what
+    cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(classwise_rmsce(y, s, n_bins=2), 4)
+    0.2248
+    """
+    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
+    return gap_estimate("classwise_rmsce", curve, root_mean_square)
+
+
+@metric("(n, K)")
+def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Confidence ECE: `ece` of the largest probability as a prediction that its class is right (Guo et al. 2017).
+
+    What is called ECE for several classes in most papers. It says nothing about the other probabilities. Bins hide
+    what cancels inside them and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(confidence_ece(y, s, n_bins=2), 4)
+    0.375
+    """
+    curve = bin_curve(top_label(rows)[0], n_bins, strategy)
+    return gap_estimate("confidence_ece", curve, mean_absolute, label=f"{curve.label} of the largest probability")
+
+
+@metric("(n, K)")
+def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
+    """
+    Smooth ECE of the largest probability as a prediction that its class is right (Błasiok & Nakkiran 2023).
+
+    `smece` as their package has it for several classes. It says nothing about the other probabilities.
+
+    Returns
+    -------
+    Estimate
+        The error.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(confidence_smece(y, s), 3)
+    0.152
+    """
+    return _smece_estimate("confidence_smece", top_label(rows)[0], bandwidth, "; of the largest probability")
+
+
+@metric("(n, K)")
+def top_label_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
+    """
+    Top-label ECE: `confidence_ece` within the rows of each predicted class (Gupta & Ramdas 2022).
+
+    Confidence may be right on average and wrong for every class: this one sees it. Bins hide what cancels inside them
+    and add the noise of their means: it can lie below and above the truth.
+
+    Returns
+    -------
+    Estimate
+        The error; bins without rows do not count.
+
+    Examples
+    --------
+    >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
+    >>> round(top_label_ece(y, s, n_bins=2), 4)
+    0.375
+    """
+    return gap_estimate("top_label_ece", predicted_class_curve(rows, n_bins, strategy), mean_absolute)

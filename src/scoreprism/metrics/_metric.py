@@ -1,0 +1,121 @@
+"""From a function of rows to a public metric: the arguments that all metrics share, parsed and described once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.simplex import ArrayLike
+from scoreprism._sample.sample import Sample
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._rows import Rows, parse_rows
+
+#: What to do with three classes where a metric is of one probability.
+ONE_CLASS = "Pass the probability of one class and its outcome."
+
+
+class Metric(Protocol):
+    """A public metric, the names of its own options, and the same metric of rows that are parsed already."""
+
+    __name__: str
+    of_rows: Callable[..., Estimate]
+    options: tuple[str, ...]
+
+    def __call__(
+        self,
+        y_true: ArrayLike | Sample,
+        y_proba: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: object = None,
+        classes: ArrayLike | None = None,
+        **options: Any,
+    ) -> Estimate:
+        """The metric of outcomes and predictions."""
+
+
+#: Type and meaning of every option of a metric; its default is read from the signature.
+OPTIONS = {
+    "n_bins": ("int", "Number of bins."),
+    "strategy": (
+        '{"uniform", "quantile"}',
+        "Bins (a, b] of equal width, with 0 in the first; or of equal mass, with ties together.",
+    ),
+    "smoother": (
+        "str, LocalRegression or Calibrator",
+        """How the curve ĝ is fitted: "loess" (as Austin & Steyerberg), "lowess", a `LocalRegression`, or a calibrator
+        or its name.""",
+    ),
+    "over": (
+        '{"sample", "density"}',
+        """Average over the rows, or over the points of {0, 1/99, …, 1} within the range of the scores weighted with the
+        density of the scores, as in the authors' earlier R code (its ĝ:
+        ``LocalRegression(degree=0, span=0.15, kernel="uniform")``).""",
+    ),
+    "cv": (
+        "int, splitter or iterable",
+        """Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        Random folds are drawn with seed 0.""",
+    ),
+    "bandwidth": ("float", "A bandwidth of your own, above 0 and at most 1."),
+    "clip": ("float", "Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores."),
+    "sample_weight": ("array-like of shape (n,)", "Weights."),
+    "pos_label": ("label", "Positive class: 1-D `y_proba` is P(Y = pos_label)."),
+    "classes": ("array-like of shape (K,)", "Labels in column order."),
+}
+
+
+def metric(
+    shape: str = "(n,) or (n, K)", *, if_several: str | None = None
+) -> Callable[[Callable[..., Estimate]], Metric]:
+    """Make a function of rows a public metric; `if_several` is what to use instead of one made for two classes."""
+
+    def publish(function: Callable[..., Estimate]) -> Metric:
+        name, (_, *own) = function.__name__, inspect.signature(function).parameters.values()
+
+        def of_rows(rows: Rows, **options: Any) -> Estimate:
+            if if_several is not None and rows.k != 2:
+                refuse(f"{name} must have two classes", f"{rows.k}", if_several)
+            return function(rows, **options)
+
+        @functools.wraps(function, assigned=("__module__", "__name__", "__qualname__"))
+        def public(
+            y_true: ArrayLike | Sample,
+            y_proba: ArrayLike | None = None,
+            *,
+            sample_weight: ArrayLike | None = None,
+            pos_label: object = None,
+            classes: ArrayLike | None = None,
+            **options: Any,
+        ) -> Estimate:
+            return of_rows(parse_rows(y_true, y_proba, sample_weight, pos_label, classes), **options)
+
+        made = cast("Any", public)
+        made.of_rows, made.options = of_rows, tuple(option.name for option in own)
+        signature = inspect.signature(public, follow_wrapped=False)
+        outcomes, predictions, *shared, _ = signature.parameters.values()
+        made.__signature__ = signature.replace(parameters=[outcomes, predictions, *own, *shared])
+        made.__doc__ = _describe(function.__doc__ or "", shape, [*own, *shared], two=if_several is not None)
+        return cast("Metric", made)
+
+    return publish
+
+
+def _describe(text: str, shape: str, options: list[inspect.Parameter], *, two: bool) -> str:
+    """A docstring with its section of parameters, which stands before what is returned."""
+    lines = [
+        "y_true : array-like of shape (n,), or Sample",
+        f"    {'Two-class outcomes' if two else 'Outcomes'}, or everything at once.",
+        f"y_proba : array-like of shape {'(n,) or (n, 2)' if two else shape}, optional",
+        "    Predicted probabilities S; left out beside a Sample.",
+    ]
+    for option in options:
+        kind, meaning = OPTIONS[option.name]
+        default = f'"{option.default}"' if isinstance(option.default, str) else option.default
+        lines.append(f"{option.name} : {kind}, " + ("optional" if default is None else f"default={default}"))
+        lines += [f"    {line.strip()}" for line in meaning.splitlines()]
+    before, returns, after = inspect.cleandoc(text).partition("Returns\n-------")
+    return "\n".join(["", before + "Parameters\n----------", *lines, "", returns + after, ""])
