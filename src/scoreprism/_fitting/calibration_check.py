@@ -12,7 +12,6 @@ from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector,
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.sample import Sample
 
-if TYPE_CHECKING:
 #: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
 _ROWS = 4096
 #: Rows of several classes that are looked at.
