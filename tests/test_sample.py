@@ -149,7 +149,7 @@ def test_splits_of_ones_own_speak_of_the_rows_that_came():
 
 def test_one_class_against_the_rest_and_the_top_label():
     law = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
-    sample = Sample.of(["x", "y", "x"], pd.DataFrame(law, columns=["x", "y", "z"]), q=law[::-1])
+    sample = Sample.of(["x", "y", "x"], law, q=law[::-1], classes=["x", "y", "z"])
     second = sample.one_vs_rest(1)
     assert second.y.tolist() == [0, 1, 0]
     assert second.prediction.tolist() == [0.3, 0.6, 0.2]

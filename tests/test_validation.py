@@ -189,7 +189,10 @@ MISSING = "Drop or impute these rows first."
             np.zeros((4, 2, 2)),
             "y_proba must have shape (n,) or (n, K); got shape (4, 2, 2). Pass one row per case, one column per class.",
         ),
-        (None, "y_proba must be an array; got None. Pass one value per row."),
+        (
+            None,
+            "y_proba must be given; got None. Pass probabilities, a fitted classifier, or a Sample as y_true.",
+        ),
         (pl.LazyFrame({"a": P}), "scoreprism reads eager frames here; got a lazy LazyFrame. Call .collect() first."),
     ],
     ids=range(21),

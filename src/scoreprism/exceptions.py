@@ -268,8 +268,8 @@ class RefutedShapeWarning(ScoreprismWarning):
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     curve = reliability_curve((s < 0.5).astype(int), s, band="confidence", uniform=True, random_state=0)
-    >>> caught[0].category.__name__
-    'RefutedShapeWarning'
+    >>> [one.category.__name__ for one in caught]     # scores that fall are noticed twice
+    ['ScoreOrderWarning', 'RefutedShapeWarning']
     """
 
 

@@ -120,7 +120,7 @@ class ChainFit:
     ) -> ChainFit:
         """What `decompose` fits to the rows of one model; `pos_label` and `classes` read a calibration split."""
         require_jobs(n_jobs)
-        sample.require_rows("a fit")
+        sample.require_rows("decompose")
         blocks = [level for level in sample.levels if isinstance(level, FeatureBlock)]
         if reference != "auto" and not blocks:
             refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")

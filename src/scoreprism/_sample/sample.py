@@ -601,8 +601,9 @@ def _parse_predictions(
             laws[name] = value
             continue
         if not hasattr(value, "predict_proba"):
-            unnamed = len(models) > 1 and np.ndim(value) == 1  # called after its model, which is no label
-            laws[name] = GivenLaw(what, parse_law(value, what), None, None if unnamed else column_names(value))
+            law = parse_law(value, what)
+            unnamed = len(models) > 1 and law.ndim == 1  # called after its model, which is no label
+            laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(value))
             continue
         law, columns, notes[name], doubts[name] = predicted(value, X, y=y_true, sample_weight=sample_weight)
         present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())

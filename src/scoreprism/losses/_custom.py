@@ -75,8 +75,12 @@ class _CustomLoss(ProperLoss):
             )
         return np.maximum(risk - entropy, 0.0)
 
+    @property
+    def _is_limited(self) -> bool:
+        return self._classes is not None
+
     def _require_classes(self, law: FloatArray, name: str) -> None:
-        if self._classes is not None and n_classes(law) != self._classes:
+        if n_classes(law) != self._classes:
             refuse(
                 f"the loss {self._label!r} is for {self._classes} classes",
                 f"{name} with {n_classes(law)}",

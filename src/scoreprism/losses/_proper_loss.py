@@ -159,7 +159,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             What `loss` returns.
         """
-        if self.binary_only:
+        if self._is_limited:
             self._require_classes(p, "p")
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
@@ -266,9 +266,14 @@ class ProperLoss(ABC):
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
         law = as_law_array(value, name, single=True)
-        if self.binary_only:
+        if self._is_limited:
             self._require_classes(law, name)
         return law
+
+    @property
+    def _is_limited(self) -> bool:
+        """Whether the loss is for a certain number of classes."""
+        return self.binary_only
 
     def _require_classes(self, law: FloatArray, name: str) -> None:
         """Refuse more than two classes where the loss is for two."""
