@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import decision_loss
-from scoreprism.curves._decision_cells import DecisionCells
-from scoreprism.curves._decision_loss import of_bounded_payoffs
-from scoreprism.curves._elementary import mean_divergences
+from scoreprism.curves._decision_loss import DecisionCells, of_bounded_payoffs
+from scoreprism.curves._threshold_lines import mean_divergences
 
 LEVEL, SEED = 0.95, 20
 PERCENT = np.arange(1, 100) / 100

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scoreprism import corp_decomposition
 from scoreprism._core.checks import parse_random_state
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Ranked, Stream, drawn, sums_of_draws
+from scoreprism._kernels.ranked import Ranked, Stream, drawn, stream_of, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
-from scoreprism.inference import CorpBootstrap, _corp, corp_bootstrap
+from scoreprism.inference import CorpBootstrap, corp_bootstrap
 
 NAMES = ("miscalibration", "discrimination", "uncertainty")
 
@@ -29,7 +29,7 @@ def sample(n, seed=0, decimals=None):
 
 def counts(seed, replicate, n):
     """How often each row, in order of score and events first, is in a replicate."""
-    stream = _corp.stream_of(parse_random_state(seed).integers(2**63, size=2), replicate)
+    stream = stream_of(parse_random_state(seed).integers(2**63, size=2), replicate)
     return np.bincount(drawn(stream, n), minlength=n)
 
 

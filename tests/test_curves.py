@@ -355,8 +355,8 @@ def test_infinite_levels():
 
 
 OPTIONS = (
-    "each option must be one of calibrator, reference, calibration, q, latent, levels, cv, sample_weight, groups, "
-    "pos_label, classes, random_state, n_jobs, repeats; got 'random_stat'. Did you mean 'random_state'?"
+    "each option must be one of calibrator, reference, calibration, cv, random_state, n_jobs, repeats, q, latent, levels, "
+    "sample_weight, groups, pos_label, classes; got 'random_stat'. Did you mean 'random_state'?"
 )
 
 

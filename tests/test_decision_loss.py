@@ -9,8 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
-from scoreprism.curves._decision_cells import DecisionCells
-from scoreprism.curves._decision_loss import of_bounded_payoffs
+from scoreprism.curves._decision_loss import DecisionCells, of_bounded_payoffs
 from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.exceptions import InputError
 from scoreprism.report import summarize

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
-from scoreprism import corp_decomposition, decompose
+from scoreprism import Sample, corp_decomposition, decompose
 from scoreprism._core.simplex import sigmoid
 from scoreprism.curves import (
     calibration_map,
@@ -105,6 +105,35 @@ def collisions(figure):
     frame = figure.bbox
     lost = [w for w, b in boxes if b.x0 < -1 or b.y0 < -1 or b.x1 > frame.x1 + 1 or b.y1 > frame.y1 + 1]
     return touching, lost
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "stagewise"])
+def test_a_sample_gives_the_figure_of_its_arrays(law, kind, count):
+    scores, options = given(kind, law, count)
+    plain = DISPLAYS[kind].from_predictions(law[1], scores, **options)
+    rows = {key: options.pop(key) for key in ("q",) if key in options}
+    sample = Sample.of(law[1], scores, **rows)
+    display = DISPLAYS[kind].from_predictions(sample, **options)
+    assert display.names == plain.names
+    assert display.frame("polars").equals(plain.frame("polars"), null_equal=True)
+    with pytest.raises(InputError, match="a Sample holds predictions, features and weights already"):
+        DISPLAYS[kind].from_predictions(sample, scores, **options)
+
+
+def test_stages_are_predictions_whose_names_are_numbers(law):
+    stages, options = given("stagewise", law, 1)
+    plain = DISPLAYS["stagewise"].from_predictions(law[1], stages, **options)
+    sample = Sample.of(law[1], {str(number): stages[number] for number in (5, 1, 3)}, q=options.pop("q"))
+    assert DISPLAYS["stagewise"].from_predictions(sample, **options).frame().equals(plain.frame())
+
+
+def test_a_sample_of_several_classes_is_drawn_one_against_the_rest():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 200)
+    y = (rng.random(200)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    display = ReliabilityDisplay.from_predictions(Sample.of(y, {"m": p}), band=None)
+    assert display.names == ["m, 0", "m, 1", "m, 2"]
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])

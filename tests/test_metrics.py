@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism import decompose
+from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import bandwidths
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
@@ -43,7 +44,6 @@ from scoreprism.metrics import (
     spiegelhalter_z,
     top_label_ece,
 )
-from scoreprism.metrics._curves import even_codes
 from scoreprism.metrics._gaps import draw
 from scoreprism.metrics._rows import parse_rows
 from scoreprism.metrics._shapes import TreeCurve

@@ -159,7 +159,7 @@ def test_clopper_pearson_keeps_its_level_everywhere_and_mid_p_on_average():
 
 def test_likelihood_intervals_against_brute_force():
     """The ratio at a few scores from two constrained isotonic fits, and its cutoff taken from the result."""
-    from scoreprism.curves._likelihood import Paths
+    from scoreprism.curves._likelihood_band import Paths
 
     y, s = sample(40, 3)
     y = y[np.argsort(s)].astype(float)
@@ -274,6 +274,7 @@ EDGES = {
 
 
 @pytest.mark.filterwarnings("ignore::scoreprism.exceptions.RefutedShapeWarning")
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 @pytest.mark.parametrize("case", EDGES)
 @pytest.mark.parametrize(("level", "least"), [(0.5, 3), (0.9, 19), (0.99, 199)])
 def test_a_uniform_band_contains_the_pointwise_one_and_both_their_curve(case, level, least):
@@ -354,6 +355,7 @@ def test_rare_events_are_covered():
     assert np.mean(held) >= 0.88
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreOrderWarning")
 def test_a_falling_event_rate_is_warned_of_and_has_a_band():
     rng = np.random.default_rng(0)
     s = rng.random(400)
@@ -371,7 +373,7 @@ def test_a_falling_event_rate_is_warned_of_and_has_a_band():
 def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
     from sklearn.calibration import calibration_curve
 
-    from scoreprism.metrics._curves import even_codes
+    from scoreprism._kernels.bins import even_codes
 
     s = np.repeat(np.arange(101) / 100, 3)
     y = (np.random.default_rng(0).random(s.size) < s).astype(int)
@@ -493,7 +495,7 @@ def test_redraws_in_cells_are_those_of_rows_up_to_noise(monkeypatch):
     for s in (rng.random(70_000), np.round(rng.random(70_000), 2), rng.beta(0.5, 4, 150_000)):
         y = rng.random(s.size) < s
         pooled = reliability_curve(y, s, n_resamples=400, random_state=0)
-        monkeypatch.setattr("scoreprism.curves._redraws._WORTHWHILE", np.inf)
+        monkeypatch.setattr("scoreprism.curves._isotonic_curve._WORTHWHILE", np.inf)
         exact, other = (reliability_curve(y, s, n_resamples=400, random_state=seed) for seed in (0, 1))
         monkeypatch.undo()
         width = exact.high - exact.low

@@ -20,7 +20,7 @@ from scoreprism._kernels.binomial import rate_interval
 from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import get_calibrator
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays._decomposition import drawn_lengths
+from scoreprism.displays._decomposition_bars import drawn_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate

@@ -17,7 +17,7 @@ from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._sample.fit_rows import Data, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
-from scoreprism.scale._columns import period_label
+from scoreprism.scale._column_settings import period_label
 from scoreprism.scale._expressions import cell_of, edges
 from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
 

@@ -16,6 +16,7 @@ from benchmarks.scale_statistics.tables import Pairs
 import scoreprism
 from scoreprism import scale
 from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._fitting.learners import parse_calibrator
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.scale._shift import _edges
@@ -59,7 +60,7 @@ def test_maps_at_other_scores_are_the_fitted_ones():
     draw = LAWS["b"].sample(3000, generator())
     partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
     losses = parse_losses(list(LOSSES))
-    _, chain = fit_sums(partial, Options(losses, "auto", 5, "debiased", 0))
+    _, chain = fit_sums(partial, Options(losses, parse_calibrator("auto", 2), 5, "debiased", 0))
     law, score = chain.levels[1], chain.sample.prediction
     fits = law.fits
     np.testing.assert_allclose(simulate.laws_at(chain, score, np.zeros(score.size, int))[1], law.folds, rtol=1e-12)

@@ -16,6 +16,7 @@ from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.chain_fit import decompose_each, parse_losses
 from scoreprism._fitting.fitted_laws import between
+from scoreprism._fitting.learners import parse_calibrator
 from scoreprism.decomposition import Chain, Decomposition, Level
 from scoreprism.scale import Partial
 from scoreprism.scale._shift import _mix, _stale
@@ -84,7 +85,7 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     seed = int(rng.integers(2**31))
     partial = _partial(law, n, seed, cells)
     losses = parse_losses(list(LOSSES))
-    options = Options(losses, "auto", FOLDS, "debiased", 0)
+    options = Options(losses, parse_calibrator("auto", 2), FOLDS, "debiased", 0)
     lines, chain = fit_sums(partial, options)
     summed, numbers = decompose_each(chain, losses, "debiased", None), {"keys": float(partial.n_keys)}
     exact = _by_row(chain, law, n, seed)
@@ -149,7 +150,7 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     rows = [frame(LAWS[law].sample(n, rng)) for law in (before, after)]
     base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
     losses = parse_losses(list(LOSSES))
-    options = Options(losses, "auto", FOLDS, "debiased", int(rng.integers(2**31)))
+    options = Options(losses, parse_calibrator("auto", 2), FOLDS, "debiased", int(rng.integers(2**31)))
     old, new = (fit_sums(partial, options)[1] for partial in (base, now))
     numbers = {}
     for name, loss in losses.items():

@@ -128,7 +128,7 @@ class ChainFit:
         if reference != "auto" and not blocks:
             refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
         name, rows = sample.name, sample.fit_rows()
-        held = None if calibration is None else _parse_split(calibration, sample, pos_label, classes)
+        held = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if held is None else held.fit_rows()
         _require_both(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
@@ -413,7 +413,9 @@ def _require_both(rows: Data, calibration: Data | None) -> None:
         )
 
 
-def _parse_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
+def parse_calibration(
+    value: object, sample: Sample, pos_label: object = None, classes: ArrayLike | None = None
+) -> Sample:
     """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
     held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
@@ -435,7 +437,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
         refuse(rule, f"{n_classes(law.values)} classes beside {sample.k}", "Score both splits by the same model.")
     if law.values.ndim == 1 and pos_label is None and sample.classes is not None:
         pos_label = sample.classes[1]
-    if classes is None and sample.classes is not None and law.values.ndim == 2 and sample.k > 2:
+    if classes is None and law.values.ndim == 2 and (sample.k > 2 or law.columns is None):
         classes = sample.classes  # a class may be missing from the split
     try:
         weight = rest[0] if rest else None

@@ -1,10 +1,10 @@
-"""Bins of equal mass."""
+"""Bins of equal mass and of equal width."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 
 def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> FloatArray:
@@ -28,3 +28,18 @@ def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> Fl
 def auto_bins(total: float) -> int:
     """⌈2 n^(1/3)⌉ bins, at least one."""
     return max(1, int(np.ceil(2.0 * total ** (1.0 / 3.0) - 1e-9)))
+
+
+def even_codes(x: FloatArray, n_bins: int) -> IntArray:
+    """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
+    scaled = x * n_bins
+    upper = np.ceil(scaled)
+    codes = upper.astype(np.intp)
+    codes -= 1
+    np.subtract(upper, scaled, out=scaled)
+    scaled -= 0.5
+    np.abs(scaled, out=scaled)
+    doubtful = np.flatnonzero(scaled > 0.5 - n_bins * 2.0**-51)
+    if doubtful.size:
+        codes[doubtful] = np.searchsorted(np.arange(1, n_bins) / n_bins, x[doubtful])
+    return codes

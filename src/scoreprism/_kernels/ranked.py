@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.workers import run_all, worker_count
 from scoreprism._kernels.isotonic import isotonic_blocks
 
 #: A stream of random words: of one replicate, and of no other.
@@ -17,6 +19,24 @@ Stream = np.random.SFC64
 Sums = tuple[float, FloatArray, FloatArray]
 #: From a stream to the sums of the rows that it draws.
 Kernel = Callable[[Stream], Sums]
+#: Replicates a thread takes at a time.
+_CHUNK = 16
+
+
+def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
+    """The random stream of one replicate."""
+    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
+
+
+def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
+    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
+    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
+        remedy = "For example 2, or -1 for all processors."
+        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
+    if worker_count(n_jobs) == 1:
+        return some(range(count))
+    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
+    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
 
 
 def halves(stream: Stream, size: int) -> NDArray[np.uint32]:

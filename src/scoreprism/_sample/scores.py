@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from scoreprism._core.arrays import SUM_TOLERANCE, is_law, parse_numbers, refuse_law
 from scoreprism._core.checks import listed, outside, plain, refuse
@@ -150,6 +148,9 @@ def require_some(table: FloatArray) -> None:
 
 def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
     """Class labels, one per row; a column vector is taken with scikit-learn's warning."""
+    from sklearn.exceptions import DataConversionWarning
+    from sklearn.utils.multiclass import check_classification_targets
+
     if y is None:
         refuse(
             f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows."

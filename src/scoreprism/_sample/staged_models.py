@@ -93,6 +93,16 @@ def numbered(stages: Any) -> tuple[FloatArray, list[Any]]:
     return numbers[order], [found[i] for i in order]
 
 
+def stage_sample(y_true: ArrayLike | Sample, stages: Any, **rows: Any) -> Sample:
+    """Stages as the predictions of a sample, in order, whose names are their numbers."""
+    if isinstance(y_true, Sample):
+        given = Sample.of(y_true, stages, **rows)
+        _, names = numbered({name: [name] for name in given.predictions})
+        return replace(given, predictions={name: given.predictions[name] for (name,) in names})
+    numbers, scores = numbered(stages)
+    return Sample.of(y_true, {repr(number): law for number, law in zip(numbers.tolist(), scores, strict=True)}, **rows)
+
+
 def _is_stage(value: Any) -> bool:
     """Scores, a law, a checkpoint: not a single number."""
     return isinstance(value, (Level, list, tuple)) or _is_checkpoint(value) or np.ndim(value) > 0
@@ -175,10 +185,12 @@ def _require_features(X: ArrayLike | None) -> None:
 
 def _of_sample(sample: Sample) -> Stages:
     """Predictions whose names are numbers."""
-    numbers, names = numbered({name: [name] for name in sample.predictions})
-    predictions = {name: sample.predictions[name] for (name,) in names}
-    laws = [GivenLaw(f"stage {number:g}", law) for number, law in zip(numbers, predictions.values(), strict=True)]
-    return Stages(whole(numbers), laws, backend=sample.backend, sample=replace(sample, predictions=predictions))
+    ordered = stage_sample(sample, None)
+    numbers = np.array([float(name) for name in ordered.predictions])
+    laws = [
+        GivenLaw(f"stage {number:g}", law) for number, law in zip(numbers, ordered.predictions.values(), strict=True)
+    ]
+    return Stages(whole(numbers), laws, backend=sample.backend, sample=ordered)
 
 
 def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
@@ -366,12 +378,9 @@ class Additive(StagedModel):
         return self.linked(self.whole(self.table(X), stage))
 
     def laws(self, X: Any) -> Iterator[FloatArray]:
-        """
-        The law after every stage.
-
-        One round at a time where the sum of rounds is what the model predicts, which the last stage shows; else (trees
-        that are dropped or averaged) a prediction for each stage.
-        """
+        """The law after every stage."""
+        # one round at a time where the sum of rounds is what the model predicts, which the last stage shows; else
+        # (trees that are dropped or averaged) a prediction for each stage
         table = self.table(X)
         found: list[FloatArray] = []
         margin = None

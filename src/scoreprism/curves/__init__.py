@@ -1,17 +1,22 @@
 """The numbers behind every figure: reliability, Murphy, ROC, resolution, grouping and decision curves."""
 
-from scoreprism.curves._base import Curve
+from scoreprism.curves._calibration_map import CalibrationMap, calibration_map
+from scoreprism.curves._curve import Curve
+from scoreprism.curves._decision_curves import (
+    NetBenefit,
+    RocCurve,
+    ScoreDistribution,
+    net_benefit,
+    roc_curve,
+    score_distribution,
+)
 from scoreprism.curves._decision_loss import DecisionLoss
-from scoreprism.curves._decisions import NetBenefit, net_benefit
-from scoreprism.curves._distribution import ScoreDistribution, score_distribution
-from scoreprism.curves._grouping import GroupingCurve, grouping_curve
-from scoreprism.curves._maps import CalibrationMap, calibration_map
-from scoreprism.curves._murphy import MurphyCurve, murphy_curve
+from scoreprism.curves._grouping_curve import GroupingCurve, grouping_curve
+from scoreprism.curves._murphy_curve import MurphyCurve, murphy_curve
 from scoreprism.curves._murphy_decomposition import MurphyDecomposition, decision_loss, murphy_decomposition
-from scoreprism.curves._plane import ResolutionPlane, resolution_plane
-from scoreprism.curves._reliability import ReliabilityCurve, reliability_curve
-from scoreprism.curves._roc import RocCurve, roc_curve
-from scoreprism.curves._stagewise import StagewiseCurve, stagewise_curve
+from scoreprism.curves._reliability_curve import ReliabilityCurve, reliability_curve
+from scoreprism.curves._resolution_plane import ResolutionPlane, resolution_plane
+from scoreprism.curves._stagewise_curve import StagewiseCurve, stagewise_curve
 
 __all__ = [
     "CalibrationMap",

@@ -1,4 +1,4 @@
-"""Bands from redrawn curves: pointwise by order statistics, and for the whole curve by one factor for all scores."""
+"""Bands around reliability curves: redrawn curves, pointwise by order statistics, for all scores by one factor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream
-from scoreprism.inference._corp import replicated, stream_of
+from scoreprism._kernels.ranked import Stream, replicated, stream_of
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1

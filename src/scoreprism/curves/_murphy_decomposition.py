@@ -15,13 +15,11 @@ from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Binary, Curve, require_one_model, require_two_classes
-from scoreprism.curves._decision_cells import DecisionCells
-from scoreprism.curves._decision_loss import DecisionLoss, DecisionRows, largest_difference, largest_loss
-from scoreprism.curves._decisions import usual_thresholds
-from scoreprism.curves._elementary import BrokenLine
-from scoreprism.curves._fitted_lines import divergence_lines, level_lines, out_of_sample, spread_line
-from scoreprism.curves._murphy import of_certainty, parse_thresholds, sides
+from scoreprism.curves._curve import BinaryRows, Curve, require_one_model, require_two_classes
+from scoreprism.curves._decision_curves import usual_thresholds
+from scoreprism.curves._decision_loss import DecisionCells, DecisionLoss, DecisionRows, largest_difference, largest_loss
+from scoreprism.curves._murphy_curve import of_certainty, parse_thresholds, sides
+from scoreprism.curves._threshold_lines import ThresholdLine, divergence_lines, level_lines, out_of_sample, spread_line
 from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.losses import Elementary, ProperLoss, get_loss
@@ -76,7 +74,7 @@ class MurphyDecomposition(Curve):
     level: float
     form: str
     notes: tuple[str, ...] = ()
-    _lines: tuple[BrokenLine, ...] = ()
+    _lines: tuple[ThresholdLine, ...] = ()
     _levels: tuple[str, ...] = ()
     _rate: float = 0.0
     _last_rate: float = 0.0
@@ -375,7 +373,7 @@ def murphy_of(
     )  # fmt: skip
 
 
-def _components(chain: Chain, form: str, share: FloatArray) -> list[BrokenLine]:
+def _components(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
     lines = level_lines(chain, share)
     lines += [
@@ -451,7 +449,7 @@ def _of_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> F
     covariance = np.empty((theta.size, levels, levels))
     for a, b in combinations_with_replacement(range(levels), 2):
         both = np.where(y == 1.0, np.maximum(laws[a], laws[b]), np.minimum(laws[a], laws[b]))
-        mass = unit * sides(Binary(both, y), theta, squares)[0]
+        mass = unit * sides(BinaryRows(both, y), theta, squares)[0]
         covariance[:, a, b] = covariance[:, b, a] = (mass * costs**2).sum(axis=0)
         if a == b:
             first[a] = (mass * costs).sum(axis=0)

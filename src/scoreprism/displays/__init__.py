@@ -2,16 +2,20 @@
 
 from typing import Any
 
-from scoreprism.displays import _drift_panels, _pipeline, _splits, _stages  # noqa: F401 - figures of results, which enter themselves
-from scoreprism.displays._base import Display
-from scoreprism.displays._decomposition import DecompositionDisplay
-from scoreprism.displays._grouping import GroupingDisplay
-from scoreprism.displays._maps import CalibrationMapDisplay
-from scoreprism.displays._murphy import MurphyDecompositionDisplay, MurphyDisplay
-from scoreprism.displays._plane import ResolutionPlaneDisplay
-from scoreprism.displays._reliability import ReliabilityDisplay
-from scoreprism.displays._simple import NetBenefitDisplay, RocDisplay, ScoreDistributionDisplay
-from scoreprism.displays._stagewise import StagewiseDisplay
+from scoreprism.displays import _drift_panels, _pipeline_figures  # noqa: F401 - figures of results enter themselves
+from scoreprism.displays._decomposition_bars import DecompositionDisplay
+from scoreprism.displays._display import Display
+from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
+from scoreprism.displays._reliability_figure import ReliabilityDisplay
+from scoreprism.displays._resolution_figure import ResolutionPlaneDisplay
+from scoreprism.displays._score_figures import (
+    CalibrationMapDisplay,
+    GroupingDisplay,
+    NetBenefitDisplay,
+    RocDisplay,
+    ScoreDistributionDisplay,
+)
+from scoreprism.displays._stage_figures import StagewiseDisplay
 from scoreprism.displays._style import house_style
 from scoreprism.displays._triptych import TriptychDisplay
 

@@ -13,13 +13,14 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
 from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.displays._inputs import check_axes
-from scoreprism.displays._labels import inches, legend, root_figure, shortened
+from scoreprism.displays._display import check_axes
+from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.scale import Drift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 #: More periods than this have a band instead of bars, and no mark on every one of them.
 _BARS = 26

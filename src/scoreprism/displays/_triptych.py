@@ -8,13 +8,12 @@ from typing import Any, Self
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
 from scoreprism.curves import Curve, reliability_curve
-from scoreprism.displays._base import Display
-from scoreprism.displays._inputs import Part, check_axes
-from scoreprism.displays._labels import legend
-from scoreprism.displays._murphy import MurphyDisplay
-from scoreprism.displays._panels import compact, shared_legend, split_axes
-from scoreprism.displays._reliability import ReliabilityDisplay
-from scoreprism.displays._simple import RocDisplay, with_area
+from scoreprism.displays._axes import compact, shared_legend, split_axes
+from scoreprism.displays._display import Display, ShownModel, check_axes
+from scoreprism.displays._figure_text import legend
+from scoreprism.displays._murphy_figures import MurphyDisplay
+from scoreprism.displays._reliability_figure import ReliabilityDisplay
+from scoreprism.displays._score_figures import RocDisplay, with_area
 from scoreprism.displays._style import Canvas, Inks, house_style
 
 #: Options that all three panels take.
@@ -73,7 +72,7 @@ class TriptychDisplay(Display[Curve]):
             super()._check(ax)
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         shared = [p._replace(options={k: v for k, v in p.options.items() if k in _SHARED}) for p in parts]
         return cls(MurphyDisplay._made(shared), ReliabilityDisplay._made(parts), RocDisplay._made(shared))
 

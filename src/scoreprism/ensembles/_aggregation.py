@@ -391,6 +391,7 @@ def aggregation_decomposition(
     ensemble = parse_ensemble(y_true, scores, aggregate, X, rows | above, weights=weights, seed=seed, cv=folds)
     distance = parse_clip(clip, ensemble.sample.k)
     levels = (ensemble.block, *(level for level in ensemble.sample.levels if level.name == "Q"))
+    ensemble = replace(ensemble, sample=replace(ensemble.sample, X=None, levels=()))  # the result keeps no features
     fit = ChainFit.of(
         replace(ensemble.alone, levels=levels), calibrator=calibrator, reference=reference, cv=folds,
         random_state=seed, n_jobs=n_jobs,

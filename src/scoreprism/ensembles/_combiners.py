@@ -444,11 +444,8 @@ def hits_of(laws: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
-    """
-    Weights on the simplex that minimise −Σ w log(v · hits).
-
-    Minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself.
-    """
+    """Weights on the simplex that minimise −Σ w log(v · hits)."""
+    # minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself
     from scipy.optimize import minimize
 
     total = float(weight.sum())

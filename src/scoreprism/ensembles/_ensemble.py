@@ -73,7 +73,7 @@ def parse_ensemble(
 ) -> Ensemble:
     """Read an ensemble, whose fitted members are applied to X, and combine it; `rows` are arguments of `Sample.of`."""
     if isinstance(y_true, Sample):
-        sample = Sample.of(y_true, scores, **{"X": X, **rows})  # type: ignore[arg-type]
+        sample = Sample.of(y_true, scores, **{"X": X, **rows})
         members = parse_members(sample)
         fixed = _pool(members, aggregate, weights)
         law = None if fixed is None else fixed[0]

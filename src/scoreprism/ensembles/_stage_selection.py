@@ -517,12 +517,9 @@ class Folds:
 
     @staticmethod
     def of(sample: Sample, score: FloatArray | None, cv: object, random_state: object) -> Folds:
-        """
-        Folds that every row is in once: nested choices need the others of each.
-
-        Rows are dealt in an order that goes by the score. Where several calls, each with a score of its own, are to
-        have the same folds, it is left out: then rows that are alike otherwise go by their place.
-        """
+        """Folds that every row is in once: nested choices need the others of each."""
+        # rows are dealt in an order that goes by the score; without one, calls with scores of their own have the same
+        # folds, and rows that are alike otherwise go by their place
         data = sample.model(next(iter(sample.predictions))).fit_rows()
         data = replace(data, score=np.full(data.score.shape, 1.0 / sample.k) if score is None else score)
         if np.unique(sample.y).size < 2:
@@ -543,10 +540,7 @@ class Folds:
         return law
 
     def nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
-        """
-        Losses for choices that must not see a fold: line f holds, for the rows of every other fold j, the loss of
-        a map that saw neither f nor j; NaN in fold f itself. A map without f and j serves both lines.
-        """
+        """Line f: for the rows of every other fold j, the loss of a map that saw neither f nor j; NaN in f itself."""
         if self.count < 3:
             refuse(
                 "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
@@ -555,7 +549,7 @@ class Folds:
         shared = learner.shared(data)
         lines = np.full((self.count, score.shape[0]), np.nan)
         for f in range(self.count):
-            for j in range(f):
+            for j in range(f):  # a map without f and j serves both lines
                 rows = np.flatnonzero((self.fold != f) & (self.fold != j))
                 two = np.unique(self.codes[rows]).size > 1
                 fitted = shared.fitted(data.part(rows)) if two else _as_it_is(data.distance)

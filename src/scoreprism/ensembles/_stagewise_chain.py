@@ -474,12 +474,9 @@ def _every_stage(
 
 
 def _increments(path: StagePath, positions: IntArray) -> list[FloatArray]:
-    """
-    What each stage of the grid adds to the logits of the one before.
-
-    Together with the first score the increments know what the scores know, and they are hardly collinear, which the
-    scores of neighbouring stages are: a ridge would shrink just the difference that counts.
-    """
+    """What each stage of the grid adds to the logits of the one before."""
+    # with the first score they know what the scores know, and they are hardly collinear, which the scores of
+    # neighbouring stages are: a ridge would shrink just the difference that counts
     logits = [_logits(path.laws[i]) for i in positions]
     return [fine - coarse for coarse, fine in pairwise(logits)]
 

@@ -63,10 +63,6 @@ class Monitor:
         return self._folds.mean(self.loss.loss(found, self._folds.codes))
 
 
-def _options(**options: Any) -> dict[str, Any]:
-    return options
-
-
 class Watching:
     """What callbacks of both libraries have: validation rows, options, a monitor, the margin so far."""
 
@@ -229,10 +225,10 @@ def xgboost_refinement_stopping(
     """
     if not isinstance(save_best, bool):
         refuse("save_best must be True or False", repr(save_best), "Pass one of these.")
-    options = _options(
-        rounds=rounds, criterion=criterion, loss=loss, calibrator=calibrator, cv=cv, min_delta=min_delta,
-        sample_weight=sample_weight, save_best=save_best, random_state=random_state,
-    )  # fmt: skip
+    options = {
+        "rounds": rounds, "criterion": criterion, "loss": loss, "calibrator": calibrator, "cv": cv,
+        "min_delta": min_delta, "sample_weight": sample_weight, "save_best": save_best, "random_state": random_state,
+    }  # fmt: skip
     return _xgboost_class()(X_val, y_val, options)
 
 
@@ -342,8 +338,8 @@ def lightgbm_refinement_stopping(
     >>> model.fit(X[:500], y[:500], callbacks=[stop]).best_iteration_ == stop.best_iteration + 1
     True
     """
-    options = _options(
-        rounds=rounds, criterion=criterion, loss=loss, calibrator=calibrator, cv=cv, min_delta=min_delta,
-        sample_weight=sample_weight, random_state=random_state,
-    )  # fmt: skip
+    options = {
+        "rounds": rounds, "criterion": criterion, "loss": loss, "calibrator": calibrator, "cv": cv,
+        "min_delta": min_delta, "sample_weight": sample_weight, "random_state": random_state,
+    }  # fmt: skip
     return LightgbmRefinementStopping(X_val, y_val, options)

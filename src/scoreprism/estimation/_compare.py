@@ -191,7 +191,7 @@ def compare(
     >>> bool(gap.low > 0)
     True
     """
-    rows = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
+    y_true, models = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
     if isinstance(loss, (list, tuple)):
         refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
     rng = parse_random_state(random_state)
@@ -202,7 +202,7 @@ def compare(
     losses = parse_losses([loss])
     of_rows, of_fit = split_options(options | {"random_state": seed})
     parse_choice(form, FORMS, "form")
-    sample = Sample.of(*rows, X, **of_rows)
+    sample = Sample.of(y_true, models, X, **of_rows)
     distance = parse_clip(clip, sample.k)
     samples = {name: sample.model(name) for name in sample.predictions}
     fits = share_folds([ChainFit.of(one, **of_fit) for one in samples.values()])

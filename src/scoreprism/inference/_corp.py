@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
-from scoreprism._core.workers import run_all, worker_count
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, sums_of_draws
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums, replicated, stream_of, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import CorpChain
 from scoreprism.decomposition._pools import corp_losses
 from scoreprism.losses import ProperLoss
-
-#: Replicates a thread takes at a time.
-_CHUNK = 16
 
 _BIAS = (
     "the in-sample bias stays inside: every resample is fitted on itself, so replicates of miscalibration and "
@@ -212,17 +208,6 @@ def _sums(ranked: Ranked) -> Kernel:
     return partial(sums_of_draws, ranked)
 
 
-def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
-    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
-    if worker_count(n_jobs) == 1:
-        return some(range(count))
-    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
-
-
 def _some(
     ranked: Ranked,
     estimate: Decomposition,
@@ -233,11 +218,6 @@ def _some(
     """Some of the replicates; each has a stream of its own."""
     sums = make(ranked)
     return np.array([_terms(sums(stream_of(entropy, b)), estimate) for b in replicates])
-
-
-def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
-    """The random stream of one replicate."""
-    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
 
 
 def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_count, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.metrics._gaps import Curve, Profile
@@ -252,21 +253,6 @@ class Binning:
         codes = np.empty(x.size, dtype=np.intp)
         codes[order] = bins[np.cumsum(first) - 1]
         return codes
-
-
-def even_codes(x: FloatArray, n_bins: int) -> IntArray:
-    """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
-    scaled = x * n_bins
-    upper = np.ceil(scaled)
-    codes = upper.astype(np.intp)
-    codes -= 1
-    np.subtract(upper, scaled, out=scaled)
-    scaled -= 0.5
-    np.abs(scaled, out=scaled)
-    doubtful = np.flatnonzero(scaled > 0.5 - n_bins * 2.0**-51)
-    if doubtful.size:
-        codes[doubtful] = np.searchsorted(np.arange(1, n_bins) / n_bins, x[doubtful])
-    return codes
 
 
 #: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.

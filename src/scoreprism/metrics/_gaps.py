@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_random_state
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.ranked import drawn
+from scoreprism._kernels.ranked import drawn, stream_of
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.inference._corp import stream_of
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
 from scoreprism.metrics._rows import Rows, Units
 

@@ -10,9 +10,8 @@ import numpy as np
 from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._kernels.ranked import drawn
+from scoreprism._kernels.ranked import drawn, stream_of
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.inference._corp import stream_of
 from scoreprism.metrics._estimate import Absent, Estimate, Inference
 
 METHODS = ("auto", "exact", "sliced")

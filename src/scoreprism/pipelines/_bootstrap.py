@@ -23,7 +23,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._checkpoint import Checkpoint, Store, open_store
 from scoreprism.pipelines._pipeline import Pipeline
-from scoreprism.pipelines._replicates import Setup, Work
+from scoreprism.pipelines._replicates import Replicates, Setup
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
 METHODS = ("normal", "percentile", "corrected", "basic")
@@ -486,7 +486,7 @@ def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
         where = "kept in the checkpoint" if isinstance(store, Checkpoint) else "lost: there is no checkpoint="
         return f"{finished} of {count} replicates were finished and are {where}"
 
-    for one in as_finished(Work(setup), missing, n_jobs, "pipeline bootstrap", kept):
+    for one in as_finished(Replicates(setup), missing, n_jobs, "pipeline bootstrap", kept):
         store.add(one.number, one.values, one.redrawn)
 
 

@@ -119,7 +119,7 @@ class Replicate:
 
 
 @dataclass(frozen=True)
-class Work:
+class Replicates:
     """The replicates of a setup by number."""
 
     setup: Setup

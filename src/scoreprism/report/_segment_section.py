@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scoreprism._core.labels import distinct
 from scoreprism._document.tables import marked
 from scoreprism._kernels.holm import holm
-from scoreprism.displays._decomposition import known_of
+from scoreprism.displays._decomposition_bars import known_of
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import decompose_segments
 from scoreprism.exceptions import InputError, ScoreprismWarning

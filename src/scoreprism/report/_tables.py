@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._core.wording import visible
-from scoreprism.displays._decomposition import known_of
+from scoreprism.displays._decomposition_bars import known_of
 from scoreprism.exceptions import UnavailableError
 from scoreprism.report._model import Column, Range, Table
 from scoreprism.report._pieces import ends

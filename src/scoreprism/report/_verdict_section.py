@@ -8,7 +8,7 @@ from typing import Any
 from scoreprism._document.tables import marked
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._advice import meaning
-from scoreprism.displays._decomposition import DecompositionDisplay, known_of
+from scoreprism.displays._decomposition_bars import DecompositionDisplay, known_of
 from scoreprism.report._conclusions import advised, behind, next_step, ranked, warned
 from scoreprism.report._model import Block, Notice, Section, Table, show
 from scoreprism.report._pieces import digits, ends, enumerated, figure, pvalue, table

@@ -16,9 +16,9 @@ from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
 from scoreprism.exceptions import LabelError
-from scoreprism.scale._columns import (
+from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
-    Roles,
+    ColumnRoles,
     Schema,
     hashed,
     key_columns,
@@ -45,7 +45,7 @@ class ClassRows:
     """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `key_columns`."""
 
     frame: nw.LazyFrame[Any]  # the rows
-    roles: Roles  # what they were called, and their labels
+    roles: ColumnRoles  # what they were called, and their labels
     source: nw.LazyFrame[Any]  # the target under its own name, for messages
     schema: Schema  # types of the columns, under their own names
 
@@ -60,7 +60,7 @@ class ClassRows:
         return [f"p{t}_{k}" for t in range(len(self.roles.levels)) for k in range(self.k)]
 
 
-def read_rows(frame: Any, roles: Roles) -> ClassRows:
+def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
     """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
     schema = dict(wrap(frame).collect_schema())
     checked = _check_columns(schema, roles)
@@ -87,7 +87,7 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 # ── names, types and labels ─────────────────────────────────────────────────────────────────────────
 
 
-def _check_columns(schema: Schema, roles: Roles) -> Roles:
+def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     require_columns(schema, roles)
     grouping = {role: name for role, name in roles.columns.items() if role == "cv_column or key" or role[:2] == "by"}
     for role, name in grouping.items():
@@ -123,7 +123,7 @@ def _like(name: str, sample: Any) -> Any:
         return name
 
 
-def _check_labels(kind: nw.dtypes.DType, roles: Roles) -> None:
+def _check_labels(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
     words = [isinstance(label, str) for label in roles.classes]
     if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
         refuse(

@@ -20,11 +20,11 @@ from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import DRAWS, MOST_MODELS, ClassRows, Facts, find_facts, read_rows
 from scoreprism.scale._class_scaling import ClassRequest
-from scoreprism.scale._columns import segment_labels
+from scoreprism.scale._column_settings import segment_labels
 from scoreprism.scale._engines import engine_of, fetched, wrap
 from scoreprism.scale._expressions import CLASS_FORMULAS, columns_of, picked, unbounded
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, floors_of
-from scoreprism.scale._sums import coded
+from scoreprism.scale._sum_table import coded
 
 #: Rows of a sample unless said otherwise.
 SAMPLE = 200_000

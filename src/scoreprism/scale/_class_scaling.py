@@ -17,7 +17,7 @@ from scoreprism._sample.fit_rows import Data
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import ClassRows, Facts
-from scoreprism.scale._columns import Roles
+from scoreprism.scale._column_settings import ColumnRoles
 from scoreprism.scale._engine_pass import grouped
 from scoreprism.scale._engines import fetched
 from scoreprism.scale._expressions import (
@@ -143,7 +143,7 @@ class Scaling:
 class ClassRequest:
     """What was asked for, parsed as far as it can be without the data."""
 
-    roles: Roles
+    roles: ColumnRoles
     losses: dict[str, ProperLoss]
     calibrator: object
     scaling: Scaling | None

@@ -24,7 +24,7 @@ from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, in
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import MOST_MODELS, ClassRows, Facts, find_facts
 from scoreprism.scale._class_scaling import ClassRequest, Fitting, with_home
-from scoreprism.scale._columns import period_code
+from scoreprism.scale._column_settings import period_code
 from scoreprism.scale._engine_pass import grouped
 from scoreprism.scale._expressions import (
     CLASS_FORMULAS,

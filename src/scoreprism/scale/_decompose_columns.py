@@ -18,9 +18,9 @@ from scoreprism.scale._class_rows import find_facts, read_rows
 from scoreprism.scale._class_sample import SAMPLE, by_sample
 from scoreprism.scale._class_scaling import ClassRequest, Scaling
 from scoreprism.scale._class_terms import by_gradients
-from scoreprism.scale._columns import Roles, Seen, Settings, check_columns, known_loss, parse_roles
-from scoreprism.scale._engine_pass import Reading, require_few_groups, require_rows, sum_rows
-from scoreprism.scale._engines import EngineError, Part, in_arrow, parts, plainly_named, scan, typed, wrap
+from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, known_loss, parse_roles
+from scoreprism.scale._engine_pass import Scan, require_few_groups, require_rows, sum_rows
+from scoreprism.scale._engines import EngineError, SourcePart, in_arrow, parts, plainly_named, scan, typed, wrap
 from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, by_row, parse_cells
 from scoreprism.scale._partial import Partial
 from scoreprism.scale._scaled_result import ScaledDecomposition
@@ -262,7 +262,7 @@ def _summable(loss: Loss) -> list[str | ProperLoss]:
 
 
 def _summed_part(
-    part: Part, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
+    part: SourcePart, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
     before = seen.copy()
@@ -272,23 +272,23 @@ def _summed_part(
         if part.again is None or not isinstance(error, EngineError):
             raise _placed(error, part) from None
     seen.kinds, seen.others = before.kinds, before.others
-    return _summed_part(Part(part.again(), part.path), roles, losses, cells, clip, seen)
+    return _summed_part(SourcePart(part.again(), part.path), roles, losses, cells, clip, seen)
 
 
-def _placed(error: InputError, part: Part) -> InputError:
+def _placed(error: InputError, part: SourcePart) -> InputError:
     """The error with the file it is about, where there are several."""
     return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
 
 def _summed(
-    frame: Any, roles: Roles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
+    frame: Any, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Partial:
     held = in_arrow(frame, roles.columns.values())
     schema = typed(wrap(held))
     checked = seen.alike(schema, check_columns(schema, roles))
     lazy, names = plainly_named(held)
     settings = Settings(**vars(checked), losses=losses, cells=cells, clip=clip)
-    return sum_rows(Reading(lazy, lazy.collect_schema(), checked.renamed(names), settings), seen)
+    return sum_rows(Scan(lazy, lazy.collect_schema(), checked.renamed(names), settings), seen)
 
 
 # ── one column of scores for each class ─────────────────────────────────────────────────────────────
@@ -320,7 +320,7 @@ def _decompose_two(
         refuse(
             "pos_label must be the last of classes", f"{plain(positive)} and {listed(map(plain, given))}", "Mend it."
         )
-    rows = read_rows(frame, Roles(target=options["target"], laws={"S": names}, classes=given))
+    rows = read_rows(frame, ColumnRoles(target=options["target"], laws={"S": names}, classes=given))
     find_facts(rows)
     labels = rows.roles.classes
     usual = labels in ((0, 1), (-1, 1), (False, True))
@@ -396,7 +396,7 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
     return laws
 
 
-def _require_fit(scaling: Scaling, roles: Roles, losses: dict[str, ProperLoss], form: str) -> None:
+def _require_fit(scaling: Scaling, roles: ColumnRoles, losses: dict[str, ProperLoss], form: str) -> None:
     """What a fit to all rows cannot do, and what can."""
     remedy = "Pass calibrator='auto', which fits to a sample."
     if roles.fold is None:

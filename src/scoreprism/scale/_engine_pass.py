@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism.exceptions import LabelError
-from scoreprism.scale._columns import (
+from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
-    Roles,
+    ColumnRoles,
     Schema,
     Seen,
     Settings,
@@ -41,7 +41,7 @@ from scoreprism.scale._expressions import (
     with_root,
 )
 from scoreprism.scale._partial import Partial
-from scoreprism.scale._sums import WEIGHTS
+from scoreprism.scale._sum_table import WEIGHTS
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000
@@ -56,18 +56,18 @@ _BITS = (16, 24, 32, 40, 48)
 
 
 @dataclass(frozen=True)
-class Reading:
+class Scan:
     """A frame, its columns by role under names the engine takes, their types, and what is summed, as asked for."""
 
     frame: nw.LazyFrame[Any]
     schema: Schema
-    roles: Roles
+    roles: ColumnRoles
     settings: Settings
 
     @property
-    def levels(self) -> tuple[str, ...]:
-        """Levels whose law is given."""
-        return self.settings.levels
+    def laws(self) -> range:
+        """The numbers of the laws that are given."""
+        return range(len(self.settings.laws))
 
     @property
     def keys(self) -> list[str]:
@@ -75,82 +75,76 @@ class Reading:
         return [*self.roles.own_keys, *(["fold"] if self.roles.fold is not None else [])]
 
 
-def sum_rows(reading: Reading, seen: Seen) -> Partial:
+def sum_rows(scan: Scan, seen: Seen) -> Partial:
     """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
     with told("the engine must be able to read the data", "Check the columns."):
-        rows = _rows(reading)
-        _refuse_identifiers(rows, reading)
-        exact = _few_scores(rows, reading)
-        table = fetched(_grouped(_stated(rows, reading, exact=exact), reading, exact=exact))
+        rows = _rows(scan)
+        _refuse_identifiers(rows, scan)
+        exact = _few_scores(rows, scan)
+        table = fetched(_grouped(_stated(rows, scan, exact=exact), scan, exact=exact))
         if not exact:
             cell, outcome = np.divmod(table["key"], 3)
             table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
-        _refuse_bad(table, table["key"] == _BAD, reading, seen)
-    return _partial(table, reading, exact=exact)
+        _refuse_bad(table, table["key"] == _BAD, scan, seen)
+    return _partial(table, scan, exact=exact)
 
 
-def _refuse_identifiers(rows: nw.LazyFrame[Any], reading: Reading) -> None:
+def _refuse_identifiers(rows: nw.LazyFrame[Any], scan: Scan) -> None:
     """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
-    few = {"fold" if reading.roles.fold_hash is not None else "", "time" if reading.roles.every is not None else ""}
-    names = [name for name in reading.keys if name not in few]
+    few = {"fold" if scan.roles.fold_hash is not None else "", "time" if scan.roles.every is not None else ""}
+    names = [name for name in scan.keys if name not in few]
     if not names:
         return
     for most in (_LOOKED, None):
         part = rows.select(*names) if most is None else rows.select(*names).head(most)
         groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
-        _require_few(groups, reading.settings)
+        _require_few(groups, scan.settings)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rows(reading: Reading) -> nw.LazyFrame[Any]:
+def _rows(scan: Scan) -> nw.LazyFrame[Any]:
     """The columns that count, under names of ours."""
-    roles = reading.roles
+    roles = scan.roles
     laws = {f"law{t}": number(name) for t, (name,) in enumerate(roles.laws.values())}
-    y = outcome(roles, reading.schema[roles.target])
-    return reading.frame.select(**laws, y=y, **key_columns(roles, reading.frame))
+    y = outcome(roles, scan.schema[roles.target])
+    return scan.frame.select(**laws, y=y, **key_columns(roles, scan.frame))
 
 
-def _valid(reading: Reading) -> nw.Expr:
+def _valid(scan: Scan) -> nw.Expr:
     """Whether a row can be summed; null and NaN compare to nothing."""
     valid = is_outcome()
-    for t in range(len(reading.levels)):
+    for t in scan.laws:
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
-    return valid_keys(valid, reading.roles, reading.schema)
+    return valid_keys(valid, scan.roles, scan.schema)
 
 
-def _stated(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
+def _stated(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
     """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
-    stated = rows.with_columns(valid=_valid(reading))
-    held = {
-        f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t, _ in _laws(reading)
-    }
-    if reading.settings.weighted:
+    stated = rows.with_columns(valid=_valid(scan))
+    held = {f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t in scan.laws}
+    if scan.settings.weighted:
         held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
     if exact:  # outcomes are grouped by
         held["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
     return stated.with_columns(**held)
 
 
-def _laws(reading: Reading) -> list[tuple[int, str]]:
-    return list(enumerate(reading.levels))
-
-
 # ── groups ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.LazyFrame[Any]:
+def _grouped(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
     """The one group-by: arithmetic first, plain sums after (Dask knows no others)."""
-    settings, score = reading.settings, nw.col("law0")
-    columns, sums = _loss_columns(reading, exact=exact)
+    settings, score = scan.settings, nw.col("law0")
+    columns, sums = _loss_columns(scan, exact=exact)
     if not exact:
         rows = with_root(rows, "law0")
     if columns:
-        rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t, _ in _laws(reading)})
-        if not takes_log_of_zero(reading.frame):
-            rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t, _ in _laws(reading)})
-    rows = rows.with_columns(key=_key(reading, exact=exact), **columns)
+        rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t in scan.laws})
+        if not takes_log_of_zero(scan.frame):
+            rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t in scan.laws})
+    rows = rows.with_columns(key=_key(scan, exact=exact), **columns)
     moments = {} if exact else {"s": score, "s2": score * score}
     sums = {**moments, **sums}
     if settings.weighted:
@@ -160,39 +154,39 @@ def _grouped(rows: nw.LazyFrame[Any], reading: Reading, *, exact: bool) -> nw.La
         seconds = {f"b{name[1:]}": w * w * value for name, value in sums.items() if name[0] == "a"}
         powers = dict(zip(WEIGHTS, (w, w * w, w * w * w, w * w * w * w), strict=True))
         sums = {**powers, **firsts, **seconds, **squares}
-    summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(reading)
+    summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(scan)
     rows = rows.with_columns(**summands) if summands else rows
     found = [nw.len().alias("n")]
     found += [nw.col(name).sum() for name in summands]
     if not exact:
         found += [score.min().alias("lo"), score.max().alias("hi")]
-    return rows.group_by("key", *(["y"] if exact else []), *reading.keys).agg(*found)
+    return rows.group_by("key", *(["y"] if exact else []), *scan.keys).agg(*found)
 
 
-def _key(reading: Reading, *, exact: bool) -> nw.Expr:
+def _key(scan: Scan, *, exact: bool) -> nw.Expr:
     """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
     score = nw.col("law0")
-    key = score + 0.0 if exact else cell_expression(score, reading.settings.cells) * 3.0 + (nw.col("y") + 1)
-    if reading.settings.weighted:
+    key = score + 0.0 if exact else cell_expression(score, scan.settings.cells) * 3.0 + (nw.col("y") + 1)
+    if scan.settings.weighted:
         key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT))
     key = nw.when(nw.col("valid")).then(key).otherwise(nw.lit(_BAD))
     return key if exact else key.cast(nw.Int64)
 
 
-def _loss_columns(reading: Reading, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
+def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
     """One logarithm per row and law: losses as columns, then their first and second moments."""
-    if exact and len(reading.levels) == 1:
+    if exact and len(scan.laws) == 1:
         return {}, {}  # the loss of a distinct score is the same in all of its rows
     columns, sums = {}, {}
-    for i, loss in enumerate(reading.settings.losses):
+    for i, loss in enumerate(scan.settings.losses):
         if not by_row(loss):
             continue
-        for t, _ in _laws(reading):
-            some = f"hit{t}" if takes_log_of_zero(reading.frame) else f"some{t}"
+        for t in scan.laws:
+            some = f"hit{t}" if takes_log_of_zero(scan.frame) else f"some{t}"
             columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(some))
-        for t, _ in _laws(reading):
+        for t in scan.laws:
             sums[f"a{i}{t}"] = nw.col(f"loss{i}{t}")
-            for u in range(t, len(reading.levels)):
+            for u in scan.laws[t:]:
                 sums[f"d{i}{t}{u}"] = nw.col(f"loss{i}{t}") * nw.col(f"loss{i}{u}")
     return columns, sums
 
@@ -209,10 +203,10 @@ def _hit(law: str, clip: float | None) -> nw.Expr:
     return nw.when(nw.col("y") == 1).then(p).otherwise(1.0 - p)
 
 
-def _impossible(reading: Reading) -> dict[str, nw.Expr]:
+def _impossible(scan: Scan) -> dict[str, nw.Expr]:
     """Rows to which a law above the score gave probability 0; those of the score have cells of their own."""
     found = {}
-    for t, _ in _laws(reading)[1:]:
+    for t in scan.laws[1:]:
         found[f"zero{t}"] = (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64)
     return found
 
@@ -220,15 +214,15 @@ def _impossible(reading: Reading) -> dict[str, nw.Expr]:
 # ── few distinct scores ─────────────────────────────────────────────────────────────────────────────
 
 
-def _few_scores(rows: nw.LazyFrame[Any], reading: Reading) -> bool:
+def _few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
     """
     Whether there are at most as many distinct scores as cells; a handful of groups per cell at a time.
 
     Grids of more and more bits separate the scores. A grid with more occupied cells than we have is the answer, so
     memory stays bounded whatever the scores are.
     """
-    cells = reading.settings.cells
-    score = rows.select(s=nw.when(_valid(reading)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
+    cells = scan.settings.cells
+    score = rows.select(s=nw.when(_valid(scan)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
     if np.unique(fetched(score.head(_HEAD))["s"]).size > cells:
         return False
     score, apart = with_root(score, "s"), 0
@@ -252,9 +246,9 @@ def _few_scores(rows: nw.LazyFrame[Any], reading: Reading) -> bool:
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _partial(table: dict[str, NDArray[Any]], reading: Reading, *, exact: bool) -> Partial:
+def _partial(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Partial:
     """The table as a partial: keys coded, what is constant in a group filled in."""
-    settings, roles = reading.settings, reading.roles
+    settings, roles = scan.settings, scan.roles
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
@@ -380,49 +374,49 @@ def _require_few(groups: int, settings: Settings) -> None:
         )
 
 
-def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], reading: Reading, seen: Seen) -> None:
+def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Scan, seen: Seen) -> None:
     """Rows that cannot be summed, in words; and outcomes of three labels."""
     if bad.any():
-        _explain(int(table["n"].sum()), reading)
-    if reading.roles.pos_label is not None:
-        seen.label(_other_labels(reading), reading.settings)
+        _explain(int(table["n"].sum()), scan)
+    if scan.roles.pos_label is not None:
+        seen.label(_other_labels(scan), scan.settings)
         return
     held = table["key"] >= 0  # rows without weight are not told apart by outcome
-    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], reading.settings)
+    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], scan.settings)
 
 
-def _other_labels(reading: Reading) -> set[Any]:
+def _other_labels(scan: Scan) -> set[Any]:
     """With pos_label, the first and the last of the other labels."""
-    roles, kind = reading.roles, reading.schema[reading.roles.target]
+    roles, kind = scan.roles, scan.schema[scan.roles.target]
     if kind == nw.Boolean:
         return set()
     label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
-    others = reading.frame.select(label=nw.col(roles.target)).select(label=label)
+    others = scan.frame.select(label=nw.col(roles.target)).select(label=label)
     others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
     found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
     return {plain_label(found[end][0]) for end in ("low", "high")} - {None}
 
 
-def _explain(total: int, reading: Reading) -> NoReturn:
+def _explain(total: int, scan: Scan) -> NoReturn:
     """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
-    roles, asked = reading.roles, reading.settings
+    roles, asked = scan.roles, scan.settings
     for role, name in roles.columns.items():
         if role not in ("sample_weight", *roles.law_columns):
             continue
         most = MOST_WEIGHT if role == "sample_weight" else 1.0
-        count, shown = count_wrong(reading.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+        count, shown = count_wrong(scan.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
         if count:
             _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
     if roles.fold is not None:
-        folds = reading.frame.select(v=nw.col(roles.fold))
-        count, _ = count_wrong(folds, there("v", reading.schema[roles.fold]))
+        folds = scan.frame.select(v=nw.col(roles.fold))
+        count, _ = count_wrong(folds, there("v", scan.schema[roles.fold]))
         if count:
             refuse(
                 f"cv_column or key {asked.fold!r} must not be missing",
                 f"{count:,} of {total:,} rows without",
                 "Drop these rows, or give them a fold.",
             )
-    labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
+    labels = scan.frame.select(y=outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
     count, shown = count_wrong(labels, is_outcome())
     rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:

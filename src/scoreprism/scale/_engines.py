@@ -241,7 +241,7 @@ def first_line(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """A frame to be summed, and where it comes from."""
 
     frame: Any  # of any engine
@@ -249,18 +249,20 @@ class Part:
     again: Callable[[], Any] | None = None  # opens a file of text again, its types guessed from all of its rows
 
 
-def parts(source: Any, engine: str | None) -> tuple[Iterator[Part], int]:
+def parts(source: Any, engine: str | None) -> tuple[Iterator[SourcePart], int]:
     """Frames to be summed one after the other, and how many: files of the embedded engine, else all at once."""
     files = isinstance(source, (str, Path, list, tuple))
     if not files or parse_choice(engine or "polars", ENGINES, "engine") != "polars":
-        return iter([Part(scan(source, engine=engine))]), 1
+        return iter([SourcePart(scan(source, engine=engine))]), 1
     paths, kind = find_files(source)
     return (_part(path, paths, kind) for path in paths), len(paths)
 
 
-def _part(path: str, paths: list[str], kind: str) -> Part:
+def _part(path: str, paths: list[str], kind: str) -> SourcePart:
     frame = opened(ENGINES["polars"], [path], kind, paths)
-    return Part(frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind))
+    return SourcePart(
+        frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind)
+    )
 
 
 def _guessed(path: str, kind: str) -> Any:

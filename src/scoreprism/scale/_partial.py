@@ -17,15 +17,15 @@ from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._columns import parse_count_of_folds
+from scoreprism.scale._column_settings import parse_count_of_folds
 from scoreprism.scale._drift import Drift, compare_periods
 from scoreprism.scale._expressions import by_row
 from scoreprism.scale._scaled_result import ScaledDecomposition, add_sums, attach_parts, floors_of
-from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sum_table import SumTable
 from scoreprism.scale._sums_to_sample import Options, bound_quantisation, fit_sums
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Partial(SumTable):
     """
     The sums of some rows, by score, outcome, fold, segment and period.
@@ -159,12 +159,12 @@ def _parse(
         if not set(losses) <= known:
             found = ", ".join(sorted(set(losses) - known))
             refuse("with q or latent, a loss must be one that was summed", found, f"Summed were {', '.join(known)}.")
-    learners = parse_calibrator(calibrator, 2)
-    if any(isinstance(learner, ForeignMap) for learner in learners):
+    maps = parse_calibrator(calibrator, 2)
+    if any(isinstance(learner, ForeignMap) for learner in maps):
         refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
     count = parse_count_of_folds(cv)
     seed = int(parse_random_state(random_state).integers(2**62))
-    return Options(losses, calibrator, count, form, seed)
+    return Options(losses, maps, count, form, seed)
 
 
 # ── one decomposition ───────────────────────────────────────────────────────────────────────────────

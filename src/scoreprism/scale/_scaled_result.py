@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
@@ -15,7 +15,10 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift, compare_periods
-from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sum_table import SumTable
+
+if TYPE_CHECKING:
+    from scoreprism.scale._partial import Partial
 
 #: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
 _COARSE = 0.5
@@ -55,7 +58,7 @@ class ScaledDecomposition(Decomposition):
     quantisation_error: float = 0.0
     segments: SegmentDecompositions | None = None
     periods: SegmentDecompositions | None = None
-    partial: SumTable | None = None
+    partial: Partial | None = None
     _total: float = 0.0  # sum of the weights
     _held: int = 0  # rows that have weight
     _options: Any = None  # how laws were fitted

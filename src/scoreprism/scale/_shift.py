@@ -19,7 +19,7 @@ from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sum_table import SumTable
 from scoreprism.scale._sums_to_sample import beyond, fit_sums
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.

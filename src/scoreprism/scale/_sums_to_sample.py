@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bound
 
@@ -15,16 +15,16 @@ from scoreprism._fitting.candidates import Pooling
 from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, Losses
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
-from scoreprism._fitting.learners import parse_calibrator
+from scoreprism._fitting.learners import MapLearner
 from scoreprism._sample.cells import Cells, LossSums
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._columns import MOST_FOLDS
+from scoreprism.scale._column_settings import MOST_FOLDS
 from scoreprism.scale._expressions import unbounded
-from scoreprism.scale._sums import SumTable
+from scoreprism.scale._sum_table import SumTable
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Options:
     """How laws are fitted to a partial, parsed."""
 
     losses: Losses
-    calibrator: object
+    maps: Sequence[MapLearner]  # candidates for C
     cv: int
     form: str
     seed: int
@@ -126,7 +126,7 @@ def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Option
         sample=Sample(codes, {"model": lines.score}, np.array([0, 1]), weight, cells=cells),
         rows=rows,
         plan=replace(no_crossfit(rows), trains=(np.empty(0, dtype=np.intp),) * shares.shape[1]),
-        maps=parse_calibrator(options.calibrator, 2),
+        maps=options.maps,
         reference=None,
         levels=[Level.of(name, np.full(codes.size, 0.5), is_summed=True) for name in settings.levels[1:]],
         calibration=None,

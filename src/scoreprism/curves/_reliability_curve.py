@@ -14,11 +14,11 @@ from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._base import Binary, Curve, effective, parse_binary
-from scoreprism.curves._binned import STRATEGIES, Bins, bin_band, bin_points
-from scoreprism.curves._distribution import ScoreDistribution, histogram
-from scoreprism.curves._monotone import isotonic_band, isotonic_points
-from scoreprism.curves._smooth import KernelCurve, SplineCurve, smooth_grid
+from scoreprism.curves._binned_curve import STRATEGIES, ScoreBins, bin_band, bin_points
+from scoreprism.curves._curve import BinaryRows, Curve, effective, parse_binary
+from scoreprism.curves._decision_curves import ScoreDistribution, histogram
+from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
+from scoreprism.curves._smooth_curves import KernelCurve, SplineCurve, smooth_grid
 
 #: How the curve is found, and what its band speaks of.
 METHODS, BANDS = ("isotonic", "spline", "kernel", "bins"), ("consistency", "confidence")
@@ -260,10 +260,10 @@ def _parse_flag(value: object) -> bool:
     return bool(value)
 
 
-def _found(rows: Binary, method: str, n_bins: int, strategy: str) -> Found:
+def _found(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
     """The points of the curve, and how its band is found."""
     if method == "bins":
-        bins = Bins.of(rows, n_bins, strategy)
+        bins = ScoreBins.of(rows, n_bins, strategy)
         return *bin_points(bins), lambda ask: bin_band(bins, ask)
     if method == "isotonic":
         return *isotonic_points(rows), lambda ask: isotonic_band(rows, ask)

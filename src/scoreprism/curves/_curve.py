@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import backend_of, make_frame
+from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
 from scoreprism._document.tables import Drawable
 from scoreprism._sample.sample import Sample
@@ -89,7 +89,7 @@ class Curve(Drawable, ABC):
 
 
 @dataclass(frozen=True)
-class Binary:
+class BinaryRows:
     """Parsed rows of two classes that have weight, in the order they came."""
 
     score: FloatArray  # (n,): probability of the positive class
@@ -98,10 +98,10 @@ class Binary:
     backend: str | None = None  # dataframe library the data came in
 
     @staticmethod
-    def of(sample: Sample) -> Binary:
+    def of(sample: Sample) -> BinaryRows:
         """The rows of the only model of a sample; weights of one are none."""
         weight = None if sample.weight is None or (sample.weight == 1.0).all() else sample.weight
-        return Binary(as_vector(sample.prediction), sample.y.astype(np.float64), weight, sample.backend)
+        return BinaryRows(as_vector(sample.prediction), sample.y.astype(np.float64), weight, sample.backend)
 
     @property
     def n(self) -> int:
@@ -141,11 +141,6 @@ def require_one_model(y_proba: object) -> None:
         require_two_classes(shape[1])
 
 
-def backend_among(*values: object) -> str | None:
-    """The dataframe library of the first of several inputs that came in one."""
-    return next((found for found in map(backend_of, values) if found is not None), None)
-
-
 def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
     """Refuse options that the function they are handed to does not take."""
     known = [key for key in signature(function).parameters if not key.startswith("y_")]
@@ -156,7 +151,7 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
             refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
 
 
-def effective(rows: Binary) -> Binary:
+def effective(rows: BinaryRows) -> BinaryRows:
     """The same rows, with weights that add up to (Σw)²/Σw², the rows of equal weight they are worth."""
     if rows.weight is None or (rows.weight == rows.weight[0]).all():
         return replace(rows, weight=None)
@@ -169,9 +164,9 @@ def parse_binary(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-) -> Binary:
+) -> BinaryRows:
     """Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none."""
     require_one_model(y_proba)
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     require_two_classes(sample.k)
-    return Binary.of(sample)
+    return BinaryRows.of(sample)

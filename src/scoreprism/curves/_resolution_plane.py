@@ -14,10 +14,9 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Curve, require_known
+from scoreprism.curves._curve import Curve, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation import compare
-from scoreprism.estimation._decompose import decompose
+from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss, get_loss
 
 
@@ -166,7 +165,7 @@ def resolution_plane(
         rule = "method='corp' must have no further options"
         refuse(rule, listed(map(repr, options)), "Leave them out, or use method='crossfit'.")
     require_known(options, decompose, "method='crossfit'")
-    given = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
+    given: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
     rows = {key: given.pop(key) for key in ("X", *ROW_OPTIONS) if key in given}
     models = None if isinstance(y_true, Sample) else parse_models(y_proba, "y_proba")
     sample = Sample.of(y_true, models, **rows)

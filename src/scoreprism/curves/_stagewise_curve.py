@@ -10,10 +10,11 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
-from scoreprism._sample.staged_models import numbered
-from scoreprism.curves._base import Curve, backend_among, require_known
-from scoreprism.estimation._compare import compare
-from scoreprism.estimation._decompose import decompose
+from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._sample.sample import Sample
+from scoreprism._sample.staged_models import stage_sample
+from scoreprism.curves._curve import Curve, require_known
+from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss
 
 
@@ -72,8 +73,8 @@ class StagewiseCurve(Curve):
 
 
 def stagewise_curve(
-    y_true: ArrayLike,
-    stages: Mapping[float, ArrayLike] | Sequence[ArrayLike],
+    y_true: ArrayLike | Sample,
+    stages: Mapping[float, ArrayLike] | Sequence[ArrayLike] | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -90,8 +91,9 @@ def stagewise_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes of rows the model was not trained on.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes of rows the model was not trained on; or everything at once, stages as predictions whose names are
+        their numbers.
     stages : mapping of number to array-like, or sequence of array-like
         Probabilities by stage; stages of a sequence are numbered from 1.
     X : array-like or frame of shape (n, p), optional
@@ -122,16 +124,17 @@ def stagewise_curve(
     ('reliability', 'refinement')
     """
     confidence = parse_confidence(level)
-    numbers, scores = numbered(stages)
     require_known(options, decompose, "a stagewise curve")
-    models = {f"stage {number!r}": score for number, score in zip(numbers.tolist(), scores, strict=True)}
-    found = list(compare(models, y_true, X, loss=loss, random_state=random_state, **options).decompositions.values())
+    rows = {key: options.pop(key) for key in ROW_OPTIONS if key in options}
+    sample = stage_sample(y_true, stages, X=X, **rows)
+    found = list(compare(sample, loss=loss, random_state=random_state, **options).decompositions.values())
     names = found[0].names
     intervals = [[d.interval(term, confidence) for term in names] for d in found]
     values = np.array([list(d.terms.values()) for d in found])
     ends = np.array([[(interval.low, interval.high) for interval in line] for line in intervals])
     return StagewiseCurve(
-        name=name, n=found[0].n, _backend=backend_among(y_true, *scores, X), names=names, stages=frozen(numbers),
+        name=name, n=found[0].n, _backend=sample.backend, names=names,
+        stages=frozen(np.array([float(number) for number in sample.predictions])),
         risk=frozen(np.array([d.risk for d in found])), values=frozen(values),
         low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), level=confidence, loss=found[0].loss,
     )  # fmt: skip

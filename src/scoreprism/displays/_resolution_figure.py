@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +11,9 @@ import numpy as np
 from scoreprism._core.frames import columns_of
 from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
-from scoreprism.displays._base import Display, enters
-from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import place_labels, wrapped
-from scoreprism.displays._limits import require_finite
+from scoreprism.displays._axes import require_finite
+from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._figure_text import place_labels, wrapped
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
 
@@ -58,11 +58,11 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     _of_two_classes = False
 
     @classmethod
-    def _curve(cls, part: Part) -> ResolutionPlane:
+    def _curve(cls, part: ShownModel) -> ResolutionPlane:
         options = dict(part.options)
         if options.get("method", "corp") == "corp":
             options.pop("random_state", None)  # nothing is random there
-        return resolution_plane(part.y_true, part.y_proba, **options)
+        return resolution_plane(part.sample, **options)
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
@@ -72,9 +72,9 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         return super()._models(y_proba, name)
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
-        models = {part.name or "model": part.y_proba for part in parts}
-        return cls(cls._curve(parts[0]._replace(y_proba=models)))
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+        models = {part.name or "model": part.sample.prediction for part in parts}
+        return cls(cls._curve(parts[0]._replace(sample=replace(parts[0].sample, predictions=models))))
 
     @property
     def names(self) -> list[str]:

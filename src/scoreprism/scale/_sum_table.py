@@ -15,7 +15,7 @@ from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
-from scoreprism.scale._columns import Settings
+from scoreprism.scale._column_settings import Settings
 from scoreprism.scale._expressions import by_row, cell_of, parse_cells
 
 #: Columns that tell lines apart.

@@ -18,7 +18,7 @@ from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, ris
 from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem
 from scoreprism._sample.fit_rows import Data
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._base import Binary
+from scoreprism.curves._curve import BinaryRows
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
 _POINTS = 200
@@ -38,7 +38,7 @@ def smooth_grid(score: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([even, np.quantile(score, np.linspace(0.0, 1.0, _POINTS // 2))]))
 
 
-def kish(rows: Binary) -> float:
+def kish(rows: BinaryRows) -> float:
     """Effective rows per unit of weight, Σw/Σw²."""
     return 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
 
@@ -47,11 +47,11 @@ def kish(rows: Binary) -> float:
 class Pools:
     """Rows in order of score, brought to at most a few hundred cells of adjacent scores."""
 
-    rows: Binary  # rows in order
+    rows: BinaryRows  # rows in order
     first: IntArray  # (c,): first row of each cell
 
     @classmethod
-    def of(cls, rows: Binary, most: int = _CELLS) -> Pools:
+    def of(cls, rows: BinaryRows, most: int = _CELLS) -> Pools:
         """Cells of about equally many rows, none of which splits a tie."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
@@ -60,7 +60,7 @@ class Pools:
             goals = np.arange(most) * (rows.n / most)
             new = np.unique(new[np.searchsorted(new, goals)])
         weight = None if rows.weight is None else rows.weight[order]
-        return cls(Binary(score, rows.y[order], weight, rows.backend), new)
+        return cls(BinaryRows(score, rows.y[order], weight, rows.backend), new)
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -99,7 +99,7 @@ def _critical(process: FloatArray, ask: Ask) -> float:
 class SplineCurve:
     """The monotone spline of `MonotoneSplineCalibrator` with its default choices."""
 
-    rows: Binary
+    rows: BinaryRows
     x: FloatArray
 
     @cached_property
@@ -209,7 +209,7 @@ class KernelCurve:
     Over the scores themselves, windows in a sparse tail would hold one row or none, and the curve swing from 0 to 1.
     """
 
-    rows: Binary
+    rows: BinaryRows
     wanted: FloatArray
 
     @cached_property

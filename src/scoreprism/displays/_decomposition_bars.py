@@ -4,22 +4,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
 
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
+from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
 from scoreprism._document.tables import thousands
+from scoreprism._fitting.chain_fit import parse_calibration
+from scoreprism._sample.sample import Sample
+from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Decomposition
-from scoreprism.displays._base import Display, stacked_frame
-from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import inches, legend, root_figure, shortened, wrapped
-from scoreprism.displays._limits import require_finite
-from scoreprism.displays._recalibrated import recalibrated
+from scoreprism.displays._axes import require_finite
+from scoreprism.displays._display import Display, ShownModel, stacked_frame
+from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
+
+#: Folds that scores are recalibrated in.
+_FOLDS = 5
+
+
+def recalibrated(part: ShownModel, calibrator: Any) -> ShownModel:
+    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
+    chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
+    if options.get("calibration") is None:
+        fresh = _out_of_fold(chosen, sample, options.get("random_state"))
+    else:
+        held = parse_calibration(options["calibration"], sample)
+        fitted = clone(chosen).fit(held.prediction, held.y, held.weight)
+        options["calibration"] = replace(held, predictions={held.name: fitted.calibrate(held.prediction)})
+        fresh = fitted.calibrate(sample.prediction)
+    return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
+
+
+def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
+    """Every row by a map of the other folds; groups stay together."""
+    score, weight = sample.prediction, sample.weight
+    fresh = np.empty_like(score)
+    if sample.groups is None:
+        splits = KFold(_FOLDS, shuffle=True, random_state=None if seed is None else int(seed) % 2**32).split(score)
+    else:
+        splits = GroupKFold(_FOLDS).split(score, groups=sample.groups)
+    for train, test in splits:
+        mine = None if weight is None else weight[train]
+        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], mine).calibrate(score[test])
+    return fresh
+
 
 #: Inches of a line beside a bar.
 _LINE = 0.135
@@ -91,12 +127,12 @@ class DecompositionDisplay(Display[Any]):
     _of_two_classes = False
 
     @classmethod
-    def _curve(cls, part: Part) -> Decomposition:
-        found: Decomposition = decompose(part.y_true, part.y_proba, **part.options)
+    def _curve(cls, part: ShownModel) -> Decomposition:
+        found: Decomposition = decompose(part.sample, **part.options)
         return found
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         found: dict[str, Decomposition] = {}
         for part in parts:
             options = dict(part.options)

@@ -28,7 +28,7 @@ Schema = Mapping[str, nw.dtypes.DType]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roles:
+class ColumnRoles:
     """Which column is what."""
 
     target: str
@@ -78,11 +78,10 @@ class Roles:
     def law_columns(self) -> dict[str, str]:
         """Columns of probabilities, by what they are."""
         called = {"S": "score", "Q": "q", "Π": "latent"}
-        several = {level: [f"[{i}]" for i in range(len(names))] for level, names in self.laws.items() if len(names) > 1}
         return {
-            f"{called[level]}{place}": name
+            called[level] if len(names) == 1 else f"{called[level]}[{i}]": name
             for level, names in self.laws.items()
-            for place, name in zip(several.get(level, [""]), names, strict=True)
+            for i, name in enumerate(names)
         }
 
     @property
@@ -93,7 +92,7 @@ class Roles:
         named = {role: name for role, name in rest.items() if name is not None}
         return {"target": self.target, **self.law_columns, **named, **segments}
 
-    def renamed(self, names: Mapping[str, str]) -> Roles:
+    def renamed(self, names: Mapping[str, str]) -> ColumnRoles:
         """The same roles where columns have other names."""
         single = ("target", "sample_weight", "time", "fold")
         changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
@@ -102,7 +101,7 @@ class Roles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Roles):
+class Settings(ColumnRoles):
     """What partials must have in common to be added: the columns that were read, the cells, the losses."""
 
     losses: tuple[ProperLoss, ...]
@@ -149,13 +148,13 @@ def known_loss(loss: ProperLoss) -> bool:
 # ── what was asked for ──────────────────────────────────────────────────────────────────────────────
 
 
-def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> Roles:
+def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRoles:
     """The roles of columns, by the arguments of `scale.decompose`; `laws` are those of the levels."""
     fold, fold_hash = _parse_folds(options["cv"], options["cv_column"], options["key"])
     if "Π" in laws and "Q" not in laws:
         refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
     label = options.get("pos_label")
-    return Roles(
+    return ColumnRoles(
         target=options["target"],
         laws=dict(laws),
         classes=options.get("classes", ()),
@@ -204,7 +203,7 @@ def _parse_by(by: object) -> tuple[str, ...]:
 _NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
 
 
-def check_columns(schema: Schema, roles: Roles) -> Roles:
+def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
     require_columns(schema, roles)
     for role, name in roles.columns.items():
@@ -215,7 +214,7 @@ def check_columns(schema: Schema, roles: Roles) -> Roles:
     return with_period(schema, roles)
 
 
-def require_columns(schema: Schema, roles: Roles) -> None:
+def require_columns(schema: Schema, roles: ColumnRoles) -> None:
     """Refuse names that are no columns, laws and weights without numbers, and columns of two roles."""
     columns, numeric = roles.columns, {"sample_weight", *roles.law_columns}
     for role, name in columns.items():
@@ -247,7 +246,7 @@ class Seen:
         """What has been seen so far."""
         return Seen(dict(self.kinds), set(self.others))
 
-    def alike(self, schema: Schema, roles: Roles) -> Roles:
+    def alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
         """Refuse labels that are numbers in one file and words in another: they would be different segments."""
         labels = [name for name in (*roles.by, roles.time, roles.fold) if name is not None]
         labels += [roles.target] if roles.pos_label is not None else []
@@ -262,7 +261,7 @@ class Seen:
                 )
         return roles
 
-    def label(self, labels: Iterable[Any], roles: Roles) -> None:
+    def label(self, labels: Iterable[Any], roles: ColumnRoles) -> None:
         """Refuse a target with more than one label beside the event."""
         self.others |= set(labels)
         if len(self.others) > 1:
@@ -285,7 +284,7 @@ def _kind(kind: nw.dtypes.DType) -> str:
     return "dates" if kind in (nw.Date, nw.Datetime) else "words"
 
 
-def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
+def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
     given = roles.pos_label
     if kind == nw.Boolean and given is not None and (isinstance(given, str) or given not in (0, 1)):
         refuse(
@@ -310,7 +309,7 @@ def _check_target(kind: nw.dtypes.DType, roles: Roles) -> None:
         )
 
 
-def with_period(schema: Schema, roles: Roles) -> Roles:
+def with_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """The length of a period: a month for dates unless said otherwise, none for other columns."""
     if roles.time is None:
         if roles.every is not None:
@@ -337,7 +336,7 @@ def number(name: str) -> nw.Expr:
     return nw.col(name).cast(nw.Float64)
 
 
-def key_columns(roles: Roles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
+def key_columns(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
     """Weights, segments, period and fold under names of ours: user's names are data and may be anything."""
     schema = frame.collect_schema()
     columns = {} if roles.sample_weight is None else {"w": number(roles.sample_weight)}
@@ -350,7 +349,7 @@ def key_columns(roles: Roles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
     return columns
 
 
-def valid_keys(fine: nw.Expr, roles: Roles, schema: Schema) -> nw.Expr:
+def valid_keys(fine: nw.Expr, roles: ColumnRoles, schema: Schema) -> nw.Expr:
     """`fine`, and whether the weight of a row can be summed and its fold is there; of `key_columns`."""
     if roles.sample_weight is not None:
         fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
@@ -365,7 +364,7 @@ def there(name: str, kind: nw.dtypes.DType) -> nw.Expr:
     return ~column.is_null() & ~column.is_nan() if kind.is_float() else ~column.is_null()
 
 
-def outcome(roles: Roles, kind: nw.dtypes.DType) -> nw.Expr:
+def outcome(roles: ColumnRoles, kind: nw.dtypes.DType) -> nw.Expr:
     """1 for the event, 0 (or −1) for the other label; what is no outcome is another number, or missing."""
     target = nw.col(roles.target)
     if kind == nw.Boolean:

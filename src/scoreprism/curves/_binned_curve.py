@@ -9,25 +9,24 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval, sum_interval
-from scoreprism._kernels.bins import equal_mass_cuts
+from scoreprism._kernels.bins import equal_mass_cuts, even_codes
 from scoreprism._kernels.ranked import Stream
 from scoreprism.curves._bands import Ask, Band, pointwise_band
-from scoreprism.curves._base import Binary
-from scoreprism.metrics._curves import even_codes
+from scoreprism.curves._curve import BinaryRows
 
 #: How scores are binned.
 STRATEGIES = ("quantile", "uniform")
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class ScoreBins:
     """Rows sorted into bins."""
 
-    rows: Binary  # the rows, in order of their bin
+    rows: BinaryRows  # the rows, in order of their bin
     first: IntArray  # (b,): first row of each bin
 
     @classmethod
-    def of(cls, rows: Binary, n_bins: int, strategy: str) -> Bins:
+    def of(cls, rows: BinaryRows, n_bins: int, strategy: str) -> ScoreBins:
         """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
         if n_bins > rows.n:
             refuse("n_bins must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
@@ -39,7 +38,7 @@ class Bins:
         weight = None if rows.weight is None else rows.weight[order]
         index = index[order]
         first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
-        return cls(Binary(rows.score[order], rows.y[order], weight, rows.backend), first)
+        return cls(BinaryRows(rows.score[order], rows.y[order], weight, rows.backend), first)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each bin."""
@@ -60,12 +59,12 @@ class Bins:
         return self.weight**2 / self.sums(self.rows.weights**2)
 
 
-def bin_points(bins: Bins) -> tuple[FloatArray, FloatArray, FloatArray]:
+def bin_points(bins: ScoreBins) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean score, event rate and share of mass of each bin."""
     return bins.mean(bins.rows.score), bins.mean(bins.rows.y), bins.weight / bins.weight.sum()
 
 
-def bin_band(bins: Bins, ask: Ask) -> Band:
+def bin_band(bins: ScoreBins, ask: Ask) -> Band:
     """
     Intervals of the bins.
 

@@ -11,7 +11,7 @@ from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Curve, require_one_model, require_two_classes
+from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
 
 #: Quantiles of Q that are kept of every bin.
@@ -164,8 +164,7 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     return GroupingCurve(
         name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
         calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
-        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
-        mass=frozen(mass / mass.sum()),
+        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 
 

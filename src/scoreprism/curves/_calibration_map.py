@@ -14,7 +14,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
-from scoreprism.curves._base import Curve, parse_binary
+from scoreprism.curves._curve import Curve, parse_binary
 
 #: Points of a map.
 _POINTS = 401

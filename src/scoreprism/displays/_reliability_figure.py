@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.displays._base import Display, enters, stacked_frame
-from scoreprism.displays._labels import patch, thinned
-from scoreprism.displays._limits import bulk, coarser, zoomed
+from scoreprism.displays._axes import bulk, coarser, zoomed
+from scoreprism.displays._display import Display, enters, stacked_frame
+from scoreprism.displays._figure_text import patch, thinned
 from scoreprism.displays._style import Canvas, Inks
 
 #: Share of the height of the axes for the histogram of one model, and for each of several.

@@ -11,8 +11,8 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._base import Binary, Curve, parse_binary
-from scoreprism.curves._elementary import BrokenLine, pooled, summed
+from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
+from scoreprism.curves._threshold_lines import ThresholdLine, pooled, summed
 from scoreprism.losses import ProperLoss, get_loss
 
 
@@ -48,7 +48,7 @@ class MurphyCurve(Curve):
     loss: FloatArray
     std_error: FloatArray
     rate: float
-    _line: BrokenLine | None = None
+    _line: ThresholdLine | None = None
 
     def at(self, theta: ArrayLike) -> FloatArray:
         """
@@ -83,7 +83,7 @@ class MurphyCurve(Curve):
         chosen = get_loss(loss)
         return self._exact().integrate(chosen) + of_certainty(chosen, self.rate)
 
-    def _exact(self) -> BrokenLine:
+    def _exact(self) -> ThresholdLine:
         if self._line is None:
             rule = "only a curve that knows every jump has values elsewhere"
             refuse(rule, "a curve made with thresholds=", "Make it with thresholds=None.")
@@ -171,12 +171,12 @@ def murphy_curve(
     )  # fmt: skip
 
 
-def _everywhere(rows: Binary) -> tuple[BrokenLine, FloatArray, FloatArray]:
+def _everywhere(rows: BinaryRows) -> tuple[ThresholdLine, FloatArray, FloatArray]:
     """The exact line; then misses and false alarms on both sides of every jump: their mass, and of squared shares."""
     if rows.weight is None:  # counts are exact, and sorting packed words is faster than an argsort
         score, held, events = pool_ties(rows.score, rows.y)
         counts = summed(score, events, held - events)
-        line = BrokenLine(counts.at, counts.u / rows.n, counts.v / rows.n)
+        line = ThresholdLine(counts.at, counts.u / rows.n, counts.v / rows.n)
         mass = _jumps(line)
         return line, mass, mass / rows.n
     share = rows.weight / rows.total
@@ -186,7 +186,7 @@ def _everywhere(rows: Binary) -> tuple[BrokenLine, FloatArray, FloatArray]:
     return line, _jumps(line), _jumps(summed(points, uu, vv))
 
 
-def _std_error(rows: Binary, theta: FloatArray, loss: FloatArray, squares: FloatArray) -> FloatArray:
+def _std_error(rows: BinaryRows, theta: FloatArray, loss: FloatArray, squares: FloatArray) -> FloatArray:
     """
     Standard errors: Σ share²(r − r̄)², where r is 1 − θ for a miss, θ for a false alarm and 0 for all others.
 
@@ -198,7 +198,7 @@ def _std_error(rows: Binary, theta: FloatArray, loss: FloatArray, squares: Float
     return np.asarray(np.sqrt(variance))
 
 
-def _jumps(line: BrokenLine) -> FloatArray:
+def _jumps(line: ThresholdLine) -> FloatArray:
     """Both coefficients before and after every point of the line, and at 1."""
     u, v = line.u, line.v
     at_end = line.at[-1] == 1.0
@@ -210,7 +210,7 @@ def _jumps(line: BrokenLine) -> FloatArray:
     return np.stack(parts)
 
 
-def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def sides_and_squares(rows: BinaryRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Misses and false alarms at each threshold: their share of the weight, and the sums of squared shares."""
     if rows.weight is None:
         mass = sides(rows, theta, None)[0] / rows.n
@@ -220,7 +220,7 @@ def sides_and_squares(rows: Binary, theta: FloatArray) -> tuple[FloatArray, Floa
     return mass, squares
 
 
-def sides(rows: Binary, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
+def sides(rows: BinaryRows, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
     """Mass of events at or below each threshold and of non-events above it; no sort."""
     cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     cell += rows.y == 1.0

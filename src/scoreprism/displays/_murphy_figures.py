@@ -8,14 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism._core.checks import parse_choice
-from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
-from scoreprism.displays._base import Display, enters
-from scoreprism.displays._inputs import Part
-from scoreprism.displays._labels import legend, thinned, wrapped
-from scoreprism.displays._limits import zoomed
-from scoreprism.displays._panels import compact, shared_legend, split_axes
+from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
+from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
@@ -64,9 +61,9 @@ class MurphyDisplay(Display[MurphyCurve]):
     _shows = MurphyCurve
 
     @classmethod
-    def _curve(cls, part: Part) -> MurphyCurve:
-        many = {"thresholds": _GRID} if parse_labels(part.y_true, "y_true").shape[0] > _MANY else {}
-        return murphy_curve(part.y_true, part.y_proba, name=part.name, **(many | part.options))
+    def _curve(cls, part: ShownModel) -> MurphyCurve:
+        many = {"thresholds": _GRID} if part.sample.n > _MANY else {}
+        return murphy_curve(part.sample, name=part.name, **(many | part.options))
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """

@@ -6,21 +6,123 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_random_state, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
 from scoreprism._document.drawing import draws
+from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import predicted
+from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
-from scoreprism.displays._inputs import Part, by_name, check_axes, class_of, folds_of, one_vs_rest, sequence_of, taken
-from scoreprism.displays._labels import legend
+from scoreprism.displays._figure_text import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: Options that belong to rows, and are split with them.
+_BY_ROW = ("sample_weight", "groups", "q", "latent")
+
+
+class ShownModel(NamedTuple):
+    """One model of a figure: its rows, its name, and how its curve is computed."""
+
+    sample: Sample
+    name: str | None
+    options: dict[str, Any]
+
+
+def check_axes(ax: Any) -> Canvas:
+    """Axes that can be drawn on."""
+    from matplotlib.axes import Axes
+
+    remedy = "For example fig, ax = plt.subplots(layout='constrained')."
+    if not isinstance(ax, Axes):
+        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
+    if ax.name != "rectilinear":
+        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
+    return ax
+
+
+def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
+    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
+    sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
+    if label is not None and label not in labels:
+        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+    return [
+        part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
+        for k, one in enumerate(labels)
+        if label is None or one == label
+    ]
+
+
+def has_many_classes(y_proba: Any) -> bool:
+    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
+    if hasattr(y_proba, "predict_proba"):
+        return len(getattr(y_proba, "classes_", ())) > 2
+    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
+    return len(shape) == 2 and shape[1] > 2
+
+
+def sequence_of(curves: Any) -> tuple[Any, ...]:
+    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
+
+
+def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
+    """Several models by different names."""
+    if name is not None:
+        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
+    if not models:
+        refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
+    named = {str(key): model for key, model in models.items()}
+    if len(named) < len(models):
+        refuse("models must have different names", listed(models), "Rename them.")
+    return named
+
+
+def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
+    """What each model of a sample is called in a figure; one that nobody named has no name."""
+    if len(sample.predictions) > 1:
+        if name is not None:
+            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
+        return {key: key for key in sample.predictions}
+    only = sample.name
+    return {only: name or (None if only == "model" else only)}
+
+
+def class_of(model: Any) -> str:
+    """The name of a model's class; of a pipeline, that of its last step."""
+    steps = getattr(model, "steps", None)
+    return class_of(steps[-1][1]) if steps else type(model).__name__
+
+
+def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
+    """Test rows and model of every fold."""
+    if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
+        got = (
+            (", ".join(cv_results) or "an empty mapping")
+            if isinstance(cv_results, Mapping)
+            else type(cv_results).__name__
+        )
+        remedy = "Call cross_validate with return_estimator=True and return_indices=True."
+        refuse("cv_results must hold estimators and indices", got, remedy)
+    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
+    last = max(int(test.max()) for test, _ in found if test.size)
+    if last >= len(y):
+        rule = "X and y must be the rows that cross_validate was called with"
+        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
+    return found
+
+
+def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Options of some rows."""
+    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
+    return options | mine
+
 
 C = TypeVar("C", bound=Curve)
 
@@ -28,6 +130,8 @@ C = TypeVar("C", bound=Curve)
 _BESIDE = 4
 #: Arguments of curve functions that are no options.
 _POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
+#: Options that belong to the rows.
+ROWS = ("X", *ROW_OPTIONS)
 #: What our lines are marked with, so that a second display on the same axes goes on with the palette.
 _MODEL = "scoreprism model"
 
@@ -95,7 +199,7 @@ class Display(ABC, Generic[C]):
     def from_predictions(
         cls,
         y_true: Any,
-        y_proba: Any,
+        y_proba: Any = None,
         *,
         name: str | None = None,
         ax: Any = None,
@@ -107,8 +211,8 @@ class Display(ABC, Generic[C]):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Outcomes.
+        y_true : array-like of shape (n,), or Sample
+            Outcomes; or everything at once.
         y_proba : array-like, or mapping of str to array-like
             Predicted probabilities of one model, or of several by name.
         name : str, optional
@@ -125,14 +229,13 @@ class Display(ABC, Generic[C]):
         display
             Drawn.
         """
-        models = cls._models(y_proba, name)
         drawing, computing = cls._split(options)
         cls._check(ax)
         seed = computing.get("random_state")
         if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
             computing["random_state"] = int(parse_random_state(seed).integers(2**62))
-        parts = [Part(y_true, score, key, computing) for key, score in models.items()]
-        return cls._of(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
+        parts = cls._parse(y_true, y_proba, name, computing)
+        return cls._made(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any) -> Self:
@@ -199,23 +302,26 @@ class Display(ABC, Generic[C]):
         cls._check(options.get("ax"))
         folds = folds_of(cv_results, y)
         title = name or class_of(folds[0][1])
-        parts = [cls._fold(f"{title}, fold {i}", fold, X, y, options) for i, fold in enumerate(folds, start=1)]
+        scored = [cls._fold(fold, X, y, options) for fold in folds]
         if cls.pools_folds:
             rows = np.concatenate([test for test, _ in folds])
             if np.unique(rows).size < rows.size:
                 rule = f"{cls.__name__} pools folds, so each row must be tested once"
                 refuse(rule, f"{rows.size} tests of {np.unique(rows).size} rows", "Use KFold or the like.")
-            law = np.concatenate([part.y_proba for part in parts])
-            whole = taken(options, rows) | {"classes": parts[0].options.get("classes")}
+            law = np.concatenate([law for law, _ in scored])
+            whole = taken(options, rows) | {"classes": scored[0][1].get("classes")}
             return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
         drawing, _ = cls._split(options)
-        display = cls._of([part._replace(options=cls._split(part.options)[1]) for part in parts])
+        parts = []
+        for i, ((law, mine), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
+            parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(mine)[1])
+        display = cls._made(parts)
         display._folds_of = title
         return display.plot(**drawing)
 
     @classmethod
-    def _fold(cls, name: str, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> Part:
-        """One fold as a model of its own rows."""
+    def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the model of a fold says of its own rows, and the options of these rows."""
         test, estimator = fold
         mine, inside = taken(options, test), take_rows(X, test)
         law, labels = cls._scores(estimator, inside, take_rows(y, test), mine)
@@ -224,27 +330,40 @@ class Display(ABC, Generic[C]):
             mine["classes"] = list(labels)
         if cls.features and mine.get("q") is None:
             mine.setdefault("X", inside)
-        return Part(take_rows(y, test), law, name, mine)
+        return law, mine
 
     # ── what displays differ in ─────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def _curve(cls, part: Part) -> C:
+    def _curve(cls, part: ShownModel) -> C:
         """The numbers of one model."""
-        found: C = cls._computes(part.y_true, part.y_proba, name=part.name, **part.options)
+        found: C = cls._computes(part.sample, name=part.name, **part.options)
         return found
 
     @classmethod
-    def _made(cls, parts: Sequence[Part]) -> Self:
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
         """The display of several models."""
         return cls([cls._curve(part) for part in parts])
 
     @classmethod
-    def _of(cls, parts: Sequence[Part]) -> Self:
-        """The display of several models; where a figure is of two classes, several become one against the rest."""
-        if cls._of_two_classes:
-            parts = [one for part in parts for one in one_vs_rest(part)]
-        return cls._made(parts)
+    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
+        """The models of a figure; where it is of two classes, several become one against the rest."""
+        rows = {key: value for key, value in options.items() if key in ROWS}
+        rest = {key: value for key, value in options.items() if key not in ROWS}
+        label = None
+        if isinstance(y_true, Sample):
+            sample = Sample.of(y_true, y_proba, **rows)
+            names = name_predictions(sample, name)
+        else:
+            models = cls._models(y_proba, name)
+            if cls._of_two_classes and any(has_many_classes(score) for score in models.values()):
+                label = rows.pop("pos_label", None)
+            sample = Sample.of(y_true, {key or "model": score for key, score in models.items()}, **rows)
+            names = dict(zip(sample.predictions, models, strict=True))
+        parts = [ShownModel(sample.model(key), shown, rest) for key, shown in names.items()]
+        if not cls._of_two_classes or sample.k == 2:
+            return parts
+        return [one for part in parts for one in one_vs_rest(part, label)]
 
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:

@@ -1,0 +1,479 @@
+"""Figures over the score: grouping diagrams, recalibration maps, ROC and decision curves, histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from scoreprism._core.checks import refuse
+from scoreprism._document.drawing import draws
+from scoreprism.calibrators import Calibrator
+from scoreprism.curves import (
+    CalibrationMap,
+    GroupingCurve,
+    NetBenefit,
+    RocCurve,
+    ScoreDistribution,
+    calibration_map,
+    grouping_curve,
+    net_benefit,
+    roc_curve,
+    score_distribution,
+)
+from scoreprism.displays._axes import bulk, coarser, zoomed
+from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
+from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.inference import MapInference
+
+#: Hulls and intervals of more models than this would only cover each other.
+_FEW = 3
+
+
+class RocDisplay(Display[RocCurve]):
+    """
+    True against false positives, with the convex hull that recalibration could reach.
+
+    `from_predictions` takes the options of `roc_curve` and of `plot`.
+
+    Parameters
+    ----------
+    curves : RocCurve or sequence of RocCurve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of RocCurve
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The line of each model.
+    hull_ : list of Line2D
+        The convex hulls of up to three models.
+    chance_ : Line2D
+        What a score that knows nothing has.
+
+    Examples
+    --------
+    >>> RocDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9]).curves[0].auc
+    0.75
+    """
+
+    figsize = (4.2, 4.2)
+
+    _computes = staticmethod(roc_curve)
+    _shows = RocCurve
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.chance_ = self._reference(axes, inks, [0, 1], [0, 1])
+            self.hull_: list[Any] = []
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                if len(self.curves) <= _FEW:
+                    thin = {"color": style["color"], "linewidth": 0.8, "alpha": 0.6}
+                    self.hull_ += axes.plot(*thinned(curve.hull_fpr, curve.hull_tpr), **thin)
+                x, y = thinned(curve.fpr, curve.tpr)
+                self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
+            axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
+            axes.set(xlabel="false positive rate", ylabel="true positive rate")
+            if self._named:
+                self._explain(axes, inks, keys=with_area(self.names, self.curves))
+            else:
+                axes.text(0.98, 0.03, f"AUC {self.curves[0].auc:.3f}", ha="right", va="bottom", color=inks.ink)
+        return self
+
+
+def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
+    """Names of models with the areas under their curves; long names lose their middle, numbers stay."""
+    pairs = zip(names, curves, strict=True)
+    return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
+
+
+class NetBenefitDisplay(Display[NetBenefit]):
+    """
+    Decision curves: net benefit against the threshold above which one acts.
+
+    `from_predictions` takes the options of `net_benefit` and of `plot`.
+
+    Parameters
+    ----------
+    curves : NetBenefit or sequence of NetBenefit
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of NetBenefit
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The line of each model.
+    band_ : list of artists
+        Intervals of up to three models.
+    all_, none_ : Line2D
+        Acting on everyone, and on no one.
+
+    Examples
+    --------
+    >>> display = NetBenefitDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9], name="logistic")
+    >>> display.ax_.get_ylabel()
+    'net benefit'
+    """
+
+    _computes = staticmethod(net_benefit)
+    _shows = NetBenefit
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the thresholds; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(zoom, *self._seen())
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.band_: list[Any] = []
+            first = self.curves[0]
+            self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
+            self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="on none", linestyle=(0, (1, 1.5)))
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                if len(self.curves) <= _FEW:
+                    fill = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+                    self.band_.append(axes.fill_between(curve.thresholds, curve.low, curve.high, **fill))
+                x, y = thinned(curve.thresholds, curve.benefit)
+                self.line_ += axes.plot(x, y, **({"label": name} | style))
+            top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
+            axes.set(xlim=limits, ylim=(-0.25 * top, 1.1 * top or 1.0), xlabel="threshold above which one acts")
+            axes.set_ylabel("net benefit")
+            more = {"act on all": self.all_, "on none": self.none_}
+            if self.band_:
+                swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
+                more[f"{100 * first.level:g} % interval"] = swatch
+            self._explain(axes, inks, more)
+        return self
+
+    def _seen(self) -> tuple[float, float]:
+        """Thresholds at which any model acts."""
+        acted = [curve.thresholds[np.abs(curve.benefit) > 0.01 * curve.rate] for curve in self.curves]
+        return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
+
+
+class ScoreDistributionDisplay(Display[ScoreDistribution]):
+    """
+    Histograms of scores: events above the axis, non-events below it; several models as outlines.
+
+    `from_predictions` takes the options of `score_distribution` and of `plot`.
+
+    Parameters
+    ----------
+    curves : ScoreDistribution or sequence of ScoreDistribution
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of ScoreDistribution
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of StepPatch
+        The outline of the events of each model.
+
+    Examples
+    --------
+    >>> display = ScoreDistributionDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.9])
+    >>> display.ax_.get_xlabel()
+    'predicted probability'
+    """
+
+    figsize = (4.8, 3.2)
+
+    _computes = staticmethod(score_distribution)
+    _shows = ScoreDistribution
+
+    @classmethod
+    def _curve(cls, part: ShownModel) -> ScoreDistribution:
+        """Fine bins, which the figure brings together to what can be seen."""
+        fine = {"n_bins": 1000} | part.options
+        return score_distribution(part.sample, name=part.name, **fine)
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the scores; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        alone = len(self.curves) == 1
+        ends = [bulk(curve) for curve in self.curves]
+        limits = zoomed(zoom, min(low for low, _ in ends), max(high for _, high in ends))
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            for curve, style in zip(self.curves, styles, strict=True):
+                edges, (events, others) = coarser(curve, limits)
+                look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
+                self.line_.append(axes.stairs(events, edges, **(look | style)))
+                pale = {"alpha": 0.4} if alone else {}
+                axes.stairs(-others, edges, **(look | style | pale))
+                width = float(edges[1] - edges[0])
+            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
+            axes.set(xlim=limits, xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
+            word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
+            word |= {"ha": "left", "fontsize": 8, "color": inks.ink, "annotation_clip": False}
+            axes.annotate("events", (1.0, 0.0), (3, 4), va="bottom", **word)
+            axes.annotate("others", (1.0, 0.0), (3, -4), va="top", **word)
+            if self._named:
+                self._explain(axes, inks)
+        return self
+
+
+for _display in (RocDisplay, NetBenefitDisplay, ScoreDistributionDisplay):
+    enters(_display)
+
+
+class GroupingDisplay(Display[GroupingCurve]):
+    """
+    Spread of P(Y | X) within level sets of the score.
+
+    One model: quantiles of Q̂ in each bin of scores, around the calibrated score; bars say how far rows of equal scores
+    differ. Several models: the debiased standard deviation of Q against the score, hollow where it may be zero.
+
+    `from_predictions` takes the options of `grouping_curve` and of `plot`.
+
+    Parameters
+    ----------
+    curves : GroupingCurve or sequence of GroupingCurve
+        One per model.
+
+    Attributes
+    ----------
+    curves : tuple of GroupingCurve
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The line of each model.
+    band_ : list of artists
+        Bars of quantiles, or intervals.
+
+    Examples
+    --------
+    >>> from scoreprism.datasets import CopulaLaw
+    >>> X, y, q = CopulaLaw(rho=0.0).sample(500, random_state=0)
+    >>> display = GroupingDisplay.from_predictions(y, X[:, 0], q=q, random_state=0)
+    >>> display.ax_.get_ylabel()
+    'P(Y = 1 | X)'
+    """
+
+    figsize = (4.2, 4.2)
+    features = True
+
+    _computes = staticmethod(grouping_curve)
+    _shows = GroupingCurve
+
+    @classmethod
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+        """Several models are compared in fewer bins: each bin has its noise."""
+        few = {} if len(parts) == 1 else {"n_bins": 5}
+        return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the axes of probabilities; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        values = [part for curve in self.curves for part in (curve.x, curve.quantiles.ravel())]
+        limits = zoomed(zoom, min(float(v.min()) for v in values), max(float(v.max()) for v in values))
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.band_: list[Any] = []
+            if len(self.curves) == 1:
+                self._quantiles(axes, inks, styles[0] if curve_kwargs else {})
+                axes.set(ylim=limits, box_aspect=1)
+            else:
+                self._spreads(axes, inks, styles)
+            axes.set(xlim=limits, xlabel="predicted probability")
+        return self
+
+    def _quantiles(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """Bars from the 5 to the 95 % quantile, thick from 25 to 75, and the calibrated score across them."""
+        curve = self.curves[0]
+        q05, q25, q50, q75, q95 = curve.quantiles.T
+        colour = inks.term("grouping")
+        self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+        wide = axes.vlines(curve.x, q05, q95, color=colour, linewidth=1.3)
+        thick = axes.vlines(curve.x, q25, q75, color=colour, linewidth=5.0, alpha=0.45)
+        (middle,) = axes.plot(curve.x, q50, linestyle="none", marker="o", markersize=3, color=colour)
+        self.line_ = axes.plot(curve.x, curve.calibrated, zorder=3, **({"color": inks.line("reliability")} | style))
+        self.band_ = [wide, thick, middle]
+        axes.set_ylabel("P(Y = 1 | X)")
+        axes.set_title(wrapped(curve.name or "", 50), color=inks.ink)
+        words = ["5–95 % of rows", "25–75 %", "median", "calibrated score"]
+        legend(axes, inks, [wide, thick, middle, self.line_[0]], words)
+
+    def _spreads(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
+        """Debiased standard deviations; hollow where it may be zero; intervals of up to three models."""
+        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+            if len(self.curves) <= _FEW:
+                low, high = (np.sqrt(np.maximum(end, 0.0)) for end in (curve.low, curve.high))
+                fill = {"color": style["color"], "alpha": 0.13, "linewidth": 0}
+                self.band_.append(axes.fill_between(curve.x, low, high, **fill))
+            self.line_ += axes.plot(curve.x, curve.spread, **({"label": name} | style))
+            faces = [style["color"] if low > 0.0 else inks.paper for low in curve.low]
+            axes.scatter(curve.x, curve.spread, 14, c=faces, edgecolors=style["color"], linewidths=1.0, zorder=3)
+        axes.set_ylabel("spread of P(Y = 1 | X)")
+        axes.set_ylim(bottom=0)
+        self._explain(axes, inks)
+
+
+enters(GroupingDisplay)
+
+
+class CalibrationMapDisplay(Display[CalibrationMap]):
+    """
+    What calibrators make of a score: g(s) against s.
+
+    Beyond the scores of the data, where a map extrapolates, it is drawn thin.
+
+    `from_predictions` takes the options of `calibration_map` and of `plot`.
+
+    Parameters
+    ----------
+    curves : CalibrationMap or sequence of CalibrationMap
+        One per calibrator or model.
+
+    Attributes
+    ----------
+    curves : tuple of CalibrationMap
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : list of Line2D
+        The map of each calibrator or model, where there are data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> display = CalibrationMapDisplay.from_predictions(rng.random(300) < s**2, s, calibrator=["platt", "isotonic"])
+    >>> display.names
+    ['platt', 'isotonic']
+    """
+
+    figsize = (4.2, 4.2)
+
+    _computes = staticmethod(calibration_map)
+    _shows = CalibrationMap
+
+    @classmethod
+    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+        curves = []
+        for part in parts:
+            options = dict(part.options)
+            asked = options.pop(
+                "calibrator", ("platt", "isotonic", "monotone-spline") if len(parts) == 1 else "monotone-spline"
+            )
+            each = [asked] if isinstance(asked, (str, Calibrator)) else list(asked)
+            for one in each:
+                name = part.name if len(each) == 1 else None
+                if part.name is not None and len(each) > 1:
+                    name = f"{part.name}, {one if isinstance(one, str) else one.name}"
+                curves.append(cls._curve(part._replace(name=name, options=options | {"calibrator": one})))
+        return cls(curves)
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of both axes; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        seen = [value for curve in self.curves for value in (*curve.support, *curve.y[curve.inside])]
+        limits = zoomed(zoom, min(seen), max(seen))
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+                inside = curve.inside
+                axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
+                dot = {"marker": "o"} if inside.sum() == 1 else {}
+                self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | dot | style))
+            axes.set(xlim=limits, ylim=limits, xlabel="score", ylabel="recalibrated score", box_aspect=1)
+            self._explain(axes, inks)
+        return self
+
+
+enters(CalibrationMapDisplay)
+
+
+def _draw(result: MapInference, ax: Any = None, *, level: float | None = None, **options: Any) -> CalibrationMapDisplay:
+    """The map, and its pointwise intervals where there are data."""
+    if len(result.calibrator.classes_) > 2:
+        what = f"{len(result.calibrator.classes_)} classes"
+        refuse("a map that can be drawn must be of two classes", what, "Use law() for its numbers.")
+    low, high = result.support
+    x = np.unique(np.append(np.linspace(0.0, 1.0, 401), [low, high]))
+    inner = np.clip(x, 1e-9, 1.0 - 1e-9)
+    band = result.law(inner, level=level)
+    curve = CalibrationMap(
+        name=result.calibrator.name, n=result.n, calibrator=result.calibrator, x=x, y=band.law, support=(low, high)
+    )
+    display = CalibrationMapDisplay(curve).plot(ax, **options)
+    inside = curve.inside
+    colour = display.line_[0].get_color()
+    fill = {"color": colour, "alpha": 0.18, "linewidth": 0}
+    shade = display.ax_.fill_between(x[inside], band.low[inside], band.high[inside], **fill)
+    words = [result.calibrator.name, f"{100 * band.level:g} % at each score"]
+    with house_style():
+        legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
+    return display
+
+
+draws(MapInference, _draw)
