@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import expit
 
 from scoreprism import metrics
-from scoreprism._core.simplex import sigmoid
 from scoreprism.exceptions import UnavailableError
 from scoreprism.metrics._rows import parse_rows
 from scoreprism.metrics._smece import Residuals, fixed_point
@@ -43,11 +43,11 @@ def calibrated(s):
 
 
 def mild(s):
-    return sigmoid(np.log(s / (1 - s)) / 1.2 - 0.1)
+    return expit(np.log(s / (1 - s)) / 1.2 - 0.1)
 
 
 def strong(s):
-    return sigmoid(np.log(s / (1 - s)) / 1.6 - 0.4)
+    return expit(np.log(s / (1 - s)) / 1.6 - 0.4)
 
 
 def wave(s):
@@ -81,7 +81,7 @@ SPARSE: dict[str, tuple[int, Law]] = {
     "S ~ U(.95, 1), calibrated": (60, (lambda u: 0.95 + 0.05 * u, calibrated)),
     "S = .02, C = .01": (100, (lambda u: np.full_like(u, 0.02), lambda s: np.full_like(s, 0.01))),
     "S ~ U(0, 1), C = 1": (1000, (uniform, np.ones_like)),
-    "steep: S ~ U(0, 1), C = σ(12(S − ½))": (2000, (uniform, lambda s: sigmoid(12 * (s - 0.5)))),
+    "steep: S ~ U(0, 1), C = σ(12(S − ½))": (2000, (uniform, lambda s: expit(12 * (s - 0.5)))),
     "very rare: S = .024u³, calibrated": (3000, (lambda u: 0.024 * u**3, calibrated)),
 }
 SPARSE_METRICS = (

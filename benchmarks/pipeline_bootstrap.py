@@ -13,6 +13,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -20,7 +21,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose, get_loss
-from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.pipelines import pipeline_bootstrap
 from scoreprism.pipelines._bootstrap import METHODS
@@ -38,7 +38,7 @@ def calibrated(x):
 
 
 def bold(logit):
-    return sigmoid(1.25 * logit + 0.1)
+    return expit(1.25 * logit + 0.1)
 
 
 def fixed_b(x):
@@ -73,7 +73,7 @@ class Logistic(ClassifierMixin, BaseEstimator):
 
     def score(self, x):
         logit = self.fit_.intercept_[0] + self.fit_.coef_[0, 0] * x
-        return bold(logit) if self.scenario == "b" else sigmoid(logit)
+        return bold(logit) if self.scenario == "b" else expit(logit)
 
     def predict_proba(self, X):
         s = self.score(X[:, 0])

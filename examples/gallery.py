@@ -13,9 +13,9 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 
-from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays import DISPLAYS
 from scoreprism.ensembles import aggregation_decomposition
@@ -36,7 +36,7 @@ RECALIBRATED = {"recalibrate": "monotone-spline", "terms": ["reliability", "grou
 
 def score(X, i):
     """Models of more or less confidence, which see more or less of the second feature."""
-    return sigmoid((3 + 0.7 * i) * (X[:, 0] - 0.45) + 1.5 * (i % 3) * (X[:, 1] - 0.5))
+    return expit((3 + 0.7 * i) * (X[:, 0] - 0.45) + 1.5 * (i % 3) * (X[:, 1] - 0.5))
 
 
 def given(kind, count, X, q):
@@ -47,7 +47,7 @@ def given(kind, count, X, q):
     names = NAMES[:count]
     if kind == "stagewise":
         steps = (1, 2, 4, 6, 8, 10, 13, 16, 20)
-        scores = {name: {t: sigmoid(t / 8 * (5 + i) * (X[:, 0] - 0.5)) for t in steps} for i, name in enumerate(names)}
+        scores = {name: {t: expit(t / 8 * (5 + i) * (X[:, 0] - 0.5)) for t in steps} for i, name in enumerate(names)}
     else:
         scores = {name: score(X, i) for i, name in enumerate(names)}
     alone = count == 1 and kind != "resolution-plane"
@@ -78,7 +78,7 @@ def for_docs():
 def for_results():
     """Figures of results that are not made from predictions: docs/ensembles.md, pipelines.md, map_inference.md."""
     X, y, _ = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
-    pair = {"first feature": sigmoid(4 * X[:, 0] - 2), "second feature": sigmoid(4 * X[:, 1] - 2)}
+    pair = {"first feature": expit(4 * X[:, 0] - 2), "second feature": expit(4 * X[:, 1] - 2)}
     parts = [(X[i::3], y[i::3]) for i in range(3)]
     results = {
         "aggregation": aggregation_decomposition(y, pair, X=X, random_state=0),

@@ -6,9 +6,9 @@ import warnings
 from functools import cache
 
 import numpy as np
+from scipy.special import expit
 
 from scoreprism import decompose, decompose_by
-from scoreprism._core.simplex import sigmoid
 from scoreprism.curves import grouping_curve, murphy_decomposition, net_benefit, reliability_curve, roc_curve
 from scoreprism.datasets import load_german_credit
 from scoreprism.displays import (
@@ -292,9 +292,9 @@ def real_report():
     """What `summarize` makes of four models: all sections, from few rows and one loss."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
-    y = (rng.random(400) < sigmoid(X[:, 0] + X[:, 1])).astype(int)
+    y = (rng.random(400) < expit(X[:, 0] + X[:, 1])).astype(int)
     names = ("logistic", "forest", "average of both", "gradient boosting with 500 trees of depth 4, version 2")
-    scores = {name: sigmoid((1 + 0.4 * i) * X[:, 0] + 0.2 * rng.normal(size=400)) for i, name in enumerate(names)}
+    scores = {name: expit((1 + 0.4 * i) * X[:, 0] + 0.2 * rng.normal(size=400)) for i, name in enumerate(names)}
     days = np.datetime64("2024-01-01") + rng.integers(0, 360, 400).astype("timedelta64[D]")
     segments = {"region": rng.choice(["north", "south"], 400)}
     return summarize(y, scores, X, loss="log", segments=segments, time=days, random_state=0)

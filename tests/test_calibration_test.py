@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2, multinomial, norm
 
 from scoreprism import Sample
 from scoreprism._calibration_test.binary_statistics import Walk, scales
-from scoreprism._calibration_test.calibration_test import statistic_of
+from scoreprism._calibration_test.calibration_tests import statistic_of
 from scoreprism._calibration_test.null_draws import simulate, smallest_p, tail
 from scoreprism._calibration_test.score_lines import Scored
 from scoreprism.exceptions import InputError, LabelError

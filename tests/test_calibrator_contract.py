@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from scoreprism._core.simplex import sigmoid
 from scoreprism._maps.map_files import digest
 from scoreprism.calibrators import (
     CALIBRATORS,
@@ -141,7 +141,7 @@ def test_logits_and_their_probabilities_give_the_same_map(calibrator):
         pytest.skip("bins of equal width are others on the logit scale")
     s, y = sample()
     z = np.log(s / (1 - s))
-    p = seeded(calibrator).fit(sigmoid(z), y).calibrate(sigmoid(z))
+    p = seeded(calibrator).fit(expit(z), y).calibrate(expit(z))
     q = seeded(calibrator).set_params(kind="logit").fit(z, y).calibrate(z)
     # centred and straight interpolation between blocks happen in the coordinate that came
     coordinate = isinstance(calibrator, IsotonicCalibrator) and calibrator.interpolation == "centered"
@@ -296,7 +296,7 @@ def test_smooth_maps_have_two_continuous_derivatives(calibrator):
     s, y = sample(400)
     fitted = seeded(calibrator).fit(s, y)
     breaks = getattr(fitted.map_.curve, "breaks", np.array([0.3, 0.5, 0.7]))
-    at = sigmoid(breaks) if fitted.map_.chart.space == "logit" and breaks.size > 3 else breaks
+    at = expit(breaks) if fitted.map_.chart.space == "logit" and breaks.size > 3 else breaks
     at = at[(at > 0.02) & (at < 0.98)]
     assert at.size
     assert jump(fitted, at, 2e-5) <= 0.2 * jump(fitted, at, 2e-4) + 1e-3
@@ -317,7 +317,7 @@ def test_the_test_of_smoothness_can_fail():
     bent = curve.coefficients.copy()
     bent[1, 1] += 0.05  # the slope no longer meets at the second knot
     fitted.map_ = replace(fitted.map_, curve=replace(curve, coefficients=bent))
-    at = sigmoid(curve.breaks[1:2])
+    at = expit(curve.breaks[1:2])
     assert jump(fitted, at, 2e-5) > 0.2 * jump(fitted, at, 2e-4) + 1e-3
 
 

@@ -20,6 +20,7 @@ from scoreprism import metrics, scale
 from scoreprism.cli import main
 from scoreprism.cli._options import ENGINES, PERIODS, SCALE
 from scoreprism.cli._scale import at_scale
+from scoreprism.exceptions import ScoreOrderWarning
 from scoreprism.inference import calibration_test
 from scoreprism.report import summarize_sums
 from scoreprism.report._evidence import of_many
@@ -321,7 +322,8 @@ def test_scores_that_rank_the_wrong_way_round(data, table):
     Path("data/part1.parquet").unlink()
     Path("data/part2.parquet").unlink()
     found = call("diagnose", "data", *ONE, code=2)
-    area = 1 - metrics.auc(table["y"].to_numpy(), table["p"].to_numpy())
+    with pytest.warns(ScoreOrderWarning):
+        area = metrics.auc(table["y"].to_numpy(), 1 - table["p"].to_numpy())
     assert f"an area under the ROC curve of {area:.3f}" in found.stderr
     call("diagnose", "data", *ONE, "--as-given")
 

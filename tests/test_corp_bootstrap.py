@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
-from scoreprism._core.checks import parse_random_state
+from scoreprism._core.resampling import Streams, count_rows
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Ranked, Stream, drawn, stream_of, sums_of_draws
+from scoreprism._kernels.ranked import Ranked, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
 from scoreprism.inference import CorpBootstrap, corp_bootstrap
 
@@ -29,8 +29,7 @@ def sample(n, seed=0, decimals=None):
 
 def counts(seed, replicate, n):
     """How often each row, in order of score and events first, is in a replicate."""
-    stream = stream_of(parse_random_state(seed).integers(2**63, size=2), replicate)
-    return np.bincount(drawn(stream, n), minlength=n)
+    return count_rows(Streams.of(seed)(replicate), n)
 
 
 def refitted(y, s, weight, loss):
@@ -125,7 +124,10 @@ def test_the_compiled_kernel_finds_the_same_fit(compiled):
     ranked = Ranked.of(s, y, np.ones(20000))
     kernel = _fast.compiled_sums(ranked)
     for seed in range(20):
-        (_, weight, events), (_, held, happened) = sums_of_draws(ranked, Stream(seed)), kernel(Stream(seed))
+        (_, weight, events), (_, held, happened) = (
+            sums_of_draws(ranked, np.random.default_rng(seed)),
+            kernel(np.random.default_rng(seed)),
+        )
         expected, found = (np.repeat(e / w, w.astype(int)) for e, w in ((events, weight), (happened, held)))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
@@ -137,7 +139,10 @@ def test_the_kernels_are_the_same_before_they_are_compiled(monkeypatch):
     y, s = sample(300, seed=6, decimals=2)
     for weight in (None, np.random.default_rng(0).random(300)):
         ranked = Ranked.of(s, y, np.arange(300.0), weight)
-        expected, found = sums_of_draws(ranked, Stream(1)), _fast.compiled_sums(ranked)(Stream(1))
+        expected, found = (
+            sums_of_draws(ranked, np.random.default_rng(1)),
+            _fast.compiled_sums(ranked)(np.random.default_rng(1)),
+        )
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-14)
 
@@ -150,24 +155,6 @@ def test_numba_is_loaded_only_for_large_problems():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
-
-
-def test_draws_are_uniform_and_words_without_a_row_are_drawn_again():
-    """Pearson's χ² of 200·50 draws over 50 rows has mean 49 and variance 98; words below 2³² mod n stand for no row."""
-    stream = Stream(0)
-    tally = sum(np.bincount(drawn(stream, 50), minlength=50) for _ in range(200))
-    assert tally.sum() == 10000
-    assert abs(((tally - 200.0) ** 2 / 200.0).sum() - 49) < 3 * np.sqrt(98)
-
-    class Scripted:
-        """Quarters of 2³²: 0, 0 and 3 first; each 0 stands for no row and is drawn again, as 2 and 1."""
-
-        words = iter([0, 3 << 30, (1 << 62) + (2 << 30)])
-
-        def random_raw(self, size):
-            return np.array([next(self.words) for _ in range(size)], dtype=np.uint64)
-
-    assert drawn(Scripted(), 3).tolist() == [2, 1, 0]
 
 
 def test_standard_error_is_that_of_the_delta_method():

@@ -8,8 +8,8 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
-from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import AppendixELaw, CopulaLaw, german_credit_population, load_german_credit
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
@@ -26,11 +26,11 @@ def reversed_middle(x):
 
 #: Scenarios of the statistical brief the project started from: score and (rel Brier, rel log, grp Brier, grp log) in units of 1e-4, to the digits printed.
 SCENARIOS = {
-    "a": (lambda x1, x2: sigmoid(2 * logit_x1(x1)), (157.4, 599.4, 122.3, 279.9), "smooth"),
-    "b": (lambda x1, x2: sigmoid(1.25 * logit_x1(x1) + 0.1), (22.06, 58.63, 122.3, 279.9), "smooth"),
-    "d": (lambda x1, x2: sigmoid(1.25 * logit_x1(reversed_middle(x1))), (157.3, 335.9, 122.3, 279.9), "curve"),
-    "e": (lambda x1, x2: np.round(sigmoid(1.25 * logit_x1(x1) + 0.1), 1), (24.03, 72.48, 129.2, 297.0), "discrete"),
-    "q2": (lambda x1, x2: sigmoid(2 * CopulaLaw().logit(x1, x2)), (141.5, 673.9, 0.0, 0.0), "smooth"),
+    "a": (lambda x1, x2: expit(2 * logit_x1(x1)), (157.4, 599.4, 122.3, 279.9), "smooth"),
+    "b": (lambda x1, x2: expit(1.25 * logit_x1(x1) + 0.1), (22.06, 58.63, 122.3, 279.9), "smooth"),
+    "d": (lambda x1, x2: expit(1.25 * logit_x1(reversed_middle(x1))), (157.3, 335.9, 122.3, 279.9), "curve"),
+    "e": (lambda x1, x2: np.round(expit(1.25 * logit_x1(x1) + 0.1), 1), (24.03, 72.48, 129.2, 297.0), "discrete"),
+    "q2": (lambda x1, x2: expit(2 * CopulaLaw().logit(x1, x2)), (141.5, 673.9, 0.0, 0.0), "smooth"),
 }
 
 
@@ -50,7 +50,7 @@ def test_digits_of_the_issue():
     """S = σ(6x₁ − 3); each value to the digits given."""
 
     def score(x1, x2):
-        return sigmoid(6 * x1 - 3)
+        return expit(6 * x1 - 3)
 
     for rho, loss, expected in [
         (0.0, "brier", (0.2222592, 0.0136747, 0.0122324, 0.1963521)),
@@ -87,7 +87,7 @@ def test_linear_scores_by_another_route(rho, b):
             u, v = (s, f) if swap else (f, s)
             u, v = np.array([u]), np.array([v])
             value = law._density(u, v)[0] / abs(steep)
-            return value * sigmoid(law.logit(u, v))[0] if with_q else value
+            return value * expit(law.logit(u, v))[0] if with_q else value
 
         ends = sorted([(t - 0.0) / flat, (t - steep) / flat])
         low, high = max(0.0, ends[0]) + 1e-13, min(1.0, ends[1]) - 1e-13
@@ -106,7 +106,7 @@ def test_linear_scores_by_another_route(rho, b):
         quad(density_weighted, a + 1e-12, z - 1e-12, epsabs=3e-9, limit=60)[0]
         for a, z in zip(corners[:-1], corners[1:], strict=True)
     )
-    ours = law.population(lambda x1, x2: sigmoid(0.3 + b1 * x1 + b2 * x2), "brier")
+    ours = law.population(lambda x1, x2: expit(0.3 + b1 * x1 + b2 * x2), "brier")
     assert ours.method == "smooth"
     assert ours.grouping == pytest.approx(refinement - law.irreducible("brier"), abs=1e-7)
 
@@ -116,7 +116,7 @@ def test_average_of_scores_against_simulation(rho):
     """The paper's ensemble score, by 4·10⁶ draws and 2000 bins: within 5 standard errors plus the width of a bin."""
 
     def score(x1, x2):
-        return 0.5 * (sigmoid(logit_x1(x1)) + sigmoid(0.4 + 1.5 * (x2 - 0.5)))
+        return 0.5 * (expit(logit_x1(x1)) + expit(0.4 + 1.5 * (x2 - 0.5)))
 
     law = CopulaLaw(rho)
     exact = law.population(score, "brier")
@@ -140,7 +140,7 @@ def test_quantised_scores_exactly():
     terms = law.population(lambda x1, x2: np.where(x1 < 0.3, 0.2, np.where(x1 < 0.9, 0.5, 0.8)), "brier")
     reliability = refinement = 0.0
     for low, high, s in ((0, 0.3, 0.2), (0.3, 0.9, 0.5), (0.9, 1, 0.8)):
-        c = dblquad(lambda v, u: float(sigmoid(law.logit(np.array(u), np.array(v)))), low, high, 0, 1)[0] / (high - low)
+        c = dblquad(lambda v, u: float(expit(law.logit(np.array(u), np.array(v)))), low, high, 0, 1)[0] / (high - low)
         reliability += (high - low) * (s - c) ** 2
         refinement += (high - low) * c * (1 - c)
     assert terms.reliability == pytest.approx(reliability, abs=1e-5)
@@ -171,7 +171,7 @@ def test_scores_with_plateaus():
     v = (x + 1) / 2
 
     def given(u):
-        return float(share @ sigmoid(law.logit(np.full(v.shape, u), v))) / 2
+        return float(share @ expit(law.logit(np.full(v.shape, u), v))) / 2
 
     def entropy(c):
         return c * (1 - c)
@@ -219,7 +219,7 @@ def test_odd_scores_keep_the_risk_and_the_mean(name, rho):
     side = (np.arange(2000) + 0.5) / 2000
     u, w = (v.ravel() for v in np.meshgrid(side, side, indexing="ij"))
     v = law._conditional(u, w)
-    q, s = sigmoid(law.logit(u, v)), score(u, v)
+    q, s = expit(law.logit(u, v)), score(u, v)
     nodes = law.score_law(score)
     assert nodes.method == method
     assert nodes.mass.sum() == pytest.approx(1.0, abs=1e-12)

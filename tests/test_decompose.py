@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, Sample, decompose
-from scoreprism._core.simplex import sigmoid
 from scoreprism._fitting.crossfit import REFITS, make_crossfit, split_blocks
 from scoreprism._kernels.term_intervals import bca
 from scoreprism._sample.fit_rows import fitting_weights
@@ -48,7 +48,7 @@ def losses(k=2):
 def example(n=400, seed=0):
     """Scores of the first feature of the paper's law, too bold (STATISTICS, scenario b)."""
     X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
-    return X, y, sigmoid(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
+    return X, y, expit(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
 
 
 def three_classes(n=300, seed=0):
@@ -572,13 +572,13 @@ def mixed_frame(n, seed=0):
     rng = np.random.default_rng(seed)
     age, job = rng.normal(50, 10, n), rng.choice(["a", "b", "c"], n)
     shift = np.select([job == "a", job == "b"], [1.0, -1.0], 0.0)
-    y = (rng.random(n) < sigmoid((age - 50) / 10 + shift)).astype(int)
+    y = (rng.random(n) < expit((age - 50) / 10 + shift)).astype(int)
     frame = pd.DataFrame(
         {"age": age, "job": job, "when": pd.date_range("2020", periods=n), "id": np.arange(n).astype(str)}
     )
     frame.loc[::17, "age"] = np.nan
     frame.loc[::13, "job"] = None
-    return frame, y, sigmoid((age - 50) / 10)
+    return frame, y, expit((age - 50) / 10)
 
 
 def test_mixed_features_of_any_frame():

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from scipy.special import expit
 from sklearn.ensemble import (
     BaggingClassifier,
     GradientBoostingClassifier,
@@ -23,7 +24,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
 from scoreprism import Sample, corp_decomposition, decompose
-from scoreprism._core.simplex import sigmoid
 from scoreprism.curves import (
     calibration_map,
     grouping_curve,
@@ -52,7 +52,7 @@ def law():
 
 
 def score(X, i):
-    return sigmoid((1.5 + 0.5 * i) * (2 * X[:, 0] - 1) + (i % 3) * (X[:, 1] - 0.5) + 0.3 * (i % 2))
+    return expit((1.5 + 0.5 * i) * (2 * X[:, 0] - 1) + (i % 3) * (X[:, 1] - 0.5) + 0.3 * (i % 2))
 
 
 def given(kind, law, count):
@@ -262,7 +262,7 @@ def test_the_waterfall_goes_up_where_a_term_is_subtracted(law):
 
 def test_bars_before_and_after_recalibration(law):
     X, y, q = law
-    bold = sigmoid(8 * (X[:, 0] - 0.5))
+    bold = expit(8 * (X[:, 0] - 0.5))
     display = DecompositionDisplay.from_predictions(y, {"bold": bold}, q=q, recalibrate="platt", random_state=0)
     before, after = display.decompositions.values()
     assert display.names == ["bold", "bold, recalibrated"]

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from scoreprism import grouping_test
-from scoreprism._core.simplex import sigmoid
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.inference._grouping import score_basis
@@ -15,12 +15,12 @@ from scoreprism.inference._grouping import score_basis
 def null(n, seed):
     """A score that is a function of the true law: the features add nothing (STATISTICS, scenario q2)."""
     X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
-    return y, sigmoid(2 * np.log(q / (1 - q))), X
+    return y, expit(2 * np.log(q / (1 - q))), X
 
 
 def lost(n, seed):
     X, y, _ = CopulaLaw(rho=0.0).sample(n, seed)
-    return y, sigmoid(2.5 * (X.sum(axis=1) - 1)), X
+    return y, expit(2.5 * (X.sum(axis=1) - 1)), X
 
 
 def test_finds_what_is_lost_and_nothing_else():

@@ -169,16 +169,17 @@ def test_resolution_intervals():
 
 def test_coverage_of_given_laws():
     """With laws that were given, the interval of the loss difference is the central limit theorem: 95 % ± 3 sd of 400 draws."""
-    from scoreprism._core.simplex import sigmoid
+    from scipy.special import expit
+
     from scoreprism.datasets import CopulaLaw
 
     law = CopulaLaw()
-    truth = law.population(lambda x1, x2: sigmoid(6 * x1 - 3), "brier")
-    grid = law.score_law(lambda x1, x2: sigmoid(6 * x1 - 3))
+    truth = law.population(lambda x1, x2: expit(6 * x1 - 3), "brier")
+    grid = law.score_law(lambda x1, x2: expit(6 * x1 - 3))
     covered = 0
     for seed in range(400):
         x, y, q = law.sample(500, random_state=seed)
-        s = sigmoid(6 * x[:, 0] - 3)
+        s = expit(6 * x[:, 0] - 3)
         c = np.interp(s, grid.score, grid.calibrated)
         d = Chain(y, [Level("S", s), Level("C", c), Level("Q", q)]).decompose("brier")
         interval = d.interval("reliability")

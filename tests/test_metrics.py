@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism import decompose
+from scoreprism._core.resampling import Streams
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import bandwidths
 from scoreprism._kernels.term_intervals import Interval
@@ -44,7 +45,6 @@ from scoreprism.metrics import (
     spiegelhalter_z,
     top_label_ece,
 )
-from scoreprism.metrics._gaps import draw
 from scoreprism.metrics._rows import parse_rows
 from scoreprism.metrics._shapes import TreeCurve
 from scoreprism.metrics._smece import Residuals, fixed_point, smooth
@@ -183,18 +183,18 @@ def test_labels_of_any_kind(name):
 @pytest.mark.parametrize("name", [name for name in METRICS if name not in ANALYTIC])
 def test_replicate_b_does_not_depend_on_the_number_of_replicates(name):
     y, s = data_for(name, n=100)
-    inference, entropy = METRICS[name](y, s)._inference, np.array([5, 6])
+    inference, streams = METRICS[name](y, s)._inference, Streams((5, 6))
     curve = getattr(inference, "inner", inference).curve
-    assert np.array_equal(curve.noise(30, entropy)[:10], curve.noise(10, entropy))
+    assert np.array_equal(curve.noise(30, streams)[:10], curve.noise(10, streams))
 
 
 def test_resamples_of_a_tree_are_fitted_many_at_a_time():
     """Each all but by itself: large shifts are expanded at the mean law of those that are fitted together."""
     y, s = data_for("emax", n=100)
-    curve, entropy = TreeCurve(parse_rows(y, s, None, None, None)), np.array([5, 6])
-    many = curve.noise(140, entropy)
-    assert many[:3] == pytest.approx(curve.noise(3, entropy), abs=1e-4)
-    gaps = curve.places()[1](curve.units.weight * draw(curve.units, 100, entropy, 2))
+    curve, streams = TreeCurve(parse_rows(y, s, None, None, None)), Streams((5, 6))
+    many = curve.noise(140, streams)
+    assert many[:3] == pytest.approx(curve.noise(3, streams), abs=1e-4)
+    gaps = curve.places()[1](curve.units.weight * curve.units.draw(streams(2)))
     assert many[2] == pytest.approx(gaps - curve.profile.gap, abs=1e-4)
 
 

@@ -11,9 +11,9 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from scoreprism import Chain, Level, decompose
-from scoreprism._core.simplex import sigmoid
 from scoreprism.calibrators import PlattCalibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.references import partition_lower_bound
@@ -29,7 +29,7 @@ PROBMETRICS = {"log": 0.0031512615998067206, "brier": 0.0012332045842646244}
 
 def example(n=2000, seed=0):
     X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
-    return X, y, sigmoid(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
+    return X, y, expit(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
 
 
 # ── glest ───────────────────────────────────────────────────────────────────────────────────────────────

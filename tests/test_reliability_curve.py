@@ -210,11 +210,11 @@ def test_bands_hold_the_curve_are_ordered_and_reproducible(method, band):
 
 
 def test_a_redrawn_curve_does_not_depend_on_their_number():
+    from scoreprism._core.resampling import Streams
     from scoreprism.curves._bands import Ask
 
-    entropy = np.random.default_rng(0).integers(2**63, size=2)
-    draw = lambda stream: np.random.Generator(stream).random(3)  # noqa: E731
-    few, many = (Ask("consistency", 0.5, False, count, entropy, None).draws(draw) for count in (5, 9))
+    asks = [Ask("consistency", 0.5, False, count, Streams.of(0), None) for count in (5, 20)]
+    few, many = (ask.draws(lambda rng: rng.random(3)) for ask in asks)
     np.testing.assert_array_equal(few, many[:5])
 
 

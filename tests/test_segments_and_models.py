@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
-from scoreprism._core.simplex import sigmoid
 from scoreprism._kernels.holm import holm
 from scoreprism.datasets import CopulaLaw
 from scoreprism.decomposition._advice import meaning
@@ -19,7 +19,7 @@ from scoreprism.exceptions import InputError, OverfitWarning
 
 def example(n=600, seed=0):
     X, y, q = CopulaLaw(rho=0.0).sample(n, seed)
-    return X, y, sigmoid(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
+    return X, y, expit(1.25 * (-1.5436 + 3.1505 * X[:, 0]) + 0.1), q
 
 
 # ── segments ────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +204,7 @@ def test_models_must_have_names(scores):
 
 def test_advice_follows_bounds():
     X, y, s, _ = example(4000)
-    bold = sigmoid(2.5 * np.log(s / (1 - s)))
+    bold = expit(2.5 * np.log(s / (1 - s)))
     d = decompose(y, bold, X, loss="brier", random_state=0)
     first, second, third = d.summary().advice
     least = d.lower_bound("reliability").value

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 
 #: Knots of the natural spline as quantiles of the logit (Harrell 2015, table 2.3).
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
 #: Newton steps at most. From the identity three or four are enough, unless the likelihood has no maximum.
 _STEPS = 100
-#: Likelihood ratios see no score closer to 0 or 1.
-_LEAST = 1e-12
 #: A fit ends where a Newton step promises less than this.
 _ENOUGH = 1e-10
 #: Ridge of whitened coefficients: nothing where a maximum exists, and keeps a separated fit from running away.
@@ -71,7 +70,7 @@ class LikelihoodRatio:
         events = (y * self.weight) @ self.design
         theta, step = np.zeros((m, p)), np.zeros((m, p))
         active = np.arange(m)
-        base = float(self.mass @ _softplus(self.offset)[0])
+        base = float(self.mass @ softplus(self.offset))
         for _ in range(_STEPS):
             trial = theta[active] + step[active]
             value, slope, curvature = self._look(trial, events[active], base)
@@ -94,7 +93,8 @@ class LikelihoodRatio:
         m, p = theta.shape
         eta = theta @ self.design.T
         eta += self.offset
-        loss, fitted = _softplus(eta)
+        decay = np.exp(-np.abs(eta))
+        loss, fitted = softplus(eta, decay), sigmoid(eta, decay)
         value = (events * theta).sum(axis=1) - (loss @ self.mass - base) - 0.5 * _RIDGE * (theta**2).sum(axis=1)
         slope = events - (fitted * self.mass) @ self.design - _RIDGE * theta
         fitted *= 1.0 - fitted
@@ -102,21 +102,11 @@ class LikelihoodRatio:
         return value, slope, curvature
 
 
-def _softplus(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log(1 + e^η) and its derivative σ(η), from one exponential."""
-    small = np.exp(-np.abs(eta))
-    positive = eta >= 0.0
-    fitted = np.where(positive, 1.0, small) / (1.0 + small)
-    value = np.log1p(small)
-    value += np.where(positive, eta, 0.0)
-    return value, fitted
-
-
 def _likelihood_ratio(data: Scored, *, bends: bool) -> LikelihoodRatio:
     inside = np.flatnonzero((data.law > 0.0) & (data.law < 1.0))
-    s, weight, size = np.clip(data.law[inside], _LEAST, 1.0 - _LEAST), data.weight[inside], data.size[inside]
+    s, weight, size = np.clip(data.law[inside], EDGE, 1.0 - EDGE), data.weight[inside], data.size[inside]
     mass = weight * size
-    logit = np.log(s) - np.log1p(-s)
+    logit = log_odds(s)
     columns = [np.ones(inside.size), logit, *(_bends(logit, size) if bends else ())]
     information = mass * s * (1.0 - s)
     design = whitened(np.column_stack(columns), information)
@@ -183,12 +173,7 @@ def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> 
 
 def corp(data: Scored) -> Corp:
     """Identity against the isotonic fit."""
-    return Corp(data.law, data.weight, data.weight * data.size, tie_starts(data.law))
-
-
-def tie_starts(ranked: FloatArray) -> IntArray:
-    """Where each distinct value of a sorted array begins."""
-    return np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    return Corp(data.law, data.weight, data.weight * data.size, run_starts(data.law))
 
 
 # ── cumulative differences and bins ─────────────────────────────────────────────────────────────────────
@@ -206,7 +191,7 @@ class Walk:
     @classmethod
     def of(cls, law: FloatArray, weight: FloatArray, size: FloatArray) -> Walk:
         """From sorted scores, and weight and number of their rows."""
-        ends = np.append(tie_starts(law), law.size)
+        ends = np.append(run_starts(law), law.size)
         variance = np.concatenate([[0.0], np.cumsum(weight**2 * size * law * (1.0 - law))])
         return cls(law * size, weight, ends, variance[ends])
 
@@ -227,7 +212,7 @@ class Walk:
     def cuts(self, bins: int) -> IntArray:
         """Ends that divide the information Σ w²S(1−S) as evenly as ties allow into at most `bins` bins."""
         total = self.variance[-1]
-        inner = np.searchsorted(self.variance, total * np.arange(1, bins) / bins * (1.0 - 1e-12))
+        inner = np.searchsorted(self.variance, total * np.arange(1, bins) / bins * REACHED)
         cuts = np.unique(np.concatenate([[0], inner, [self.ends.size - 1]]))
         gained = np.diff(self.variance[cuts]) > 1e-12 * total
         kept = np.concatenate([[0], cuts[1:][gained]])

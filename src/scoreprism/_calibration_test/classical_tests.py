@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from scoreprism._calibration_test.binary_statistics import tie_starts
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import FloatArray, as_matrix, pick
+from scoreprism._kernels.isotonic import run_starts
 
 Parts = dict[str, dict[str, float]]
 
@@ -33,10 +34,10 @@ def spiegelhalter(data: Scored, n_groups: int) -> tuple[float, float, Parts]:  #
 def group_table(data: Scored, n_groups: int) -> FloatArray:
     """Rows' weight, observed and expected events, and variance of each group of equal mass; ties stay together."""
     weight, s = data.weight, data.law
-    ends = np.append(tie_starts(s)[1:], s.size)
+    ends = np.append(run_starts(s)[1:], s.size)
     reached = np.cumsum(weight)[ends - 1]
     targets = reached[-1] * np.arange(1, n_groups + 1) / n_groups
-    last = np.unique(np.searchsorted(reached, targets * (1.0 - 1e-12)))
+    last = np.unique(np.searchsorted(reached, targets * REACHED))
     start = np.concatenate([[0], ends[last[:-1]]])
     mass, observed, expected, squares = (
         np.add.reduceat(column, start) for column in (weight, weight * data.y, weight * s, weight**2)

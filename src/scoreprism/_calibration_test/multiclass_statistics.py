@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.numerics import centered, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
@@ -29,8 +30,7 @@ def _happened(y: FloatArray | IntArray, k: int) -> NDArray[Any]:
 
 def _log_ratios(law: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes, kept where squares cannot run away."""
-    logs = np.log(np.maximum(law, _LEAST))
-    return np.asarray(np.clip(logs - logs.mean(axis=1, keepdims=True), -_FARTHEST, _FARTHEST))
+    return np.asarray(np.clip(centered(np.log(np.maximum(law, _LEAST))), -_FARTHEST, _FARTHEST))
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,8 @@ class ScoreTest:
 
 def _inverse_root(variance: FloatArray) -> FloatArray:
     """R with uᵀ Var⁻ u = ‖Rᵀu‖², directions without variance left out."""
-    scale = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    scale = np.where(scale > 1e-12 * max(float(scale.max()), 1e-300), scale, np.inf)
-    size, turn = np.linalg.eigh(variance / np.outer(scale, scale))
-    kept = size > 1e-9 * max(float(size.max()), 1e-300)
-    root: FloatArray = (turn[:, kept] / np.sqrt(size[kept])) / scale[:, None]
+    scale, sizes, axes = scaled_axes(variance, 1e-9, 1e-12)
+    root: FloatArray = (axes / np.sqrt(sizes)) / scale[:, None]
     return root
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from scoreprism._calibration_test.score_lines import Scored
+from scoreprism._core.resampling import Rng, Streams, replicate
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._core.workers import run_all
 
 Statistic = Callable[..., FloatArray]
 
@@ -24,7 +24,7 @@ _TIE = 1e-8
 
 
 def simulate(
-    data: Scored, statistics: Sequence[Statistic], n_resamples: int, rng: np.random.Generator, n_jobs: int | None
+    data: Scored, statistics: Sequence[Statistic], n_resamples: int, rng: Rng, n_jobs: int | None
 ) -> FloatArray:
     """
     Every statistic of the observed outcomes (line 0) and of each draw, shape (1 + B, statistics).
@@ -33,20 +33,16 @@ def simulate(
     the same for every `n_resamples` and `n_jobs`.
     """
     size = max(1, min(64, _BLOCK // data.lines))
-    count = -(-n_resamples // size)
-    seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(count)
-    lengths = [min(size, n_resamples - b * size) for b in range(count)]
+    streams = Streams(int(rng.integers(2**63)))
 
-    def block(task: tuple[np.random.SeedSequence, int]) -> FloatArray:
-        seed, m = task
-        return _evaluate(statistics, data.draw(np.random.default_rng(seed), m))
+    def some(block: range) -> FloatArray:
+        return _evaluate(statistics, data.draw(streams(block.start // size), len(block)))
 
-    tasks = list(zip(seeds, lengths, strict=True))
-    blocks = run_all(block, tasks, n_jobs, "draws", threads=True)
+    draws = replicate(some, n_resamples, n_jobs, block=size, what="draws")
     observed = _evaluate(statistics, data.observed)
     if data.impossible:  # no draw does what was observed: whatever looks at it, it is more extreme than all of them
         observed = np.full(observed.shape, np.inf)
-    return np.concatenate([observed, *blocks])
+    return np.concatenate([observed, draws])
 
 
 def _evaluate(statistics: Sequence[Statistic], y: FloatArray | IntArray) -> FloatArray:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.resampling import Rng, draw_classes, draw_counts, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
 from scoreprism._sample.sample import Sample
 
@@ -73,7 +74,7 @@ class Scored:
         happened = np.bincount(cell, minlength=start.size * self.k).reshape(start.size, self.k)
         return Scored(self.law[start], self.weight[start], happened, self.impossible, count)
 
-    def draw(self, rng: np.random.Generator, m: int) -> FloatArray | IntArray:
+    def draw(self, rng: Rng, m: int) -> FloatArray | IntArray:
         """
         Outcomes Y* ~ Cat(S), m times.
 
@@ -81,30 +82,10 @@ class Scored:
         several classes have shape (m, lines, K).
         """
         if self.count is not None:
-            return self._draw_counts(rng, m, self.count)
-        uniform = rng.random((m, self.n))  # in [0, 1): what has probability 0 is not drawn, what has 1 always is
+            return draw_counts(rng, self.law, self.count, m)
         if self.law.ndim == 1:
-            return (uniform < self.law).astype(np.float64)
-        cumulative = np.cumsum(self.law, axis=1)
-        cumulative /= cumulative[:, -1:]
-        codes = np.zeros((m, self.n), dtype=np.intp)
-        for k in range(self.k - 1):
-            codes += uniform >= cumulative[:, k]
-        return codes
-
-    def _draw_counts(self, rng: np.random.Generator, m: int, count: IntArray) -> FloatArray:
-        """How often each class happens among the rows of a line: class by class among those that are left."""
-        if self.law.ndim == 1:
-            return rng.binomial(count, self.law, (m, self.lines)).astype(np.float64)
-        rest = np.cumsum(self.law[:, ::-1], axis=1)[:, ::-1]  # exactly the last class that is possible: it takes all
-        share = np.divide(self.law, rest, out=np.zeros_like(self.law), where=rest > 0.0)
-        found = np.zeros((m, self.lines, self.k))
-        left = np.broadcast_to(count, (m, self.lines))
-        for k in range(self.k):
-            happened = rng.binomial(left, share[:, k]) if k < self.k - 1 else left
-            found[..., k] = happened
-            left = left - happened
-        return found
+            return draw_events(rng, self.law, m).astype(np.float64)
+        return draw_classes(rng, self.law, m)
 
     @property
     def observed(self) -> FloatArray | IntArray:

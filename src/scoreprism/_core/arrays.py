@@ -290,9 +290,7 @@ def is_hard(law: FloatArray) -> bool:
     return not (law.shape[0] < _SUSPICIOUS or bool(((law != 0.0) & (law != 1.0)).any()))
 
 
-def warn_of_hard_labels(law: FloatArray, name: str = "y_proba") -> None:
-    """Say so if probabilities look like predicted labels."""
-    if not is_hard(law):
-        return
+def warn_of_hard_labels(name: str = "y_proba") -> None:
+    """Say that probabilities look like predicted labels."""
     note = f"{name} holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
     warnings.warn(note, HardLabelsWarning, stacklevel=outside())

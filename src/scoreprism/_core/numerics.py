@@ -1,16 +1,93 @@
-"""Elementary functions that keep the order of their arguments to the last bit: what a monotone map is built from."""
+"""Log-odds, sigmoids, softmax and monotone pieces: one home for each formula and for the numbers that keep it finite.
+
+Variants that differ in the last bits, or in what they do far out, have names that say how.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
 
 Numbers = FloatArray | float
+#: Whether something holds, element by element.
+Condition = Callable[[FloatArray], NDArray[np.bool_]]
 #: Log-odds beyond this are cut: exp(±700) is still a normal number, and σ has long been 0 or 1.
 FAR = 700.0
-#: The largest number below 1.
-BELOW_ONE = 1.0 - 2.0**-53
+#: The same for laws of learners: σ(40) rounds to 1, and σ(−40) is 4e-18.
+FAR_LAW = 40.0
+#: The same within boosting: σ(±30) is 1e-13 from 0 and 1, of which 1 − p keeps three digits.
+FAR_BOOSTED = 30.0
+#: Half the distance from 1 to the next number, and the largest number below 1.
+LAST_BIT = 2.0**-53
+BELOW_ONE = 1.0 - LAST_BIT
+#: Stands for 0 in a divisor or a logarithm: a normal number whose reciprocal is finite.
+TINY = 1e-300
+#: Smallest score that a map tells from 0: what `raised` makes of it is still a normal number.
+SMALLEST_SCORE = 1e-290
+#: How far probabilities are kept from 0 and 1 where their log-odds start a fit or are features: no sample can tell.
+EDGE = 1e-12
+#: The same where what is beyond must stay apart: 1 − p tells this distance from 0, hardly a smaller one.
+FINEST_EDGE = 1e-15
+#: The same for working weights 1 / (p(1 − p)) of least squares, which stay below 1e10.
+EDGE_OF_WEIGHTS = 1e-10
+#: The same for laws that are shifted by their own gradients: 1 − p keeps seven digits of the distance.
+EDGE_OF_SHIFTS = 1e-9
+#: A running sum that has come this share of the way to a goal has reached it: rounding must not move a cut.
+REACHED = 1.0 - 1e-12
+#: A number up to this share of a limit is within it.
+WITHIN = 1.0 + 1e-12
+
+
+def log_odds(p: FloatArray, edge: float = 0.0) -> FloatArray:
+    """log(p / (1 − p)), accurate near 0, of probabilities kept `edge` from 0 and 1."""
+    inside = np.clip(p, edge, 1.0 - edge) if edge > 0.0 else p
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def rate_log_odds(rate: float) -> float:
+    """Log-odds of one rate strictly between 0 and 1, by their quotient: the intercept of a constant map."""
+    return float(np.log(rate / (1.0 - rate)))
+
+
+def law_logits(law: FloatArray) -> FloatArray:
+    """Log-odds of two classes, log-probabilities of more, kept finite."""
+    return log_odds(law, EDGE) if law.ndim == 1 else np.log(np.maximum(law, EDGE))
+
+
+def law_of_logits(eta: FloatArray) -> FloatArray:
+    """The law of log-odds, or of log-probabilities up to a constant of each row."""
+    return clipped_sigmoid(eta, FAR_LAW) if eta.ndim == 1 else np.exp(log_softmax(eta))
+
+
+def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The pair log s, −log(1 − s) at the logit x of s, both nondecreasing in floating point."""
+    near = np.clip(x, -FAR, FAR)
+    beyond = x - near
+    return np.minimum(beyond, 0.0) - np.log1p(np.exp(-near)), np.maximum(beyond, 0.0) + np.log1p(np.exp(near))
+
+
+def softplus(x: FloatArray, decay: FloatArray | None = None) -> FloatArray:
+    """log(1 + e^x), without overflow; `decay` is exp(−|x|) where that is known."""
+    value: FloatArray = np.log1p(np.exp(-np.abs(x)) if decay is None else decay)
+    value += np.maximum(x, 0.0)
+    return value
+
+
+def sigmoid(x: FloatArray, decay: FloatArray | None = None) -> FloatArray:
+    """σ(x) = 1 / (1 + exp(−x)), to 0 and 1 at the ends; `decay` is exp(−|x|) where that is known."""
+    e = np.exp(-np.abs(x)) if decay is None else decay
+    return np.where(x >= 0, 1.0, e) / (1.0 + e)
+
+
+def clipped_sigmoid(x: FloatArray, far: float = FAR) -> FloatArray:
+    """σ(x) by its definition, in one array, x cut at ±`far`: never 0."""
+    p = np.exp(-np.clip(x, -far, far))
+    p += 1.0
+    return np.divide(1.0, p, out=p)
 
 
 def rising_sigmoid(x: FloatArray) -> FloatArray:
@@ -20,7 +97,44 @@ def rising_sigmoid(x: FloatArray) -> FloatArray:
     Sums and quotients of this form cannot be put in the wrong order by rounding; the usual exp(x) / (1 + exp(x))
     for negative x can.
     """
-    return np.minimum(1.0 / (1.0 + np.exp(-np.clip(x, -FAR, FAR))), BELOW_ONE)
+    return np.minimum(clipped_sigmoid(x), BELOW_ONE)
+
+
+def log_softmax(eta: FloatArray) -> FloatArray:
+    """log(e^η / Σ e^η) of each row, without overflow."""
+    shifted = eta - eta.max(axis=1, keepdims=True)
+    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
+
+
+def centered(logs: FloatArray) -> FloatArray:
+    """Log-probabilities minus their mean over classes: what a softmax can see of them."""
+    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
+    return rest
+
+
+def softmax(eta: FloatArray) -> FloatArray:
+    """e^η / Σ e^η of each row by the quotient; exp of `log_softmax` differs in the last bits."""
+    e = np.exp(eta - eta.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def scaled_axes(matrix: FloatArray, least: float, constant: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Scales that bring a diagonal to ones (∞ where it is `constant`), then eigenvalues and axes above `least`."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = np.where(scale > constant * max(float(scale.max()), TINY), scale, np.inf)
+    values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
+    kept = values > least * max(float(values[-1]), TINY)
+    return scale, values[kept], axes[:, kept]
+
+
+def halve(holds: Condition, inside: FloatArray, outside: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
+    """Brackets of where conditions that hold at `inside` and fail at `outside` begin to fail, halved so many times."""
+    for _ in range(times):
+        middle = 0.5 * (inside + outside)
+        held = holds(middle)
+        inside, outside = np.where(held, middle, inside), np.where(held, outside, middle)
+    return inside, outside
 
 
 def rising_cubic(t: FloatArray, b0: Numbers, b1: Numbers, b2: Numbers, b3: Numbers) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The simplex Δ(𝒴): shapes of laws, one-hot outcomes, the logistic chart and the one clipping policy.
+"""The simplex Δ(𝒴): shapes of laws, one-hot outcomes and the one clipping policy.
 
 A *law* is an array of probabilities, one row a case: shape ``(n,)`` is P(Y=1), shape ``(n, K)`` a point
 of the simplex. ``(n, 2)`` and ``(n,)`` are two writings of the same thing.
@@ -28,7 +28,6 @@ __all__ = [
     "n_classes",
     "one_hot",
     "pick",
-    "sigmoid",
     "unify",
 ]
 
@@ -114,9 +113,3 @@ def frozen(array: FloatArray) -> FloatArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def sigmoid(x: FloatArray) -> FloatArray:
-    """The logistic function σ(x) = 1 / (1 + exp(−x)), without overflow."""
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, e) / (1.0 + e)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray
 from scoreprism._double_use.chance import log_near_zero
 from scoreprism._double_use.model_parts import ModelPart
@@ -74,7 +75,7 @@ def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
     model, y = part.model, part.y
     means = next((m for a in ("theta_", "means_") if (m := getattr(model, a, None)) is not None), None)
     if means is None and hasattr(model, "feature_count_") and hasattr(model, "class_count_"):
-        means = model.feature_count_ / np.maximum(model.class_count_, 1e-300)[:, None]
+        means = model.feature_count_ / np.maximum(model.class_count_, TINY)[:, None]
     if y is None or means is None or np.shape(means) != (part.k, part.X.shape[1]):
         return None
     columns = max(1, _EQUATIONS // part.k)

@@ -41,9 +41,9 @@ class CalibrationCheck:
         return self._found[0]
 
     def _test(self) -> float:
-        from scoreprism._calibration_test.calibration_test import test_scored
+        from scoreprism._calibration_test.calibration_tests import find_pvalue
 
-        return test_scored(_scored(self.sample), _DRAWS, np.random.default_rng(0))
+        return find_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0))
 
 
 def _scored(sample: Sample) -> Scored:

@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, centered, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, Partitions
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, between
 from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
-from scoreprism._kernels.logistic import expected
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
 from scoreprism._sample.features import Encoder
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
@@ -77,9 +76,15 @@ def choose_shares(fit: ChainFit, candidates: Candidates) -> FloatArray:
     What each model takes of each candidate.
 
     The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row helps
-    to choose its own map: taking the best one instead would flatter it. A map that has learned noise is left out.
+    to choose its own map: taking the best one instead would flatter it. Maps that have learned noise are left out; the
+    first stays where all have.
     """
-    return candidates.shares(_drop_overfitted(fit, candidates))
+    if len(fit.maps) == 1:
+        return candidates.shares(np.array([True]))
+    sober = np.array([spread <= OVERFIT * loss for loss, spread in candidates.noise()])
+    if not sober.any():
+        sober[0] = True
+    return candidates.shares(sober)
 
 
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
@@ -93,16 +98,6 @@ def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip
         spread=moments.value({3: 1.0}),
         std_error=moments.std_error({0: 1.0}),
     )
-
-
-def _drop_overfitted(fit: ChainFit, candidates: Candidates) -> NDArray[np.bool_]:
-    """Candidates that have not learned noise; the first where all have."""
-    if len(fit.maps) == 1:
-        return np.array([True])
-    sober = np.array([spread <= OVERFIT * loss for loss, spread in candidates.noise()])
-    if not sober.any():
-        sober[0] = True
-    return sober
 
 
 def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:
@@ -370,7 +365,7 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     total = float(train.sum(axis=1).mean())
     for j in range(data.k):
         cells = ScoreCells.of(np.ascontiguousarray(data.score[:, j]))
-        law = np.clip(base[:, :, j], 1e-9, 1.0 - 1e-9)
+        law = np.clip(base[:, :, j], EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
         size = cells.center.size
 
         def sums(values: FloatArray, cell: IntArray = cells.cell, size: int = size) -> FloatArray:
@@ -378,10 +373,10 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
 
         gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
         whole = np.bincount(cells.cell, weight, size).astype(np.float64)
-        held = np.maximum(whole, 1e-300)
+        held = np.maximum(whole, TINY)
         rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / held
         shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
-        out[:, :, j] = expected(np.log(law) - np.log1p(-law) + shift[:, cells.cell])
+        out[:, :, j] = clipped_sigmoid(log_odds(law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
     return np.stack([floored(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
 
@@ -389,8 +384,7 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
 def _boosted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     """Boosting started at the law of each model: on centred log-ratios, their differences, and the top probability."""
     data = fit.rows
-    logs = np.log(np.maximum(data.score, 1e-12))
-    ratios = logs - logs.mean(axis=1, keepdims=True)
+    ratios = centered(np.log(np.maximum(data.score, EDGE)))
     pairs = [ratios[:, i] - ratios[:, j] for i in range(min(data.k, _PAIRED)) for j in range(i)]
     columns = [*ratios.T, *pairs, data.score.max(axis=1)]
     features = Encoder.fitted(columns)(columns)

@@ -46,9 +46,8 @@ from scoreprism._fitting.learners import (
 )
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._sample.fit_rows import Data
-from scoreprism._sample.floors import find_floors
 from scoreprism._sample.level import FeatureBlock, Level
-from scoreprism._sample.sample import Sample, drop_absent_rows, parse_laws
+from scoreprism._sample.sample import Sample, drop_absent_rows, find_floors, parse_laws
 from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.exceptions import DoubleUseWarning, InputError, LabelError, OverfitWarning
 from scoreprism.losses import ProperLoss, get_loss
@@ -132,7 +131,7 @@ class ChainFit:
         split = None if held is None else held.fit_rows()
         _require_both(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
-        said, doubted = _split_notes(split, rows)
+        said, doubted = ((), ()) if split is None else _split_notes(split, rows)
         notes, doubts = (*sample.notes.get(name, ()), *said), (*sample.doubts.get(name, ()), *doubted)
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
         asked = _parse_repeats(repeats, learner)
@@ -226,8 +225,11 @@ class ChainFit:
         score = Level.of("S", self.sample.prediction)
         fitted = score_law.fitted
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
-        notes = () if self.mixture is None else (*self.notes, *self.describe(), *_surprises(self.sample, fitted.law))
-        return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=None if self.mixture is None else self)
+        if self.mixture is None:
+            return Chain.of(self.sample, (score, law, *levels))
+        unlikely = np.minimum(fitted.law, 1.0 - fitted.law) if fitted.law.ndim == 1 else 1.0 - fitted.law.max(axis=1)
+        notes = (*self.notes, *self.describe(), *describe_surprises(self.sample.total(unlikely)))
+        return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=self)
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
 
@@ -447,10 +449,8 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
     return drop_absent_rows(held)
 
 
-def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_notes(calibration: Data, rows: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Notes and doubts on a calibration split that is these very rows, or hardly there."""
-    if calibration is None:
-        return (), ()
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
         note = "calibration= holds these very rows: C was fitted on the outcomes that judge it"
         warnings.warn(note, DoubleUseWarning, stacklevel=outside())
@@ -462,13 +462,8 @@ def _split_notes(calibration: Data | None, rows: Data) -> tuple[tuple[str, ...],
 # ── guards ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _surprises(sample: Sample, law: FloatArray) -> list[str]:
-    """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
-    return describe_surprises(sample.total(np.minimum(law, 1.0 - law) if law.ndim == 1 else 1.0 - law.max(axis=1)))
-
-
 def describe_surprises(expected: float) -> list[str]:
-    """A note where fewer outcomes than this are expected to be other than the likeliest."""
+    """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
     if expected >= FEW_SURPRISES:
         return []
     what = "outcomes are expected to be other than what C calls likeliest"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.second_order import (
@@ -30,7 +31,6 @@ from scoreprism._fitting.second_order import (
     reach_of_classes,
     residuals,
 )
-from scoreprism._kernels.logistic import expected
 from scoreprism._sample.level import spread
 from scoreprism.losses import ProperLoss
 
@@ -91,16 +91,10 @@ def between(center: FloatArray, law: FloatArray, score: FloatArray) -> FloatArra
     """Laws (…, G) at increasing centers, at other scores: straight lines in log-odds, beyond the ends straight on."""
     if center.size == 1:
         return np.repeat(law, score.size, axis=-1)
-    x, at = _log_odds(center), _log_odds(score)
+    x, at, eta = (log_odds(p, FINEST_EDGE) for p in (center, score, law))
     i = np.clip(np.searchsorted(x, at, side="right") - 1, 0, x.size - 2)
     share = (at - x[i]) / (x[i + 1] - x[i])
-    eta = _log_odds(law)
-    return expected(eta[..., i] + share * (eta[..., i + 1] - eta[..., i]))
-
-
-def _log_odds(p: FloatArray) -> FloatArray:
-    inside = np.clip(p, 1e-15, 1.0 - 1e-15)
-    return np.log(inside) - np.log1p(-inside)
+    return clipped_sigmoid(eta[..., i] + share * (eta[..., i + 1] - eta[..., i]))
 
 
 @dataclass(frozen=True)

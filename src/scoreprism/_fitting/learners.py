@@ -15,8 +15,7 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import foreign_law
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators import (
     CALIBRATORS,
     Calibrator,

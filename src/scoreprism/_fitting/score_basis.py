@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._learners.members import to_eta
 
 #: Distinct scores up to which each has a mean of its own.
 _DISTINCT = 20
@@ -20,7 +20,7 @@ def score_basis(score: FloatArray) -> FloatArray:
     if n < 10 * k:
         found = f"{n} rows for {k} classes"
         refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
-    eta = to_eta(score)
+    eta = law_logits(score)
     columns = list(eta.T[1:] - eta.T[0])
     joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
     knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all

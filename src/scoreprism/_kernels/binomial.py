@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from scoreprism._core.numerics import TINY, halve
 from scoreprism._core.simplex import FloatArray
 
 #: How the interval of a rate is found.
@@ -37,8 +39,8 @@ def rate_interval(
         low = np.where(events > 0.0, np.maximum(center - half, 0.0), 0.0)
         return low, np.where(rest > 0.0, np.minimum(center + half, 1.0), 1.0)
     if interval == "clopper-pearson":
-        low = np.where(events > 0.0, betaincinv(np.maximum(events, 1e-300), rest + 1.0, tail), 0.0)
-        high = np.where(rest > 0.0, 1.0 - betaincinv(np.maximum(rest, 1e-300), events + 1.0, tail), 1.0)
+        low = np.where(events > 0.0, betaincinv(np.maximum(events, TINY), rest + 1.0, tail), 0.0)
+        high = np.where(rest > 0.0, 1.0 - betaincinv(np.maximum(rest, TINY), events + 1.0, tail), 1.0)
         return low, high
     if interval == "jeffreys":
         low = np.where(events > 0.0, betaincinv(events + 0.5, rest + 0.5, tail), 0.0)
@@ -50,14 +52,14 @@ def _mid_low(events: FloatArray, rest: FloatArray, tail: FloatArray) -> FloatArr
     """The rate p at which P(more events) + ½ P(as many) is `tail`; 0 where there are none."""
     from scipy.special import betainc
 
-    some = np.maximum(events, 1e-300)
-    low, high = np.zeros(events.shape), np.ones(events.shape)
-    for _ in range(_HALVINGS):
-        p = 0.5 * (low + high)
+    some = np.maximum(events, TINY)
+
+    def below(p: FloatArray) -> NDArray[np.bool_]:
         # P(X ≥ k) = I_p(k, n−k+1); with k or n−k at 0 one of the two is certain
-        more = np.where(rest > 0.0, betainc(events + 1.0, np.maximum(rest, 1e-300), p), 0.0)
-        upper = 0.5 * (more + betainc(some, rest + 1.0, p))
-        low, high = np.where(upper < tail, p, low), np.where(upper < tail, high, p)
+        more = np.where(rest > 0.0, betainc(events + 1.0, np.maximum(rest, TINY), p), 0.0)
+        return np.asarray(0.5 * (more + betainc(some, rest + 1.0, p)) < tail)
+
+    low, _ = halve(below, np.zeros(events.shape), np.ones(events.shape), _HALVINGS)
     return np.where(events > 0.0, low, 0.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.numerics import REACHED
 from scoreprism._core.simplex import FloatArray, IntArray
 
 
@@ -17,7 +18,7 @@ def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> Fl
     ranked = x[order]
     upto = np.arange(1, x.size + 1, dtype=np.float64) if weight is None else np.cumsum(weight[order])
     goals = upto[-1] * np.arange(1, n_bins) / n_bins
-    last = np.searchsorted(upto, goals * (1.0 - 1e-12))  # the row at which a bin is full
+    last = np.searchsorted(upto, goals * REACHED)  # the row at which a bin is full
     below = ranked[last]
     above = np.searchsorted(ranked, below, side="right")
     inside = above < x.size
@@ -28,6 +29,18 @@ def equal_mass_cuts(x: FloatArray, weight: FloatArray | None, n_bins: int) -> Fl
 def auto_bins(total: float) -> int:
     """⌈2 n^(1/3)⌉ bins, at least one."""
     return max(1, int(np.ceil(2.0 * total ** (1.0 / 3.0) - 1e-9)))
+
+
+def weighted_quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
+    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
+    if weight is None:
+        ranks = np.ceil(np.array(shares) * x.size * REACHED).astype(np.intp) - 1
+        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
+    order = np.argsort(x)
+    upto = np.cumsum(weight[order])
+    at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
+    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
+    return found
 
 
 def even_codes(x: FloatArray, n_bins: int) -> IntArray:

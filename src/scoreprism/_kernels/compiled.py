@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Rng, draw_words
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Kernel, Ranked, Stream, Sums, halves
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums
 
 #: How often each row was drawn; nothing is drawn 65536 times in this world.
 Counts = NDArray[np.uint16]
@@ -31,7 +32,7 @@ def available() -> bool:
 
 
 def _tally(words: NDArray[np.uint32], n: int, count: Counts) -> int:
-    """Count the rows that 32-bit words stand for, as `drawn` does; returns how many words stand for none."""
+    """Count the rows that 32-bit words stand for, as `draw_rows` does; returns how many words stand for none."""
     size, low = np.uint64(n), np.uint64(0xFFFFFFFF)
     least, refused = (low + np.uint64(1)) % size, 0
     for word in words:
@@ -167,11 +168,11 @@ def compiled_sums(ranked: Ranked) -> Kernel:
     pairs, groups = np.zeros(2 * runs), np.zeros(2 * -(-runs // _WIDTH))
     held, events, first = np.empty(runs), np.empty(runs), np.empty(runs + 1, dtype=np.intp)
 
-    def sums(stream: Stream) -> Sums:
+    def sums(rng: Rng) -> Sums:
         count[:] = 0
         missing = n
         while missing:
-            missing = run._tally(halves(stream, missing), n, count)
+            missing = run._tally(draw_words(rng, missing), n, count)
         pairs[:] = 0.0
         loss = run._loss(count, weight, ranked.losses)
         run._gather(count, weight, segment, last, upto, pairs[ranked.lead : ranked.lead + m])

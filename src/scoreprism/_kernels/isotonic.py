@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ __all__ = [
     "isotonic_sums",
     "locate",
     "pool_ties",
+    "run_starts",
 ]
 
 #: From this many rows on, cells decide which of them have to be sorted.
@@ -54,21 +55,21 @@ def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None
     if weight is None and _packable(score, y):
         word = _packed_sort(score, y)
         ranked = _unpack(word)
-        first = _firsts(ranked)
+        first = run_starts(ranked)
         weights = np.diff(np.append(first, ranked.size)).astype(np.float64)
         events = 1.0 - (word & np.uint64(1))
     else:
         order = np.argsort(score)
         ranked = score[order]
-        first = _firsts(ranked)
+        first = run_starts(ranked)
         given = np.ones(ranked.size) if weight is None else weight[order]
         weights, events = np.add.reduceat(given, first), given * y[order]
     return Pooled(ranked[first], weights, np.add.reduceat(events, first))
 
 
-def _firsts(ranked: FloatArray) -> IntArray:
-    """Where each distinct value of a sorted array begins."""
-    return np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+def run_starts(values: NDArray[Any]) -> IntArray:
+    """Where each run of equal values begins."""
+    return np.flatnonzero(np.append(True, values[1:] != values[:-1]))
 
 
 def _packable(score: FloatArray, y: FloatArray) -> bool:

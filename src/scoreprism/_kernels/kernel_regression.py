@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import locate
 
@@ -224,7 +225,7 @@ def _leave_one_out(x: FloatArray, y: FloatArray, weight: FloatArray | None, rule
         own = kernel.norm * np.minimum(mass_of_row, 1.0)  # a weight of 3 is three rows, of which one is left out
         mass = np.interp(x, grid, sums.mass) - own
         events = np.interp(x, grid, sums.events) - own * y
-        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, 1e-300), 0.0, 1.0), share)
+        rate = np.where(mass > 1e-9 * own, np.clip(events / np.maximum(mass, TINY), 0.0, 1.0), share)
         best = min(best, (float(np.average((y - rate) ** 2, weights=mass_of_row)), float(bandwidth)))
     return best[1]
 

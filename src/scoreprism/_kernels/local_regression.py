@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number, refuse
+from scoreprism._core.numerics import REACHED, TINY, WITHIN
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.isotonic import run_starts
 
 #: Kernel weights held at a time.
 _BLOCK = 1 << 18
@@ -148,10 +150,10 @@ class LocalRegression:
             np.subtract(1.0, kernel, out=kernel)
             kernel *= kernel * kernel
         else:
-            kernel = (kernel <= 1.0 + 1e-12).astype(np.float64)
+            kernel = (kernel <= WITHIN).astype(np.float64)
         # a whole neighbourhood at distance 0, or one whose members all stand at its rim: their plain mean
         lone = (kernel @ mass) <= 0.0
-        kernel[lone] = np.abs(u[lone]) <= 1.0 + 1e-12
+        kernel[lone] = np.abs(u[lone]) <= WITHIN
         kernel[reach == 0.0] = u[reach == 0.0] == 0.0
         return _local_polynomial(u, kernel, mass, events, self.degree)
 
@@ -196,7 +198,7 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     passes 2a, or the one before. So one search answers for all points.
     """
     reached = np.cumsum(mass)
-    target = span * reached[-1] * (1.0 - 1e-12)
+    target = span * reached[-1] * REACHED
     before = reached - mass
     last = np.searchsorted(reached, before + target)
     starts = int(np.searchsorted(last, x.size))  # later windows have too little mass
@@ -215,7 +217,7 @@ def pooled_ties(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[Float
     if (np.diff(x) < 0.0).any():
         order = np.argsort(x, kind="stable")
         x, y, weight = x[order], y[order], weight[order]
-    starts = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
+    starts = run_starts(x)
     return x[starts], np.add.reduceat(weight, starts), np.add.reduceat(weight * y, starts)
 
 
@@ -225,7 +227,7 @@ def _neighbours(
     """Neighbours pooled at their mean score: at most 1/cells of the mass and 2/cells of the range together."""
     reached = np.cumsum(mass)
     by_mass = np.minimum((reached - 0.5 * mass) * (cells / reached[-1]), cells - 1).astype(np.intp)
-    by_place = np.minimum((x - x[0]) * (0.5 * cells / max(x[-1] - x[0], 1e-300)), cells).astype(np.intp)
+    by_place = np.minimum((x - x[0]) * (0.5 * cells / max(x[-1] - x[0], TINY)), cells).astype(np.intp)
     starts = np.flatnonzero(np.append(True, (np.diff(by_mass) > 0) | (np.diff(by_place) > 0)))
     total = np.add.reduceat(mass, starts)
     return np.add.reduceat(mass * x, starts) / total, total, np.add.reduceat(events, starts)

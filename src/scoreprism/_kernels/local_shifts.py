@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._core.numerics import REACHED, TINY, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.logistic import expected
 
 #: Rows per cell at least, and the greatest depth of the tree.
 _ROWS, _DEEPEST = 8, 13
@@ -18,6 +18,8 @@ _VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
 _TIED = 5
 #: Log-odds are shifted by no more than this.
 _FARTHEST = 6.0
+#: Rates that outcomes of a node seem to have reached are kept this far from 0 and 1.
+_EDGE = 1e-6
 #: Steps of a fitted map that are smaller than this, in log-odds, are none.
 _FLAT = 0.005
 #: Level models below this share are left out.
@@ -60,7 +62,7 @@ class _Nodes:
     def pairs(self, whole: FloatArray) -> _Nodes:
         """The nodes one depth higher; `whole` is the mass of these."""
         shape = (self.gradient.shape[0], -1, 2)
-        mass = np.maximum(whole.reshape(-1, 2), 1e-300)
+        mass = np.maximum(whole.reshape(-1, 2), TINY)
         rate = (self.rate.reshape(-1, 2) * mass).sum(axis=1) / mass.sum(axis=1)
         return _Nodes(self.gradient.reshape(shape).sum(axis=2), self.information.reshape(shape).sum(axis=2), rate)
 
@@ -74,14 +76,15 @@ def _far_mode(
     A parabola would overshoot: where c is 0.01 and the outcomes say 0.1, it shifts the log-odds by 9, not by 2.4.
     """
     n = i / (c * (1.0 - c))
-    reached = np.clip(c + np.divide(u, n, out=np.full(u.shape, np.inf) * np.sign(u), where=n > 0.0), 1e-6, 1.0 - 1e-6)
-    start = np.log(reached) - np.log1p(-reached) - (np.log(c) - np.log1p(-c))
+    reached = c + np.divide(u, n, out=np.full(u.shape, np.inf) * np.sign(u), where=n > 0.0)
+    eta = log_odds(c)
+    start = log_odds(reached, _EDGE) - eta
     mode = np.sign(u) * np.minimum(np.abs(shift), np.abs(start))
     for _ in range(3):
-        law = expected(np.log(c) - np.log1p(-c) + mode)
+        law = clipped_sigmoid(eta + mode)
         slope = u + n * (c - law) - mode / variance
         mode = mode + slope / (n * law * (1.0 - law) + 1.0 / variance)
-    law = expected(np.log(c) - np.log1p(-c) + mode)
+    law = clipped_sigmoid(eta + mode)
     value = (u + n * c) * mode + n * (np.log1p(-law) - np.log1p(-c)) - 0.5 * mode**2 / variance
     return mode, value - 0.5 * np.log1p(variance * n * law * (1.0 - law))
 
@@ -133,7 +136,7 @@ def local_shifts(
 def _leaf_of(whole: FloatArray, depth: int) -> IntArray:
     """The leaf of each cell: leaves of equal mass, whose first cell is that in which the mass is reached."""
     reached = np.cumsum(whole)
-    first = np.searchsorted(reached, reached[-1] * np.arange(1, 1 << depth) / (1 << depth) * (1.0 - 1e-12))
+    first = np.searchsorted(reached, reached[-1] * np.arange(1, 1 << depth) / (1 << depth) * REACHED)
     return np.searchsorted(np.minimum(first, whole.size - 1), np.arange(whole.size), side="right")
 
 
@@ -149,7 +152,7 @@ def _tree_average(leaf: Sequence[FloatArray], mean: Sequence[FloatArray]) -> tup
     below, stop = leaf[-1], [np.ones(leaf[-1].shape)]
     for one in reversed(leaf[:-1]):
         split = below.reshape(one.shape[0], -1, 2).sum(axis=2)
-        stop.append(expected(one - split))
+        stop.append(clipped_sigmoid(one - split))
         below = np.logaddexp(one, split) - np.log(2.0)
     stop.reverse()
     alive, out = np.ones(leaf[0].shape), np.zeros(leaf[0].shape)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.numerics import FAR
+from scoreprism._core.numerics import TINY, clipped_sigmoid, softplus
 from scoreprism._core.simplex import FloatArray
 
 #: Steps of Newton's method at most; where the likelihood has a maximum, fifteen are many.
@@ -16,17 +16,9 @@ _DECREMENT = 1e-13
 _BLOCK, _FEW = 1 << 13, 4096
 
 
-def expected(eta: FloatArray) -> FloatArray:
-    """σ(η), without overflow."""
-    p = np.exp(-np.clip(eta, -FAR, FAR))
-    p += 1.0
-    return np.divide(1.0, p, out=p)
-
-
 def log_losses(eta: FloatArray, y: FloatArray) -> FloatArray:
     """log(1 + e^η) − yη of each row."""
-    loss = np.log1p(np.exp(-np.abs(eta)))
-    loss += np.maximum(eta, 0.0)
+    loss = softplus(eta)
     loss -= y * eta
     return loss
 
@@ -51,7 +43,7 @@ class Likelihood:
             eta = beta @ x
             if self.offset is not None:
                 eta += self.offset[rows]
-            p = expected(eta)
+            p = clipped_sigmoid(eta)
             residual = p - y
             v = np.subtract(1.0, p)
             v *= p
@@ -124,7 +116,7 @@ def fit_logistic(
 
 def _settled(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
     """Whether this is a minimum: Newton has nothing to gain, and not because the curvature is gone."""
-    flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + 1e-300
+    flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + TINY
     return bool(decrement <= _DECREMENT * problem.total and flat.all())
 
 
@@ -167,7 +159,7 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    kept = values > 1e-13 * max(values[-1], 1e-300)
+    kept = values > 1e-13 * max(values[-1], TINY)
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     solution: FloatArray = (vectors @ (inverse * (vectors.T @ (vector / scale)))) / scale
     return solution

@@ -6,60 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.resampling import Rng, count_rows
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._core.workers import run_all, worker_count
-from scoreprism._kernels.isotonic import isotonic_blocks
+from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 
-#: A stream of random words: of one replicate, and of no other.
-Stream = np.random.SFC64
 #: Loss summed over the drawn rows, then weight and events of each isotonic block.
 Sums = tuple[float, FloatArray, FloatArray]
-#: From a stream to the sums of the rows that it draws.
-Kernel = Callable[[Stream], Sums]
-#: Replicates a thread takes at a time.
-_CHUNK = 16
-
-
-def stream_of(entropy: NDArray[np.int64], replicate: int) -> Stream:
-    """The random stream of one replicate."""
-    return Stream(np.random.SeedSequence(entropy.tolist(), spawn_key=(replicate,)))
-
-
-def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | None) -> FloatArray:
-    """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
-    if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
-        remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
-    if worker_count(n_jobs) == 1:
-        return some(range(count))
-    chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(list(run_all(some, chunks, n_jobs, "replicates", threads=True)))
-
-
-def halves(stream: Stream, size: int) -> NDArray[np.uint32]:
-    """Random 32-bit words, two from each 64-bit word of the stream: the lower half first."""
-    words = np.asarray(stream.random_raw((size + 1) // 2)).astype("<u8", copy=False)
-    return words.view("<u4")[:size]
-
-
-def drawn(stream: Stream, n: int) -> IntArray:
-    """
-    Draw n of n rows with repetition: every row with the same probability, to the last bit.
-
-    A word u stands for row ⌊u·n / 2³²⌋. The 2³² words cannot be shared evenly among the rows, so 2³² mod n of them,
-    those for which u·n mod 2³² is smallest, stand for none and are drawn again (Lemire 2019).
-    """
-    found: list[IntArray] = []
-    missing = n
-    while missing:
-        product = halves(stream, missing).astype(np.uint64) * np.uint64(n)
-        accepted = product.astype(np.uint32) >= (1 << 32) % n
-        found.append((product[accepted] >> np.uint64(32)).astype(np.intp))
-        missing -= found[-1].shape[0]
-    return np.concatenate(found)
+#: From the stream of a replicate to the sums of the rows that it draws.
+Kernel = Callable[[Rng], Sums]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +49,7 @@ class Ranked:
         event, cost = y[order] == 1, losses[order]
         infinite = np.flatnonzero(np.isinf(cost))
         cost[infinite] = 0.0
-        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        segment = run_starts(event)
         return cls(cost, infinite, None if weight is None else weight[order], segment, int(not event[0]))
 
     @property
@@ -112,9 +67,9 @@ class Ranked:
         return np.inf if mass[self.infinite].any() else float(mass @ self.losses)
 
 
-def sums_of_draws(ranked: Ranked, stream: Stream) -> Sums:
+def sums_of_draws(ranked: Ranked, rng: Rng) -> Sums:
     """What CORP needs of a resample: the definition, in numpy."""
-    mass = np.bincount(drawn(stream, ranked.n), minlength=ranked.n).astype(np.float64)
+    mass = count_rows(rng, ranked.n)
     if ranked.weight is not None:
         mass *= ranked.weight
     pairs = np.zeros((ranked.runs, 2))  # events and non-events of each run

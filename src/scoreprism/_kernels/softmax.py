@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, pick
 
 #: Up to this many weights a fit ends with Newton steps.
 _FEW = 120
-
-
-def log_softmax(eta: FloatArray) -> FloatArray:
-    """log(e^η / Σ e^η) of each row, without overflow."""
-    shifted = eta - eta.max(axis=1, keepdims=True)
-    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logs
 
 
 def fit_softmax(
@@ -57,7 +51,7 @@ def fit_softmax(
     theta: FloatArray = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
     if tight and theta.size <= _FEW:
         for _ in range(3):  # Newton makes a good minimum an exact one, where it gets lower
-            curvature = _curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
+            curvature = softmax_curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
             value, slope = look(theta)
             step = np.linalg.lstsq(curvature, slope, rcond=1e-13)[0]
             if not look(theta - step)[0] <= value:
@@ -66,7 +60,7 @@ def fit_softmax(
     return theta.reshape(start.shape)
 
 
-def _curvature(
+def softmax_curvature(
     theta: FloatArray, design: FloatArray, mass: FloatArray, ridge: FloatArray, *, diagonal: bool
 ) -> FloatArray:
     """Second derivatives of the penalised loss, weights in the order of ``theta.ravel()``."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.softmax import fit_softmax, log_softmax
-from scoreprism._learners.boosting import Boosted, Growth, boost
-from scoreprism._learners.pairs import boost_pairs
+from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._learners.boosting import Boosted, Growth, boost, boost_pairs
 from scoreprism._sample.features import Features
 from scoreprism._sample.scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
@@ -42,7 +42,7 @@ class Task:
     @cached_property
     def eta(self) -> FloatArray:
         """The start on the scale of logits (log-probabilities for several classes)."""
-        return to_eta(self.base)
+        return law_logits(self.base)
 
     @cached_property
     def mass(self) -> FloatArray:
@@ -64,21 +64,6 @@ class Task:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return Task(self.features.part(rows), self.base[rows], self.codes[rows], weight, self.k)
-
-
-def to_eta(law: FloatArray) -> FloatArray:
-    """Logits of two classes, log-probabilities of more, kept finite."""
-    if law.ndim == 1:
-        p = np.clip(law, 1e-12, 1.0 - 1e-12)
-        return np.log(p) - np.log1p(-p)
-    return np.log(np.maximum(law, 1e-12))
-
-
-def from_eta(eta: FloatArray) -> FloatArray:
-    """The law of logits."""
-    if eta.ndim == 1:
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(eta, -40.0, 40.0))))
-    return np.exp(log_softmax(eta))
 
 
 def calibrated(_task: Task, _rng: np.random.Generator) -> Fitted:
@@ -103,9 +88,9 @@ def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Tas
     beta = _regress(columns(some.features, some.eta), some)
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
-        eta = to_eta(base)
+        eta = law_logits(base)
         added = beta[:-1].T @ columns(features, eta)
-        return [from_eta(eta + added + beta[-1]) if task.k == 2 else from_eta(eta + added.T + beta[-1])]
+        return [law_of_logits(eta + added + beta[-1]) if task.k == 2 else law_of_logits(eta + added.T + beta[-1])]
 
     return predict
 
@@ -118,7 +103,7 @@ def logistic(task: Task, rng: np.random.Generator) -> Fitted:
 def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
     """The same with squares and products of the columns that matter most, the score among them."""
     some = task.some(rng)
-    p = from_eta(some.eta)
+    p = law_of_logits(some.eta)
     residual = some.hit - p
     tie = np.abs(some.features.design @ (some.mass * residual.T).T)
     strength = tie if tie.ndim == 1 else tie.sum(axis=1)
@@ -148,7 +133,9 @@ def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
     fitted = _from_offset(task, rng)
-    return lambda features, base: [from_eta(eta) for eta in fitted.staged(features, to_eta(base), _OFFSET_STAGES)]
+    return lambda features, base: [
+        law_of_logits(eta) for eta in fitted.staged(features, law_logits(base), _OFFSET_STAGES)
+    ]
 
 
 def interactions(task: Task, rng: np.random.Generator) -> Fitted:
@@ -161,9 +148,9 @@ def interactions(task: Task, rng: np.random.Generator) -> Fitted:
     crossed = [boost_pairs(some.features, start, some.hit, some.mass, growth) for start in starts]
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
-        starts = first.staged(features, to_eta(base), _OFFSET_STAGES)
+        starts = first.staged(features, law_logits(base), _OFFSET_STAGES)
         ends = (one.staged(features, start, (_PAIR_STAGES,)) for one, start in zip(crossed, starts, strict=True))
-        return [from_eta(eta) for end in ends for eta in end]
+        return [law_of_logits(eta) for end in ends for eta in end]
 
     return predict
 
@@ -172,14 +159,14 @@ def boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting from the base rate, with the score among the features."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    share = to_eta(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
+    share = law_logits(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
     start = share[:, 1] - share[:, 0] if task.k == 2 else share
     stages = 80
     growth = Growth(stages=stages, depth=3)
     fitted = boost(task.features, np.broadcast_to(start, task.eta.shape), task.hit, task.mass, growth, rng)
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
-        return [from_eta(eta) for eta in fitted.staged(features, np.broadcast_to(start, base.shape), (stages,))]
+        return [law_of_logits(eta) for eta in fitted.staged(features, np.broadcast_to(start, base.shape), (stages,))]
 
     return predict
 
@@ -221,7 +208,7 @@ def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
 
 def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
     """What each law gave to what happened, kept above zero: (laws, rows)."""
-    return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), 1e-12)
+    return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), EDGE)
 
 
 def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:

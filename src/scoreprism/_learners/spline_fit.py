@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
-from scoreprism._kernels.logistic import fit_logistic, separated
+from scoreprism._kernels.logistic import separated
 from scoreprism._maps.binary_map import BinaryMap, Chart
-from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised
+from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised, rising_line
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import make_folds
 
@@ -21,18 +22,6 @@ from scoreprism._sample.folds import make_folds
 _MANY, _POINTS = 4096, 2048
 #: Quantiles between which the knots of a spline in the logit stand; its tails are straight.
 _OUTER = (0.005, 0.995)
-
-
-def quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
-    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
-    if weight is None:
-        ranks = np.ceil(np.array(shares) * x.size * (1.0 - 1e-12)).astype(np.intp) - 1
-        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
-    order = np.argsort(x)
-    upto = np.cumsum(weight[order])
-    at = np.searchsorted(upto, np.array(shares) * upto[-1] * (1.0 - 1e-12))
-    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
-    return found
 
 
 def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -45,7 +34,7 @@ def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
         first, last = np.searchsorted(upto, np.array(_OUTER) * upto[-1])
         if last - first >= 64:
             return low + width * float(first), low + width * float(last + 1)
-    left, right = quantiles(x, weight, _OUTER)
+    left, right = weighted_quantiles(x, weight, _OUTER)
     return float(left), float(right)
 
 
@@ -110,19 +99,11 @@ class SplineProblem:
     @cached_property
     def line(self) -> FloatArray:
         """Coefficients of the best straight line that does not fall (the base rate if there is none)."""
-        cells, k = self.cells, self.k
-        mean = float(cells.events.sum() / cells.weight.sum())
+        cells, clip = self.cells, self.clip
         if self.link == "identity":
-            return np.full(k, min(max(mean, self.clip), 1.0 - self.clip))
-        place = (self.basis.greville - self.basis.left) / (self.basis.right - self.basis.left)
-        rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
-        fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
-        slope, intercept = fit.coefficients
-        if slope <= 0.0 or not fit.converged or separated(self.x, self.data.y) != 0:
-            mean = min(max(mean, self.clip), 1.0 - self.clip)
-            slope, intercept = 0.0, np.log(mean / (1.0 - mean))
-        line: FloatArray = slope * place + intercept
-        return line
+            mean = float(cells.events.sum() / cells.weight.sum())
+            return np.full(self.k, min(max(mean, clip), 1.0 - clip))
+        return rising_line(self.basis, cells, clip, flat=separated(self.x, self.data.y) != 0)
 
     @cached_property
     def constraint(self) -> Constraint:

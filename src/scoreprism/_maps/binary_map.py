@@ -8,7 +8,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism._core.numerics import BELOW_ONE, FAR, raised, rising_cubic, rising_sigmoid, soft_floor
+from scoreprism._core.numerics import (
+    BELOW_ONE,
+    FAR,
+    LAST_BIT,
+    SMALLEST_SCORE,
+    halve,
+    log_odds,
+    log_pair,
+    raised,
+    rising_cubic,
+    rising_sigmoid,
+    soft_floor,
+)
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import locate
 from scoreprism._maps.formula import Term, sigmoid
@@ -41,8 +53,8 @@ class Chart(Part):
 
     kind: str
     space: str
-    low: float = 1e-290
-    high: float = 2.0**-53
+    low: float = SMALLEST_SCORE
+    high: float = LAST_BIT
 
     def check(self) -> None:
         require(self.kind in ("probability", "logit"), "kind", "the value probability or logit")
@@ -65,8 +77,7 @@ class Chart(Part):
         for near, floor, sign in ((score, self.low, 1.0), (rest, self.high, -1.0)):
             bent = np.flatnonzero(near < floor)
             if bent.size:
-                distance = raised(near[bent], floor)
-                logit[bent] = sign * (np.log(distance) - np.log1p(-distance))
+                logit[bent] = sign * log_odds(raised(near[bent], floor))
         return logit
 
     def places(self, x: FloatArray) -> FloatArray:
@@ -74,11 +85,7 @@ class Chart(Part):
         if self.space in ("score", self.kind):
             return x
         low, high = (np.full(x.shape, end) for end in ((0.0, 1.0) if self.kind == "probability" else (-FAR, FAR)))
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            reached = self(middle) >= x
-            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
+        return halve(lambda score: self(score) >= x, high, low, 80)[0]
 
     def formula(self, score: Term) -> Term:
         """The coordinate as a formula."""
@@ -110,7 +117,7 @@ def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
     inside = score[(score > 0.0) & (score < 1.0)] if any(seen) else score
     nearest = (float(inside.min()), 1.0 - float(inside.max())) if inside.size else (0.25, 0.25)
     low, high = (near if end else min(near, distance) for near, end in zip(nearest, seen, strict=True))
-    return Chart(kind, "logit", max(low, 1e-290), max(high, 2.0**-53))
+    return Chart(kind, "logit", max(low, SMALLEST_SCORE), max(high, LAST_BIT))
 
 
 # ── curves ──────────────────────────────────────────────────────────────────────────────────────────
@@ -142,13 +149,6 @@ class Affine(Curve):
 
     def formula(self, x: Term) -> Term:
         return self.slope * x + self.intercept
-
-
-def log_pair(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The pair log s, −log(1 − s) at the logit x of s, both nondecreasing in floating point."""
-    near = np.clip(x, -FAR, FAR)
-    beyond = x - near
-    return np.minimum(beyond, 0.0) - np.log1p(np.exp(-near)), np.maximum(beyond, 0.0) + np.log1p(np.exp(near))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.numerics import BELOW_ONE
+from scoreprism._core.numerics import BELOW_ONE, centered, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
-from scoreprism._kernels.softmax import log_softmax
 from scoreprism._maps.binary_map import (
     Affine,
     BetaCurve,
@@ -17,16 +16,9 @@ from scoreprism._maps.binary_map import (
     Cubics,
     Curve,
     LogLine,
-    log_pair,
 )
 from scoreprism._maps.formula import Term
 from scoreprism._maps.parts import MapPart, require
-
-
-def centered(logs: FloatArray) -> FloatArray:
-    """Log-probabilities minus their mean over classes: what a softmax can see of them."""
-    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
-    return rest
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.numerics import FAR
+from scoreprism._core.numerics import EDGE_OF_WEIGHTS, FAR, TINY, clipped_sigmoid, rate_log_odds, softplus
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.quadratic_program import solve_qp
 from scoreprism._maps.binary_map import Cubics
 
@@ -128,7 +129,7 @@ def local_problem(cells: FitPoints, beta: FloatArray, link: str) -> Quadratic:
     if link == "identity":
         return Quadratic((b.T * cells.weight) @ b, b.T @ cells.events, cells.square)
     eta = np.clip(b @ beta, -FAR, FAR)
-    p = np.clip(1.0 / (1.0 + np.exp(-eta)), 1e-10, 1.0 - 1e-10)
+    p = np.clip(clipped_sigmoid(eta), EDGE_OF_WEIGHTS, 1.0 - EDGE_OF_WEIGHTS)
     v = p * (1.0 - p)
     gap = cells.events - cells.weight * p
     curvature = (b.T * (cells.weight * v)) @ b
@@ -140,7 +141,20 @@ def local_problem(cells: FitPoints, beta: FloatArray, link: str) -> Quadratic:
 def deviance(cells: FitPoints, beta: FloatArray) -> float:
     """The negative log-likelihood of the logit link."""
     eta = cells.design @ beta
-    return float(cells.weight @ (np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)) - cells.events @ eta)
+    return float(cells.weight @ softplus(eta) - cells.events @ eta)
+
+
+def rising_line(basis: Basis, cells: FitPoints, edge: float, *, flat: bool = False) -> FloatArray:
+    """Coefficients of Platt's line; of the base rate, `edge` from 0 and 1, if `flat` or where it would not rise."""
+    place = (basis.greville - basis.left) / (basis.right - basis.left)
+    rate = cells.events / np.where(cells.weight > 0, cells.weight, 1.0)
+    fit = fit_logistic(np.stack([cells.design @ place, np.ones(rate.size)]), rate, cells.weight)
+    slope, intercept = fit.coefficients
+    if flat or slope <= 0.0 or not fit.converged:
+        mean = float(cells.events.sum() / cells.weight.sum())
+        slope, intercept = 0.0, rate_log_odds(min(max(mean, edge), 1.0 - edge))
+    line: FloatArray = slope * place + intercept
+    return line
 
 
 @dataclass(frozen=True)
@@ -178,11 +192,11 @@ def choose_penalty(problem: Quadratic, penalty: FloatArray, criterion: str, link
     if criterion == "gcv":
         squares = problem.square - 2.0 * (a @ q) + (a**2) @ e
         freedom = (e / grown).sum(axis=1)
-        score = count * np.log(np.maximum(squares, 1e-300) / np.maximum(count - freedom, 1e-3) ** 2)
+        score = count * np.log(np.maximum(squares, TINY) / np.maximum(count - freedom, 1e-3) ** 2)
     else:
         fit = problem.square - a @ q
         logs = np.log(grown).sum(axis=1) - (k - 2) * np.log(tries)
-        score = fit + logs if link == "logit" else (count - 2.0) * np.log(np.maximum(fit, 1e-300)) + logs
+        score = fit + logs if link == "logit" else (count - 2.0) * np.log(np.maximum(fit, TINY)) + logs
     # where the criterion is flat, as on the way to a straight line, rounding must not decide: the smoothest wins
     return unit * float(tries[np.flatnonzero(score <= score.min() + 1e-6)[-1]])
 

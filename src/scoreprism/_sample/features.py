@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
+from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray
 
 #: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
@@ -229,5 +230,5 @@ def _is_gone(value: object) -> bool:
 
 def score_columns(score: FloatArray) -> list[NDArray[Any]]:
     """The score as features: its logit, or its log-probabilities, kept finite."""
-    law = np.clip(score, 1e-12, 1.0 - 1e-12) if score.ndim == 1 else np.maximum(score, 1e-12)
-    return [np.log(law) - np.log1p(-law)] if score.ndim == 1 else list(np.log(law).T)
+    logits = law_logits(score)
+    return [logits] if score.ndim == 1 else list(logits.T)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.checks import outside, plain
+from scoreprism._core.numerics import FINEST_EDGE, SMALLEST_SCORE, TINY, clipped_sigmoid
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.binary_map import Chart, least_distance, logit_chart
 from scoreprism._maps.parts import Part
+from scoreprism.exceptions import ScoreOrderWarning
 
 
 class Origin(NamedTuple):
@@ -54,7 +59,7 @@ class Data:
     def rate(self) -> float:
         """Share of events, inside (0, 1) whatever the weights."""
         share = float(self.y.sum() if self.weight is None else self.weight @ self.y) / self.total
-        return min(max(share, 1e-15), 1.0 - 1e-15)
+        return min(max(share, FINEST_EDGE), 1.0 - FINEST_EDGE)
 
     @cached_property
     def logit(self) -> Chart:
@@ -107,10 +112,10 @@ class Reduction(Part):
 def smallest(data: Data) -> float:
     """Below which probabilities are not told apart: half the smallest where zeros occur, else it or 1/(2n) if less."""
     if data.kind == "logit":
-        return 1e-290
+        return SMALLEST_SCORE
     law = as_matrix(data.score)
     positive = float(law[law > 0.0].min())
-    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), 1e-290)
+    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), SMALLEST_SCORE)
 
 
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
@@ -120,3 +125,112 @@ def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
     scaled = weight / weight.max()
     ranked = np.sort(scaled)  # sums that round differently for rows in another order would move splits of trees
     return np.asarray(scaled * (ranked.sum() / (ranked @ ranked)))
+
+
+#: Newton steps from the fit to everything; three are enough unless a training set is odd.
+_STEPS = 12
+#: A fit has converged when a step gains less than this share of a row's worth of log-likelihood.
+_DECREMENT = 1e-8
+
+
+@dataclass(frozen=True)
+class Batch:
+    """M training sets of a binary score, pooled into the same G cells."""
+
+    center: FloatArray  # (G,): score of each cell, increasing
+    mass: FloatArray  # (2, M, G): weight of the non-events and of the events that a training set has in a cell
+    whole: FloatArray  # (2, G): the same of all rows
+    single: bool = True  # whether every cell holds one distinct score
+    _memo: dict[str, FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Weight in each cell, (M, G)."""
+        return np.asarray(self.mass[0] + self.mass[1])
+
+    @property
+    def events(self) -> FloatArray:
+        """Weight of the events in each cell, (M, G)."""
+        return np.asarray(self.mass[1])
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """Weight of each training set."""
+        return np.asarray(self.weight.sum(axis=1))
+
+    @cached_property
+    def everything(self) -> Data:
+        """All rows, as weighted cells."""
+        return _data(self.center, self.whole)
+
+    def part(self, m: int) -> Data:
+        """One training set, as weighted cells."""
+        return _data(self.center, self.mass[:, m])
+
+    def once(self, name: str, fit: Callable[[], FloatArray]) -> FloatArray:
+        """Laws that several maps start from, fitted the first time they are asked for."""
+        if name not in self._memo:
+            self._memo[name] = fit()
+        return self._memo[name]
+
+    def kept_inside(self, law: FloatArray) -> FloatArray:
+        """Laws at least 1/(2n)² away from 0 and 1."""
+        low = (np.minimum(0.5 / self.total, 0.25) ** 2)[:, None]
+        return np.clip(law, low, 1.0 - low)
+
+
+def _data(center: FloatArray, mass: FloatArray) -> Data:
+    outcome, cell = np.nonzero(mass)
+    return Data(center[cell], outcome, mass[outcome, cell], 2, "probability")
+
+
+def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: FloatArray | None) -> FloatArray | None:
+    """Logistic regressions of all training sets, from the coefficients of all rows."""
+    p = design.shape[0]
+    curb = np.zeros((p, p)) if penalty is None else penalty
+    upper = np.triu_indices(p)
+    products = design[upper[0]] * design[upper[1]]  # (p(p+1)/2, G)
+    beta = np.tile(start, (batch.total.size, 1))
+    curvature = np.empty((beta.shape[0], p, p))
+    for _ in range(_STEPS):
+        law = clipped_sigmoid(beta @ design)
+        residual = batch.events - batch.weight * law
+        gradient = residual @ design.T - beta @ curb
+        law *= 1.0 - law
+        law *= batch.weight
+        flat = law @ products.T
+        curvature[:, upper[0], upper[1]] = curvature[:, upper[1], upper[0]] = flat
+        curvature += curb
+        scale = np.sqrt(np.maximum(curvature[:, np.arange(p), np.arange(p)], TINY))
+        scaled = curvature / (scale[:, :, None] * scale[:, None, :])
+        if not np.isfinite(scaled).all() or np.linalg.cond(scaled).max() > 1e12:
+            return None
+        step = np.linalg.solve(scaled, (gradient / scale)[:, :, None])[:, :, 0] / scale
+        beta = beta + step
+        if float((gradient * step).sum(axis=1).max()) < _DECREMENT:
+            return beta
+        curvature.fill(0.0)
+    return None
+
+
+def warn_of_reversed_scores(data: Data, classes: NDArray[Any], rows: float | None = None) -> None:
+    """A score that clearly ranks the wrong way round is nearly always that of the other class; `rows` for sums."""
+    if data.k > 2:
+        return
+    w = data.y if data.weight is None else data.weight * data.y
+    s, total, events = data.score, data.total, float(w.sum())
+    mean = float(s.mean() if data.weight is None else data.weight @ s / total)
+    square = float(s @ s if data.weight is None else data.weight @ (s * s)) / total
+    spread = max(square - mean * mean, 0.0) ** 0.5
+    if rows is None:
+        rows = total if data.weight is None else total**2 / float(data.weight @ data.weight)
+    share = events / total
+    noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
+    # the mean score of events against that of all, in standard errors
+    if float(w @ s) / events - mean < -5.0 * noise < 0.0:
+        warnings.warn(
+            f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
+            f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",
+            ScoreOrderWarning,
+            stacklevel=outside(),
+        )

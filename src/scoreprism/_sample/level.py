@@ -63,22 +63,20 @@ class Level:
             if parsed.ndim == 2 and column_names(fold) not in (None, columns):
                 remedy = "Give all frames the columns of the law, in its order."
                 refuse(f"the folds of level {name!r} must have the columns of its law", f"{column_names(fold)}", remedy)
-        self._set(name=name, law=frozen(parsed), folds=fitted, columns=columns, backend=backend_of(law))
-
-    def _set(self, **values: Any) -> None:
+        values = {"name": name, "law": frozen(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
         self.__dict__.update(values)
 
     @classmethod
     def of(cls, name: str, law: FloatArray, **rest: Any) -> Level:
         """A level whose law is parsed already, or was fitted."""
         level = object.__new__(cls)
-        level._set(name=name, law=law, **rest)
+        level.__dict__.update(rest, name=name, law=law)
         return level
 
     def changed(self, **values: Any) -> Level:
         """The same with other values."""
         level = object.__new__(type(self))
-        level._set(**(self.__dict__ | values))
+        level.__dict__.update(self.__dict__ | values)
         return level
 
     @property

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law, parse_weights, warn_of_hard_labels
+from scoreprism._core.arrays import is_hard, parse_law, parse_weights, warn_of_hard_labels
 from scoreprism._core.checks import listed, parse_choice, plain, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
-from scoreprism._sample.fit_rows import Data, Origin, fitting_weights
+from scoreprism._sample.fit_rows import Data, Origin, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
-from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.exceptions import LabelError
+from scoreprism.losses import ProperLoss
 
 #: A date, or a date and a time, without a zone.
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
@@ -282,6 +282,31 @@ class Sample:
         rows = np.flatnonzero(lines)
         return f"{rows.size} of {self.n} rows ({listed(rows if self.kept is None else self.kept[rows])})"
 
+    @property
+    def floor(self) -> float:
+        """
+        How far scores are kept from 0 and 1 where a loss is shown beside one that is infinite: 1/(2n).
+
+        Rows that have weight are counted, not their weights: models that are compared on the same rows share it.
+        """
+        return min(0.5 / max(self.n_held, 1), 1.0 / self.k)
+
+    def has_infinite(self, loss: ProperLoss) -> bool:
+        """
+        Whether the only model gave probability 0 to something that happened, where the loss is then infinite.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+
+        Returns
+        -------
+        bool
+            True if its mean is infinite.
+        """
+        return bool(self.total(np.isinf(loss.evaluate(self.prediction, self.y)).astype(float)) > 0.0)
+
     def require_rows(self, what: str) -> None:
         """
         Refuse sums where single rows are needed.
@@ -420,6 +445,12 @@ class Sample:
         return f"Sample({self.n_held:,} {what}, {self.k} classes, {models} {listed(self.predictions)})"
 
 
+def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: float | None) -> dict[str, float]:
+    """How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite."""
+    infinite = [loss for loss in losses if clip is None and any(sample.has_infinite(loss) for sample in samples)]
+    return {str(loss): min(sample.floor for sample in samples) for loss in infinite}
+
+
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -446,8 +477,9 @@ def _parse(
     is_model = any(hasattr(value, "predict_proba") for value in models.values())
     sources = _parse_levels(X, q, latent, levels, is_model=is_model)
     given = [source for _, source in sources if isinstance(source, GivenLaw)]
-    _require_alike([*laws.values(), *given])
-    rows = parse_laws(
+    if len(laws) + len(given) > 1:
+        _require_alike([*laws.values(), *given])
+    found, parsed = parse_laws(
         y_true,
         [*laws.values(), *given],
         sample_weight=sample_weight,
@@ -456,7 +488,6 @@ def _parse(
         classes=classes,
         backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
     )
-    found, parsed = rows
     above = iter(parsed[len(laws) :])
     n = found.n
     sample = replace(
@@ -464,12 +495,13 @@ def _parse(
         predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
         X=X,
         levels=tuple(_level(name, source, above, n) for name, source in sources),
-        segments={str(name): _parse_segment(labels, n, str(name)) for name, labels in name_segments(segments).items()},
+        segments={} if segments is None else _parse_segments(segments, n),
         time=None if time is None else _parse_time(time, n),
         notes=notes,
         doubts=doubts,
     )
-    sample = drop_absent_rows(sample)
+    if sample.weight is not None:
+        sample = drop_absent_rows(sample)
     for name, law in laws.items():
         if isinstance(models[name], GivenLaw):
             continue  # whoever parsed it has looked at it
@@ -479,7 +511,8 @@ def _parse(
 
 def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
     """Say so if the probabilities of the only model look like labels, or rank the wrong way round."""
-    warn_of_hard_labels(sample.prediction, what)
+    if is_hard(sample.prediction):
+        warn_of_hard_labels(what)
     if sample.classes is not None and np.unique(sample.y).size > 1:
         warn_of_reversed_scores(sample.fit_rows(), sample.classes)
 
@@ -502,12 +535,12 @@ def parse_laws(
         folds = law.folds if law.folds is None or order is None else law.folds[..., order]
         levels.append(Level.of(law.name, values, folds=folds))
     n = levels[0].law.shape[0]
-    clusters = parse_groups(groups, n)
+    clusters = None if groups is None else parse_groups(groups, n)
     sample = Sample(
         outcomes.codes,
         {laws[0].name: levels[0].law},
         classes=outcomes.classes,
-        weight=parse_weights(sample_weight, n),
+        weight=None if sample_weight is None else parse_weights(sample_weight, n),
         groups=None if clusters is None else clusters[1],
         backend=backend_of(y_true) or backend,
     )
@@ -537,16 +570,16 @@ def name_models(y_proba: Any) -> dict[str, Any]:
     return named
 
 
-def name_segments(segments: Any) -> Mapping[Any, Any]:
+def _parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     """Columns of labels by name."""
-    if segments is None:
-        return {}
-    if isinstance(segments, Mapping):
-        return segments
     columns, names = columns_of(segments), column_names(segments)
-    if columns is not None and names is not None:
-        return dict(zip(names, columns, strict=True))
-    return {"group": segments}
+    if isinstance(segments, Mapping):
+        named = dict(segments)
+    elif columns is not None and names is not None:
+        named = dict(zip(names, columns, strict=True))
+    else:
+        named = {"group": segments}
+    return {str(name): _parse_segment(labels, n, str(name)) for name, labels in named.items()}
 
 
 def _require_alignment(by_row: dict[str, object], models: Mapping[str, Any]) -> None:
@@ -628,7 +661,7 @@ def _parse_levels(
         if X is not None and not is_model:
             refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
         sources.append(("Q", _given_law(q, "q")))
-    elif X is not None and not _covered(levels, X):
+    elif X is not None and (levels is None or not _covered(levels, X)):
         sources.append(("Q", X))
     if latent is not None:
         if not sources:
@@ -695,11 +728,9 @@ def _count_rows(X: Any) -> int:
     return int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
 
 
-def _covered(levels: Mapping[str, object] | None, X: ArrayLike) -> bool:
+def _covered(levels: Mapping[str, object], X: ArrayLike) -> bool:
     """Whether the levels already use every column of X."""
     known = column_names(X)
-    if levels is None:
-        return False
     if any(value is X for value in levels.values()):
         return True
     if known is None:

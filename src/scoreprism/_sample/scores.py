@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.arrays import SUM_TOLERANCE, is_law, parse_numbers, refuse_law
-from scoreprism._core.checks import listed, outside, plain, refuse
+from scoreprism._core.checks import listed, refuse
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._sample.fit_rows import Data
-from scoreprism.exceptions import InputError, ScoreOrderWarning, WeightScaleWarning
+from scoreprism.exceptions import InputError, WeightScaleWarning
 
 
 def score_numbers(scores: ArrayLike) -> FloatArray:
@@ -108,29 +107,6 @@ def warn_of_small_weights(weight: FloatArray | None) -> None:
             "the weights by n / sum if they only set proportions.",
             WeightScaleWarning,
             stacklevel=3,
-        )
-
-
-def warn_of_reversed_scores(data: Data, classes: NDArray[Any], rows: float | None = None) -> None:
-    """A score that clearly ranks the wrong way round is nearly always that of the other class; `rows` for sums."""
-    if data.k > 2:
-        return
-    w = data.y if data.weight is None else data.weight * data.y
-    s, total, events = data.score, data.total, float(w.sum())
-    mean = float(s.mean() if data.weight is None else data.weight @ s / total)
-    square = float(s @ s if data.weight is None else data.weight @ (s * s)) / total
-    spread = max(square - mean * mean, 0.0) ** 0.5
-    if rows is None:
-        rows = total if data.weight is None else total**2 / float(data.weight @ data.weight)
-    share = events / total
-    noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
-    # the mean score of events against that of all, in standard errors
-    if float(w @ s) / events - mean < -5.0 * noise < 0.0:
-        warnings.warn(
-            f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
-            f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",
-            ScoreOrderWarning,
-            stacklevel=outside(),
         )
 
 

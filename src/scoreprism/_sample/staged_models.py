@@ -13,18 +13,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from scoreprism._core.arrays import is_hard, parse_law
 from scoreprism._core.checks import outside, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned
 from scoreprism._core.labels import GivenLaw, parse_labels
+from scoreprism._core.numerics import softmax
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 from scoreprism._core.wording import plural
+from scoreprism._sample.fit_rows import warn_of_reversed_scores
 from scoreprism._sample.level import Level
 from scoreprism._sample.models import double_use, predicted
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.exceptions import HardLabelsWarning, ScoreprismError
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.
@@ -397,11 +398,6 @@ class Additive(StagedModel):
             refuse("a booster must have at least one round", "none", "Fit it first.")
 
 
-def _row_softmax(margin: FloatArray) -> FloatArray:
-    law: FloatArray = softmax(margin, axis=1)
-    return law
-
-
 class XgboostStages(Additive):
     """xgboost's Booster and XGBClassifier, by ``iteration_range``."""
 
@@ -409,8 +405,8 @@ class XgboostStages(Additive):
         "binary:logistic": expit,
         "binary:logitraw": expit,
         "reg:logistic": expit,
-        "multi:softprob": _row_softmax,
-        "multi:softmax": _row_softmax,
+        "multi:softprob": softmax,
+        "multi:softmax": softmax,
     }
 
     def __init__(self, model: Any) -> None:
@@ -469,7 +465,7 @@ class LightgbmStages(Additive):
             steep = float(options.get("sigmoid", 1.0))
             self._link = lambda margin: expit(steep * margin)
         elif words[0] == "multiclass":
-            self._link = _row_softmax
+            self._link = softmax
         else:
             rule = "the objective of lightgbm must be binary, cross_entropy or multiclass"
             refuse(rule, words[0], "Pass probabilities.")

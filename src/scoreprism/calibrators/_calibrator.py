@@ -23,15 +23,13 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data, Origin, Reduction
+from scoreprism._sample.fit_rows import Batch, Data, Origin, Reduction, warn_of_reversed_scores
 from scoreprism._sample.scores import (
     check_column_names,
     class_labels,
     refuse_scores,
     require_some,
     score_numbers,
-    warn_of_reversed_scores,
     warn_of_small_weights,
 )
 from scoreprism.calibrators._provenance import Provenance, read_provenance, record_provenance

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._kernels.softmax import log_softmax
+from scoreprism._core.numerics import log_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import OneVsRestMap
 from scoreprism._sample.fit_rows import Data

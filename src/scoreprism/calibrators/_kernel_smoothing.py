@@ -17,8 +17,7 @@ from scoreprism._kernels.kernel_regression import (
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators._calibrator import Calibrator, one_of, parse_distance, resolve_distance, rules
 
 #: Points of the estimate that the map is drawn through, at most (twice where rows ask for more).

@@ -6,21 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scoreprism._core.numerics import rising_sigmoid
+from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, log_softmax, rate_log_odds, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, one_hot, pick
 from scoreprism._kernels.logistic import (
     Likelihood,
-    expected,
     fit_or_smooth,
     separated,
     smoothed_targets,
 )
-from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, log_pair
+from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
-from scoreprism._sample.fit_batch import Batch, fit_lines
-from scoreprism._sample.fit_rows import Data, smallest
+from scoreprism._sample.fit_rows import Batch, Data, fit_lines, smallest
 from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
@@ -111,7 +108,7 @@ class PlattCalibrator(Calibrator):
     def _fit(self, data: Data) -> Map:
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
         if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
-            line = Affine(0.0, float(np.log(data.rate / (1.0 - data.rate))))
+            line = Affine(0.0, rate_log_odds(data.rate))
         return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
@@ -122,7 +119,7 @@ class PlattCalibrator(Calibrator):
         x = whole.logit(batch.center)
         design = np.stack([x, np.ones(x.size)])
         beta = fit_lines(batch, design, np.array([line.slope, line.intercept]), None)
-        return super()._fit_many(batch) if beta is None else batch.kept_inside(expected(beta @ design))
+        return super()._fit_many(batch) if beta is None else batch.kept_inside(clipped_sigmoid(beta @ design))
 
     @property
     def slope_(self) -> float:
@@ -200,7 +197,7 @@ class TemperatureCalibrator(Calibrator):
         beta, self.separated_ = _sharpness(_multi_look, logs, data)
         fitted = Tempered(data.kind, beta, low, 0.0)(data.score)
         most = min(data.distance, 0.5 / data.k)
-        return Tempered(data.kind, beta, low, float(min(most, max(fitted.min(), 1e-300))))  # fitted rows stay
+        return Tempered(data.kind, beta, low, float(min(most, max(fitted.min(), TINY))))  # fitted rows stay
 
     @property
     def temperature_(self) -> float:

@@ -9,23 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number
+from scoreprism._core.numerics import EDGE, clipped_sigmoid, rate_log_odds
 from scoreprism._core.simplex import FloatArray
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
-from scoreprism._kernels.logistic import expected, fit_or_smooth, separated
-from scoreprism._learners.spline_fit import (
-    KernelStep,
-    Shape,
-    SplineProblem,
-    boxed,
-    quantiles,
-    rising,
-    unconstrained,
-)
+from scoreprism._kernels.logistic import fit_or_smooth, separated
+from scoreprism._learners.spline_fit import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_batch import Batch, fit_lines
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data, fit_lines
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     Rule,
@@ -98,7 +91,7 @@ class NaturalSplineCalibrator(Calibrator):
 
     def _fit(self, data: Data) -> Map:
         x = data.logit(data.score)
-        knots = _apart(quantiles(x, data.weight, _KNOTS[self.n_knots]))
+        knots = _apart(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
         smooth = separated(x, data.y) != 0
@@ -113,14 +106,14 @@ class NaturalSplineCalibrator(Calibrator):
         """Laws of all training sets with the knots of all rows."""
         whole = batch.everything
         x = whole.logit(whole.score)
-        knots = _apart(quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+        knots = _apart(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
         if knots.size < 3 or separated(x, whole.y) != 0:
             return super()._fit_many(batch)
         penalty = self.ridge * _bent(knots)
         start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
         design = _cardinal(whole.logit(batch.center), knots)
         beta = fit_lines(batch, design, start.coefficients, penalty)
-        return batch.kept_inside(super()._fit_many(batch) if beta is None else expected(beta @ design))
+        return batch.kept_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
 
     @property
     def knots_(self) -> FloatArray:
@@ -200,7 +193,7 @@ class _PenalisedSpline(Calibrator):
         problem = SplineProblem(
             data,
             shape,
-            clip=max(resolve_distance(self.clip, data), 1e-12),
+            clip=max(resolve_distance(self.clip, data), EDGE),
             hard=not isinstance(self.clip, str),
             link=self.link,
             k=self.n_basis,
@@ -212,7 +205,7 @@ class _PenalisedSpline(Calibrator):
         )
         self.penalty_ = self.penalty if isinstance(self.penalty, float) else 0.0
         if problem.constant:  # one score says no more than the base rate
-            return BinaryMap(data.logit, Affine(0.0, float(np.log(data.rate / (1.0 - data.rate)))), "logit")
+            return BinaryMap(data.logit, Affine(0.0, rate_log_odds(data.rate)), "logit")
         fit = problem.fit()
         self.penalty_ = fit.penalty
         return problem.map(settle(fit.beta))

@@ -8,14 +8,13 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_numbers
 from scoreprism._core.checks import parse_count, refuse
+from scoreprism._core.numerics import clipped_sigmoid
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder
-from scoreprism._kernels.logistic import expected
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, Steps, Sum, least_distance
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     at_least,
@@ -303,7 +302,7 @@ def _shrunken_effects(
     bins: IntArray, count: int, offset: FloatArray, y: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, float]:
     """Penalised effects of the bins beside an offset, and the variance between them."""
-    p = expected(offset)
+    p = clipped_sigmoid(offset)
     gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
     used = mass > 0.0
     scatter = float((gap[used] ** 2 / mass[used]).sum()) - max(int(used.sum()) - 2, 0)
@@ -313,7 +312,7 @@ def _shrunken_effects(
     if variance == 0.0:
         return effects, 0.0
     for _ in range(50):  # Newton in every bin at once
-        p = expected(offset + effects[bins])
+        p = clipped_sigmoid(offset + effects[bins])
         gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
         step = np.clip((gap - effects / variance) / (mass + 1.0 / variance), -2.0, 2.0)
         effects += step

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from scoreprism._core.numerics import EDGE_OF_SHIFTS, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import pool_ties
 from scoreprism._kernels.local_shifts import flattened, local_shifts
-from scoreprism._kernels.logistic import expected
 from scoreprism._maps.binary_map import BinaryMap, Steps, Sum
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_batch import Batch
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Batch, Data
 from scoreprism.calibrators._calibrator import Calibrator
 from scoreprism.calibrators._splines import NaturalSplineCalibrator
 
@@ -71,12 +70,12 @@ class TreeCalibrator(Calibrator):
         return replace(base, curve=curve, floor=0.0).floored(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        law = np.clip(NaturalSplineCalibrator()._fit_many(batch), 1e-9, 1.0 - 1e-9)
+        law = np.clip(NaturalSplineCalibrator()._fit_many(batch), EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
         gradient, information = batch.events - batch.weight * law, batch.weight * law * (1.0 - law)
         total = float(batch.total.mean())
         whole = batch.whole.sum(axis=0)
         shift = local_shifts(gradient, information, law.mean(axis=0), whole, total, single=batch.single)
-        return batch.kept_inside(expected(np.log(law) - np.log1p(-law) + shift))
+        return batch.kept_inside(clipped_sigmoid(log_odds(law) + shift))
 
     @property
     def starts_(self) -> FloatArray:

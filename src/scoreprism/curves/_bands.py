@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import REACHED, WITHIN
+from scoreprism._core.resampling import Rng, Streams, replicate
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream, replicated, stream_of
 
 #: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
 _SHARE = 0.1
@@ -37,21 +36,21 @@ class Ask:
     level: float
     uniform: bool
     n_resamples: int
-    entropy: NDArray[np.int64]
+    streams: Streams
     n_jobs: int | None
     interval: str = "mid-p"
 
-    def draws(self, curve: Callable[[Stream], FloatArray]) -> FloatArray:
+    def draws(self, curve: Callable[[Rng], FloatArray]) -> FloatArray:
         """
         Redrawn curves, one a row; each has a stream of its own, so their number and `n_jobs` change none.
 
         Refused where they are so few that not one is expected beyond either end of the band.
         """
-        least = int(np.ceil(2.0 / (1.0 - self.level) * (1.0 - 1e-12))) - 1
+        least = int(np.ceil(2.0 / (1.0 - self.level) * REACHED)) - 1
         if self.n_resamples < least:
             rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
             refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
-        return replicated(partial(_some, curve, self.entropy), self.n_resamples, self.n_jobs)
+        return replicate(lambda some: np.array([curve(self.streams(b)) for b in some]), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""
@@ -62,10 +61,6 @@ class Ask:
         return np.minimum(below, low), np.maximum(above, high)
 
 
-def _some(curve: Callable[[Stream], FloatArray], entropy: NDArray[np.int64], replicates: range) -> FloatArray:
-    return np.array([curve(stream_of(entropy, b)) for b in replicates])
-
-
 def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """
     At every score the order statistics that hold one further curve with probability `level`.
@@ -74,9 +69,14 @@ def pointwise_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatA
     keeps the level exactly, whatever B, up to rounding and ties (which only add).
     """
     count = curves.shape[0]
-    k = max(int((count + 1) * (1.0 - level) / 2.0 * (1.0 + 1e-12)), 1)
+    k = max(int((count + 1) * (1.0 - level) / 2.0 * WITHIN), 1)
     ranked = np.partition(curves, (k - 1, count - k), axis=0)
     return ranked[k - 1], ranked[count - k]
+
+
+def upper_end(ranked: FloatArray, level: float) -> Any:
+    """The order statistic that a further draw exceeds with probability 1 − `level` at most, where draws are enough."""
+    return ranked[min(int(np.ceil((ranked.shape[0] + 1) * level)), ranked.shape[0]) - 1]
 
 
 def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -91,7 +91,7 @@ def uniform_band(curves: FloatArray, level: float) -> tuple[FloatArray, FloatArr
     # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
     units = [_Units.of(half, level) for half in halves]
     ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
-    c = ranked[min(int(np.ceil((ranked.size + 1) * level)), ranked.size) - 1]
+    c = upper_end(ranked, level)
     c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
     middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
     return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)
@@ -153,7 +153,7 @@ def pulled_in(rate: FloatArray, size: FloatArray, level: float) -> FloatArray:
     return (rate * total + missed) / (total + 2.0 * missed)
 
 
-def redrawn_rates(stream: Stream, size: FloatArray, rate: FloatArray) -> FloatArray:
+def redrawn_rates(rng: Rng, size: FloatArray, rate: FloatArray) -> FloatArray:
     """Shares of events in binomial draws."""
     whole = np.maximum(np.rint(size), 1.0).astype(np.int64)
-    return np.random.Generator(stream).binomial(whole, rate) / whole
+    return rng.binomial(whole, rate) / whole

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval, sum_interval
 from scoreprism._kernels.bins import equal_mass_cuts, even_codes
-from scoreprism._kernels.ranked import Stream
+from scoreprism._kernels.isotonic import run_starts
 from scoreprism.curves._bands import Ask, Band, pointwise_band
 from scoreprism.curves._curve import BinaryRows
 
@@ -36,9 +37,7 @@ class ScoreBins:
             index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
         order = np.argsort(index, kind="stable")
         weight = None if rows.weight is None else rows.weight[order]
-        index = index[order]
-        first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
-        return cls(BinaryRows(rows.score[order], rows.y[order], weight, rows.backend), first)
+        return cls(BinaryRows(rows.score[order], rows.y[order], weight, rows.backend), run_starts(index[order]))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each bin."""
@@ -81,8 +80,7 @@ def bin_band(bins: ScoreBins, ask: Ask) -> Band:
         ends = np.array([sum_interval(law, level, ask.interval) for law in laws])
         return Band(x, *(ends / bins.size[:, None]).T)
 
-    def redrawn(stream: Stream) -> FloatArray:
-        event = np.random.Generator(stream).random(bins.rows.n) < bins.rows.score
-        return bins.mean(event.astype(np.float64))
+    def redrawn(rng: Rng) -> FloatArray:
+        return bins.mean(draw_events(rng, bins.rows.score).astype(np.float64))
 
     return Band(x, *pointwise_band(replace(ask, level=level).draws(redrawn), level))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
@@ -104,7 +102,9 @@ def calibration_map(
     """
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
     chosen = get_calibrator(calibrator)
-    fitted = chosen if _is_fitted(chosen) else clone(chosen).fit(rows.score, rows.y.astype(int), rows.weight)
+    fitted = (
+        chosen if chosen.__sklearn_is_fitted__() else clone(chosen).fit(rows.score, rows.y.astype(int), rows.weight)
+    )
     x = np.unique(np.append(np.linspace(0.0, 1.0, _POINTS), [rows.score.min(), rows.score.max()]))
     y = np.asarray(fitted.calibrate(x))
     if y.ndim != 1:
@@ -113,11 +113,3 @@ def calibration_map(
         name=chosen.name if name is None else name, n=rows.n, _backend=rows.backend, calibrator=fitted, x=frozen(x),
         y=frozen(y), support=(float(rows.score.min()), float(rows.score.max())),
     )  # fmt: skip
-
-
-def _is_fitted(calibrator: Calibrator) -> bool:
-    try:
-        check_is_fitted(calibrator)
-    except NotFittedError:
-        return False
-    return True

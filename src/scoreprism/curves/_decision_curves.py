@@ -110,6 +110,9 @@ def histogram(rows: BinaryRows, count: int, name: str | None = None) -> ScoreDis
     )
 
 
+# ── net benefit ───────────────────────────────────────────────────────────────────────────────────
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NetBenefit(Curve):
     """
@@ -237,6 +240,9 @@ def _acted_on(rows: BinaryRows, theta: FloatArray, odds: FloatArray) -> tuple[Fl
     benefit = true - odds * false
     variance = hits * (1.0 - benefit) ** 2 + alarms * (odds + benefit) ** 2 + rest * benefit**2
     return true, false, np.sqrt(variance)
+
+
+# ── ROC ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

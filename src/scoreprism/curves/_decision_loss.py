@@ -184,6 +184,9 @@ def _design_effect(
     return worst
 
 
+# ── the largest loss ──────────────────────────────────────────────────────────────────────────────
+
+
 @dataclass(frozen=True, kw_only=True)
 class DecisionLoss:
     r"""

@@ -10,6 +10,7 @@ import numpy as np
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
 from scoreprism._fitting.chain_fit import fit_chain
+from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
@@ -164,7 +165,8 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     return GroupingCurve(
         name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
         calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
-        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence, mass=frozen(mass / mass.sum()),
+        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
+        mass=frozen(mass / mass.sum()),
     )  # fmt: skip
 
 
@@ -192,12 +194,4 @@ def _cell(chain: Chain, rows: IntArray, level: float) -> tuple[list[float], Floa
     interval = grouping.interval(part.names[1], level)
     means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
     line = [*means, float(weight.sum()), grouping.terms[part.names[1]], interval.low, interval.high]
-    return line, _quantiles(fine, weight)
-
-
-def _quantiles(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Weighted quantiles: the smallest value that has the share of the weight at or below it."""
-    order = np.argsort(values)
-    reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, np.array(QUANTILES) * reached[-1] * (1.0 - 1e-12))
-    return np.asarray(values[order][place])
+    return line, weighted_quantiles(fine, weight, QUANTILES)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder
-from scoreprism._kernels.ranked import Stream
+from scoreprism._kernels.isotonic import Blocks, isotonic_blocks, isotonic_ladder, run_starts
 from scoreprism.curves._bands import Ask, Band
 from scoreprism.curves._curve import BinaryRows
 from scoreprism.curves._likelihood_band import likelihood_band
@@ -56,9 +56,8 @@ class Redraws:
         spread = np.sqrt(variance)
         return cls(rows.astype(np.float64), mean, spread, single, ~single & ~pooled, pooled, home)
 
-    def __call__(self, stream: Stream) -> FloatArray:
+    def __call__(self, rng: Rng) -> FloatArray:
         """The isotonic fit of outcomes that one stream draws, at the scores where it is wanted."""
-        rng = np.random.Generator(stream)
         events = np.empty(self.rows.shape[0])
         one, some, many = self.single, self.several, self.pooled
         events[one] = rng.random(int(one.sum())) < self.mean[one]
@@ -86,6 +85,8 @@ def _starts(variance: FloatArray) -> IntArray:
     return np.flatnonzero(fresh | ~inside | np.concatenate([[True], inside[1:] != inside[:-1]]))
 
 
+# ── the curve and its band ────────────────────────────────────────────────────────────────────────
+
 #: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
 _POINTS = 500
 
@@ -104,7 +105,7 @@ class Sorted:
         """Sort the rows."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
-        first = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        first = run_starts(score)
         return cls(score, rows.y[order], None if rows.weight is None else rows.weight[order], first)
 
     @property
@@ -135,7 +136,7 @@ class Sorted:
         """
         First distinct score, weight and events of stretches on which the share of events nowhere rises.
 
-        Isotonic regression pools such a stretch in any case (see `inference._ranked.Ranked`), so it is all that PAV
+        Isotonic regression pools such a stretch in any case (see `_kernels.ranked.Ranked`), so it is all that PAV
         need see. Without ties a stretch is some events, then some non-events.
         """
         if self.tied:
@@ -144,7 +145,7 @@ class Sorted:
             start = np.flatnonzero(np.concatenate([[True], rate[1:] > rate[:-1]]))
             return start, np.add.reduceat(weight, start), np.add.reduceat(events, start)
         n = event.shape[0]
-        segment = np.concatenate([[0], np.flatnonzero(event[1:] != event[:-1]) + 1])
+        segment = run_starts(event)
         held = (
             np.diff(segment, append=n).astype(np.float64)
             if self.weight is None
@@ -188,8 +189,8 @@ def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
         if ranked.weight is None and worthwhile(ranked.score):
             return Band(x, *ask.around(ask.draws(Redraws.of(*ranked.tallied(), at))))
 
-        def redrawn(stream: Stream) -> FloatArray:
-            return ranked.fitted(np.random.Generator(stream).random(ranked.score.shape[0]) < ranked.score, at)
+        def redrawn(rng: Rng) -> FloatArray:
+            return ranked.fitted(draw_events(rng, ranked.score), at)
 
         return Band(x, *ask.around(ask.draws(redrawn)))
     event = ranked.y > 0.5

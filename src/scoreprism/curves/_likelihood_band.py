@@ -8,10 +8,11 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.numerics import TINY
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism._kernels.ranked import Stream
-from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates, upper_end
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
 _THETAS = 801
@@ -162,14 +163,14 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     theta, index = rate[place], np.arange(count + 1)
     early, late = index <= place[:, None], index > place[:, None]
 
-    def redrawn(stream: Stream) -> FloatArray:
-        paths = Paths.of(held, held * redrawn_rates(stream, held, rate))
+    def redrawn(rng: Rng) -> FloatArray:
+        paths = Paths.of(held, held * redrawn_rates(rng, held, rate))
         path = paths.events - theta[:, None] * paths.weight
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)
 
     ratios = np.sort(ask.draws(redrawn), axis=0)
-    found = ratios[min(int(np.ceil((ratios.shape[0] + 1) * ask.level)), ratios.shape[0]) - 1]
+    found = upper_end(ratios, ask.level)
     cell = np.searchsorted(edge, at, side="right") - 1
     cutoff: FloatArray = np.maximum(_ALLOWANCE * np.interp(cell, place, found), np.interp(ask.level, *_LIMIT.T))
     return cutoff
@@ -197,5 +198,5 @@ def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: 
     before = np.where(near, ratio[inside, columns], 0.0)
     after, limit = ratio[found, columns], cutoff[found, columns]
     # at θ = 0 or 1 the ratio may be infinite: the end of the scale then is the end of the interval
-    share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, 1e-300), 1.0)
+    share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, TINY), 1.0)
     return left + np.clip(share, 0.0, 1.0) * (chart[found] - left)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.checks import outside
+from scoreprism._core.numerics import EDGE, halve
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.ranked import Stream
-from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates
+from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates, upper_end
 from scoreprism.exceptions import RefutedShapeWarning
 
 #: Halvings on the way to the ends of an interval.
@@ -95,15 +97,15 @@ def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArra
 
 def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
-    truth = np.clip(family.sums(mean * family.cells) / family.weight, 1e-12, 1.0 - 1e-12)
+    truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
-    def largest(stream: Stream) -> FloatArray:
-        share = redrawn_rates(stream, family.cells, mean)
+    def largest(rng: Rng) -> FloatArray:
+        share = redrawn_rates(rng, family.cells, mean)
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    found = float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1])
+    found = float(upper_end(worst, ask.level))
     return _ALLOWANCE + max(found, pure_cutoff(ask.level))
 
 
@@ -111,15 +113,12 @@ def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[F
     """Smallest and largest mean of every interval whose excess stays within the threshold."""
     rate = np.clip(events / family.weight, 0.0, 1.0)
     limit = np.maximum(kappa + family.price, 0.0)
-    ends = []
-    for far in (0.0, 1.0):
-        inside, outside = rate.copy(), np.full(rate.shape, far)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (inside + outside)
-            fits = _excess(rate, middle, family.weight) <= limit
-            inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-        ends.append(outside)
-    return ends[0], ends[1]
+
+    def fits(mean: FloatArray) -> NDArray[np.bool_]:
+        return _excess(rate, mean, family.weight) <= limit
+
+    low, high = (halve(fits, rate, np.full(rate.shape, far), _HALVINGS)[1] for far in (0.0, 1.0))
+    return low, high
 
 
 def _joined(

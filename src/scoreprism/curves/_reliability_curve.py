@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, refuse
 from scoreprism._core.frames import make_frame
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS
 from scoreprism._sample.sample import Sample
@@ -229,7 +230,7 @@ def reliability_curve(
         level=parse_confidence(level),
         uniform=_parse_flag(uniform),
         n_resamples=parse_count(n_resamples, "n_resamples", 2),
-        entropy=parse_random_state(random_state).integers(2**63, size=2),
+        streams=Streams.of(random_state),
         n_jobs=n_jobs,
         interval=parse_choice(interval, INTERVALS, "interval"),
     )

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._core.numerics import rising_sigmoid
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
-from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.ranked import Stream
 from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
-from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem
+from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem, rising_line
 from scoreprism._sample.fit_rows import Data
-from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._bands import Ask, Band, upper_end
 from scoreprism.curves._curve import BinaryRows
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
@@ -55,7 +55,7 @@ class Pools:
         """Cells of about equally many rows, none of which splits a tie."""
         order = np.argsort(rows.score, kind="stable")
         score = rows.score[order]
-        new = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))
+        new = run_starts(score)
         if new.shape[0] > most:
             goals = np.arange(most) * (rows.n / most)
             new = np.unique(new[np.searchsorted(new, goals)])
@@ -76,9 +76,9 @@ class Pools:
         """Weighted events of each cell."""
         return np.add.reduceat(self.rows.weights * outcome, self.first)
 
-    def redrawn(self, stream: Stream) -> FloatArray:
+    def redrawn(self, rng: Rng) -> FloatArray:
         """Weighted events of each cell when outcomes are drawn from the scores."""
-        return self.events((np.random.Generator(stream).random(self.rows.n) < self.rows.score).astype(np.float64))
+        return self.events(draw_events(rng, self.rows.score).astype(np.float64))
 
 
 def _critical(process: FloatArray, ask: Ask) -> float:
@@ -89,7 +89,7 @@ def _critical(process: FloatArray, ask: Ask) -> float:
     if not ask.uniform:
         return each
     worst = np.sort(np.abs(process).max(axis=1))
-    return max(each, float(worst[min(int(np.ceil((worst.size + 1) * ask.level)), worst.size) - 1]))
+    return max(each, float(upper_end(worst, ask.level)))
 
 
 # ── spline ──────────────────────────────────────────────────────────────────────────────────────────
@@ -153,8 +153,8 @@ class SplineCurve:
         root = np.linalg.solve(np.linalg.cholesky(precision), self.design.T)  # its columns have the variances as norms
         error = np.sqrt((root**2).sum(axis=0))
 
-        def path(stream: Stream) -> FloatArray:
-            values: FloatArray = (np.random.Generator(stream).standard_normal(beta.size) @ root) / error
+        def path(rng: Rng) -> FloatArray:
+            values: FloatArray = (rng.standard_normal(beta.size) @ root) / error
             return values
 
         c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
@@ -163,39 +163,25 @@ class SplineCurve:
         low, high = rising_sigmoid(eta - c * error) - near, rising_sigmoid(eta + c * error) + near
         return Band(self.x, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
-    def _redraw(self) -> Callable[[Stream], FloatArray]:
+    def _redraw(self) -> Callable[[Rng], FloatArray]:
         """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
         pools, problem = Pools.of(self.rows), self.problem
         if problem.constant:
-            return lambda stream: np.full(self.x.size, pools.redrawn(stream).sum() / self.rows.total)
+            return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
         at = pools.events(problem.chart(pools.rows.score)) / pools.weight
         basis = problem.basis
         design = basis.design(at)
-        place = (basis.greville - basis.left) / (basis.right - basis.left)
-        straight = np.stack([design @ place, np.ones(at.size)])
 
-        def curve(stream: Stream) -> FloatArray:
-            events = pools.redrawn(stream)
+        def curve(rng: Rng) -> FloatArray:
+            events = pools.redrawn(rng)
             cells = FitPoints(design, pools.weight, events, float(events.sum()), self.rows.total)
-            line = _line(straight, place, cells)
+            line = rising_line(basis, cells, 0.5 / self.rows.total)
             far = float(np.log(2.0 * self.rows.total - 1.0))
             bounds = rising(basis, min(-far, float(line.min())), max(far, float(line.max())), 0.0)
             beta = fit_penalised(cells, basis.penalty, "reml", "logit", bounds, line).beta
             return rising_sigmoid(self.design @ beta)
 
         return curve
-
-
-def _line(straight: FloatArray, place: FloatArray, cells: FitPoints) -> FloatArray:
-    """Where the fit starts, and how far it may go: Platt's line if it rises, as `SplineProblem.line` has it."""
-    fit = fit_logistic(straight, cells.events / cells.weight, cells.weight)
-    slope, intercept = fit.coefficients
-    if slope <= 0.0 or not fit.converged:
-        share, near = float(cells.events.sum()) / cells.count, 0.5 / cells.count
-        share = min(max(share, near), 1.0 - near)
-        slope, intercept = 0.0, np.log(share / (1.0 - share))
-    line: FloatArray = slope * place + intercept
-    return line
 
 
 # ── kernel ──────────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +234,7 @@ class KernelCurve:
     def band(self, ask: Ask) -> Band:
         """The band."""
         if ask.kind == "consistency":
-            return Band(self.x, *ask.around(ask.draws(lambda stream: self._of(self.pools.redrawn(stream)))))
+            return Band(self.x, *ask.around(ask.draws(lambda rng: self._of(self.pools.redrawn(rng)))))
         return self._confidence(ask)
 
     def _confidence(self, ask: Ask) -> Band:
@@ -267,8 +253,8 @@ class KernelCurve:
         noise = share * np.sqrt(spread * np.maximum(pilot[self.x.size :] * (1.0 - pilot[self.x.size :]), 1e-12))
         error = np.sqrt((noise**2).sum(axis=1))
 
-        def path(stream: Stream) -> FloatArray:
-            values: FloatArray = (noise @ np.random.Generator(stream).standard_normal(at.size)) / error
+        def path(rng: Rng) -> FloatArray:
+            values: FloatArray = (noise @ rng.standard_normal(at.size)) / error
             return values
 
         from scipy.special import ndtr

@@ -9,6 +9,7 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism._fitting.fitted_laws import CellFits, LevelFits
+from scoreprism._kernels.isotonic import run_starts
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
@@ -64,7 +65,7 @@ def pooled(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[Float
     order = (at * 65535.0).astype(np.uint16).argsort(kind="stable")
     order = order.take(at.take(order).argsort(kind="stable"))
     ranked = at.take(order)
-    first = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+    first = run_starts(ranked)
     return ranked.take(first), [np.add.reduceat(column.take(order), first) for column in columns]
 
 
@@ -110,6 +111,9 @@ def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · ℰ_θ(q): the smaller of θ(1 − q) and (1 − θ)q."""
     points, (du, dv) = pooled(q, share * q, share * (1.0 - q))
     return summed(points, du, dv)
+
+
+# ── lines of fitted levels ────────────────────────────────────────────────────────────────────────
 
 
 class Spread(NamedTuple):

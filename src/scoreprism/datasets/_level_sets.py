@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreprism._core.numerics import Condition, halve
 from scoreprism._core.simplex import FloatArray, IntArray
 
 PlaneFunction = Callable[[FloatArray, FloatArray], FloatArray]
@@ -70,10 +71,7 @@ def _double_exponential(h: float = 1 / 16, reach: float = 3.3) -> tuple[FloatArr
 def _bisect(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """Roots of many functions at once, each changing sign between `low` and `high`."""
     sign = np.sign(function(low))
-    for _ in range(52):
-        middle = 0.5 * (low + high)
-        left = np.sign(function(middle)) == sign
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    low, high = halve(lambda x: np.sign(function(x)) == sign, low, high, 52)
     return 0.5 * (low + high)
 
 
@@ -263,12 +261,9 @@ def _panels(along: PlaneFunction, slices: int) -> tuple[FloatArray, FloatArray]:
     return np.clip(node.ravel(), _EDGE, 1.0 - _EDGE), (width[:, None] * share / 2.0).ravel()
 
 
-def _first_change(unchanged: Callable[[FloatArray], object], low: FloatArray, high: FloatArray) -> FloatArray:
+def _first_change(unchanged: Condition, low: FloatArray, high: FloatArray) -> FloatArray:
     """Where a step function leaves its value at `low`."""
-    for _ in range(45):
-        middle = 0.5 * (low + high)
-        left = np.asarray(unchanged(middle), dtype=bool)
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    low, high = halve(unchanged, low, high, 45)
     return 0.5 * (low + high)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_law, parse_numbers
 from scoreprism._core.checks import parse_count, parse_number, parse_random_state, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, sigmoid
+from scoreprism._core.numerics import sigmoid
+from scoreprism._core.resampling import draw_events
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.datasets._level_sets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -152,7 +154,7 @@ class SquareLaw(ABC):
         z2 = self.rho * z1 + np.sqrt(1.0 - self.rho**2) * noise
         X = np.stack([ndtr(z1), ndtr(z2)], axis=1)
         q = self.q(X)
-        return Sample(X, (rng.random(size) < q).astype(np.intp), q)
+        return Sample(X, draw_events(rng, q).astype(np.intp), q)
 
     def irreducible(self, loss: str | ProperLoss = "log") -> float:
         """
@@ -272,8 +274,8 @@ class CopulaLaw(SquareLaw):
     >>> law = CopulaLaw(rho=0.0)
     >>> round(law.irreducible("brier"), 7)
     0.1963521
-    >>> from scoreprism._core.simplex import sigmoid
-    >>> terms = law.population(lambda x1, x2: sigmoid(6 * x1 - 3), "brier")
+    >>> from scipy.special import expit
+    >>> terms = law.population(lambda x1, x2: expit(6 * x1 - 3), "brier")
     >>> round(terms.reliability, 7), round(terms.grouping, 7)
     (0.0136747, 0.0122324)
     """

@@ -20,7 +20,6 @@ from scoreprism._core.checks import outside, parse_choice, parse_clip, refuse, r
 from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law, frozen, n_classes, unify
 from scoreprism._document.tables import floor_mark
 from scoreprism._kernels.term_intervals import FORMS, Ends, Moments, TermInference, WhatIf, steps
-from scoreprism._sample.floors import floor_of
 from scoreprism._sample.level import Level, spread
 from scoreprism._sample.sample import Sample, parse_laws
 from scoreprism.decomposition._result import Decomposition, RowLosses
@@ -156,24 +155,10 @@ class Chain:
             backend=next((level.backend for level in given if level.backend), None),
         )
         laws = [level.changed(name=old.name) for level, old in zip(parsed, given, strict=True)]
-        self._set(sample, bring_together(laws), terms, population=population)
-
-    def _set(
-        self,
-        sample: Sample,
-        levels: tuple[Level, ...],
-        terms: tuple[Term, ...],
-        *,
-        population: bool = False,
-        notes: tuple[str, ...] = (),
-        fit: Fit | None = None,
-    ) -> None:
-        self.sample = sample
-        self.levels = levels
-        self.terms = terms
+        self.sample, self.levels, self.terms = sample, bring_together(laws), terms
         self.population = population
-        self.notes = notes
-        self.fit = fit
+        self.notes: tuple[str, ...] = ()
+        self.fit: Fit | None = None
 
     @classmethod
     def of(
@@ -211,7 +196,8 @@ class Chain:
         """
         chain = object.__new__(cls)
         named = name_terms([level.name for level in levels]) if terms is None else terms
-        chain._set(sample, bring_together(levels), named, population=population, notes=notes, fit=fit)
+        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named
+        chain.population, chain.notes, chain.fit = population, notes, fit
         return chain
 
     def _with(self, **changes: Any) -> Chain:
@@ -290,17 +276,21 @@ class Chain:
             With ``floored``, where there is a floor.
         """
         again = partial(self._assemble, get_loss(loss), parse_choice(form, FORMS, "form"))
-        return with_floor(again(parse_clip(clip, self.k)), self.sample, again, floor)
+        found = again(parse_clip(clip, self.k))
+        if found.clip is not None or self.population or (floor is None and found._finite):
+            return found
+        return _with_floor(found, self.sample, again, self.sample.floor if floor is None else floor)
 
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         """The terms at one clipping distance."""
         used = self.clipped(clip)
         losses, extras = used.level_losses(loss), used.level_spreads(loss)
-        notes = infinite_rows(losses, used, loss, form)
+        finite = bool(np.isfinite(losses).all())
+        notes = [] if finite else infinite_rows(losses, used, loss, form)
         if form == "plugin":
             extras = np.concatenate([extras, used.divergences(loss)])
         ends = what_if = None
-        if self.terms[0].role == "reliability" and not self.population and np.isfinite(losses).all():
+        if self.terms[0].role == "reliability" and not self.population and finite:
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
         rows = None if self.sample.cells is not None else RowLosses(frozen(losses), frozen(extras), what_if)
@@ -617,13 +607,10 @@ def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss
 # ── losses that are infinite ────────────────────────────────────────────────────────────────────────
 
 
-def with_floor(
-    found: Decomposition, sample: Sample, again: Callable[[float], Decomposition], floor: float | None = None
+def _with_floor(
+    found: Decomposition, sample: Sample, again: Callable[[float], Decomposition], distance: float
 ) -> Decomposition:
-    """A decomposition with the same at a floor, where it is infinite."""
-    if found.clip is not None or found._population or (floor is None and found._finite):
-        return found
-    distance = floor_of(sample) if floor is None else floor
+    """A decomposition with the same at a floor."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the decomposition that was asked for
         twin = again(distance)

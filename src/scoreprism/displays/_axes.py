@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,37 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import ScoreDistribution
 from scoreprism.displays._figure_text import inches, wrapped
 from scoreprism.displays._style import Canvas, Inks
+
+# ── where to draw ───────────────────────────────────────────────────────────────────────────────────
+
+
+def check_axes(ax: Any) -> Canvas:
+    """Axes that can be drawn on."""
+    from matplotlib.axes import Axes
+
+    remedy = "For example fig, ax = plt.subplots(layout='constrained')."
+    if not isinstance(ax, Axes):
+        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
+    if ax.name != "rectilinear":
+        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
+    return ax
+
+
+@contextmanager
+def open_axes(ax: Any, size: tuple[float, float]) -> Iterator[Canvas]:
+    """The user's axes, or new ones that go away again if drawing fails."""
+    import matplotlib.pyplot as plt
+
+    axes: Canvas = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else check_axes(ax)
+    try:
+        yield axes
+    except BaseException:
+        if ax is None:
+            plt.close(axes.figure)
+        raise
+
+
+# ── how much of an axis is shown ────────────────────────────────────────────────────────────────────
 
 #: Scores that all lie closer to 0 or 1 than this are looked at closely.
 _CORNER = 0.35
@@ -72,6 +104,8 @@ def coarser(
     mass = np.add.reduceat(both[:, :last], starts, axis=1)
     return np.append(distribution.edges[starts], distribution.edges[last]), mass
 
+
+# ── panels ──────────────────────────────────────────────────────────────────────────────────────────
 
 #: Inches that a letter of a legend takes, and that its line and the gaps take.
 _LETTER, _KEY = 0.066, 0.55

@@ -20,42 +20,11 @@ from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, ShownModel, stacked_frame
+from scoreprism.displays._display import Display, ShownModel, register, stacked_frame
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
-
-#: Folds that scores are recalibrated in.
-_FOLDS = 5
-
-
-def recalibrated(part: ShownModel, calibrator: Any) -> ShownModel:
-    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
-    chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
-    if options.get("calibration") is None:
-        fresh = _out_of_fold(chosen, sample, options.get("random_state"))
-    else:
-        held = parse_calibration(options["calibration"], sample)
-        fitted = clone(chosen).fit(held.prediction, held.y, held.weight)
-        options["calibration"] = replace(held, predictions={held.name: fitted.calibrate(held.prediction)})
-        fresh = fitted.calibrate(sample.prediction)
-    return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
-
-
-def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
-    """Every row by a map of the other folds; groups stay together."""
-    score, weight = sample.prediction, sample.weight
-    fresh = np.empty_like(score)
-    if sample.groups is None:
-        splits = KFold(_FOLDS, shuffle=True, random_state=None if seed is None else int(seed) % 2**32).split(score)
-    else:
-        splits = GroupKFold(_FOLDS).split(score, groups=sample.groups)
-    for train, test in splits:
-        mine = None if weight is None else weight[train]
-        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], mine).calibrate(score[test])
-    return fresh
-
 
 #: Inches of a line beside a bar.
 _LINE = 0.135
@@ -140,7 +109,7 @@ class DecompositionDisplay(Display[Any]):
             mine = part._replace(options=options)
             pair = {part.name or ("" if calibrator is None else "as it is"): mine}
             if calibrator is not None:
-                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = recalibrated(mine, calibrator)
+                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = _recalibrate(mine, calibrator)
             if pair.keys() & found.keys():
                 refuse("models must have different names", listed(pair.keys() & found.keys()), "Rename them.")
             found |= {name: cls._curve(one) for name, one in pair.items()}
@@ -365,6 +334,42 @@ class DecompositionDisplay(Display[Any]):
         return stacked_frame(parts, backend or self.curves[0]._backend)
 
 
+# ── recalibration ───────────────────────────────────────────────────────────────────────────────────
+
+#: Folds that scores are recalibrated in.
+_FOLDS = 5
+
+
+def _recalibrate(part: ShownModel, calibrator: Any) -> ShownModel:
+    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
+    chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
+    if options.get("calibration") is None:
+        fresh = _out_of_fold(chosen, sample, options.get("random_state"))
+    else:
+        held = parse_calibration(options["calibration"], sample)
+        fitted = clone(chosen).fit(held.prediction, held.y, held.weight)
+        options["calibration"] = replace(held, predictions={held.name: fitted.calibrate(held.prediction)})
+        fresh = fitted.calibrate(sample.prediction)
+    return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
+
+
+def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
+    """Every row by a map of the other folds; groups stay together."""
+    score, weight = sample.prediction, sample.weight
+    fresh = np.empty_like(score)
+    if sample.groups is None:
+        splits = KFold(_FOLDS, shuffle=True, random_state=None if seed is None else int(seed) % 2**32).split(score)
+    else:
+        splits = GroupKFold(_FOLDS).split(score, groups=sample.groups)
+    for train, test in splits:
+        mine = None if weight is None else weight[train]
+        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], mine).calibrate(score[test])
+    return fresh
+
+
+# ── bars and words ──────────────────────────────────────────────────────────────────────────────────
+
+
 def _row(name: str, tail: str, width: int, lines: int) -> str:
     """Name of a bar and its number of rows, on lines that do not reach into the next bar."""
     whole = f"{name}, {tail}" if tail else name
@@ -458,10 +463,6 @@ def known_of(result: Decomposition, name: str, level: float) -> Known:
     return Known(interval.low, interval.high)
 
 
-def _draw_one(result: Decomposition, **options: Any) -> DecompositionDisplay:
-    return DecompositionDisplay(result).plot(**options)
-
-
 def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
     display = DecompositionDisplay({str(key): d for key, d in result.decompositions.items()})
     display._skipped = tuple(map(str, getattr(result, "skipped", ())))
@@ -475,7 +476,7 @@ def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> Decompos
     )
 
 
-draws(Decomposition, _draw_one)
+register(DecompositionDisplay, Decomposition)
 draws(Comparison, _draw_several)
 draws(SegmentDecompositions, _draw_several)
 draws(AggregationDecomposition, _draw_ensemble)

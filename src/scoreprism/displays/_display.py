@@ -17,111 +17,12 @@ from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import predicted
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
+from scoreprism.displays._axes import check_axes, open_axes
 from scoreprism.displays._figure_text import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-#: Options that belong to rows, and are split with them.
-_BY_ROW = ("sample_weight", "groups", "q", "latent")
-
-
-class ShownModel(NamedTuple):
-    """One model of a figure: its rows, its name, and how its curve is computed."""
-
-    sample: Sample
-    name: str | None
-    options: dict[str, Any]
-
-
-def check_axes(ax: Any) -> Canvas:
-    """Axes that can be drawn on."""
-    from matplotlib.axes import Axes
-
-    remedy = "For example fig, ax = plt.subplots(layout='constrained')."
-    if not isinstance(ax, Axes):
-        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
-    if ax.name != "rectilinear":
-        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
-    return ax
-
-
-def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
-    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
-    sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
-    if label is not None and label not in labels:
-        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
-    return [
-        part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
-        for k, one in enumerate(labels)
-        if label is None or one == label
-    ]
-
-
-def has_many_classes(y_proba: Any) -> bool:
-    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
-    if hasattr(y_proba, "predict_proba"):
-        return len(getattr(y_proba, "classes_", ())) > 2
-    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
-    return len(shape) == 2 and shape[1] > 2
-
-
-def sequence_of(curves: Any) -> tuple[Any, ...]:
-    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
-
-
-def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
-    """Several models by different names."""
-    if name is not None:
-        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
-    if not models:
-        refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
-    named = {str(key): model for key, model in models.items()}
-    if len(named) < len(models):
-        refuse("models must have different names", listed(models), "Rename them.")
-    return named
-
-
-def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
-    """What each model of a sample is called in a figure; one that nobody named has no name."""
-    if len(sample.predictions) > 1:
-        if name is not None:
-            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
-        return {key: key for key in sample.predictions}
-    only = sample.name
-    return {only: name or (None if only == "model" else only)}
-
-
-def class_of(model: Any) -> str:
-    """The name of a model's class; of a pipeline, that of its last step."""
-    steps = getattr(model, "steps", None)
-    return class_of(steps[-1][1]) if steps else type(model).__name__
-
-
-def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
-    """Test rows and model of every fold."""
-    if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
-        got = (
-            (", ".join(cv_results) or "an empty mapping")
-            if isinstance(cv_results, Mapping)
-            else type(cv_results).__name__
-        )
-        remedy = "Call cross_validate with return_estimator=True and return_indices=True."
-        refuse("cv_results must hold estimators and indices", got, remedy)
-    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
-    last = max(int(test.max()) for test, _ in found if test.size)
-    if last >= len(y):
-        rule = "X and y must be the rows that cross_validate was called with"
-        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
-    return found
-
-
-def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """Options of some rows."""
-    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
-    return options | mine
 
 
 C = TypeVar("C", bound=Curve)
@@ -134,6 +35,16 @@ _POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
 ROWS = ("X", *ROW_OPTIONS)
 #: What our lines are marked with, so that a second display on the same axes goes on with the palette.
 _MODEL = "scoreprism model"
+#: Options that belong to rows, and are split with them.
+_BY_ROW = ("sample_weight", "groups", "q", "latent")
+
+
+class ShownModel(NamedTuple):
+    """One model of a figure: its rows, its name, and how its curve is computed."""
+
+    sample: Sample
+    name: str | None
+    options: dict[str, Any]
 
 
 class Display(ABC, Generic[C]):
@@ -453,21 +364,9 @@ class Display(ABC, Generic[C]):
     @contextmanager
     def _page(self, ax: Any) -> Iterator[None]:
         """The user's axes, or new ones that go away again if drawing fails."""
-        self.ax_ = self._new_axes() if ax is None else check_axes(ax)
-        self.figure_ = self.ax_.figure
-        try:
+        with open_axes(ax, self._size()) as self.ax_:
+            self.figure_ = self.ax_.figure
             yield
-        except BaseException:
-            if ax is None:
-                import matplotlib.pyplot as plt
-
-                plt.close(self.figure_)
-            raise
-
-    def _new_axes(self) -> Canvas:
-        import matplotlib.pyplot as plt
-
-        return plt.subplots(figsize=self._size(), layout="constrained")[1]
 
     def _size(self) -> tuple[float, float]:
         """Width and height of a new figure; a legend of many models needs room beside the axes."""
@@ -527,6 +426,88 @@ class Display(ABC, Generic[C]):
         return f"{type(self).__name__}({', '.join(self.names)})"
 
 
+# ── what displays are made from ──────────────────────────────────────────────────────────────────────
+
+
+def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
+    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
+    sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
+    if label is not None and label not in labels:
+        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+    return [
+        part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
+        for k, one in enumerate(labels)
+        if label is None or one == label
+    ]
+
+
+def has_many_classes(y_proba: Any) -> bool:
+    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
+    if hasattr(y_proba, "predict_proba"):
+        return len(getattr(y_proba, "classes_", ())) > 2
+    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
+    return len(shape) == 2 and shape[1] > 2
+
+
+def sequence_of(curves: Any) -> tuple[Any, ...]:
+    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
+
+
+def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
+    """Several models by different names."""
+    if name is not None:
+        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
+    if not models:
+        refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
+    named = {str(key): model for key, model in models.items()}
+    if len(named) < len(models):
+        refuse("models must have different names", listed(models), "Rename them.")
+    return named
+
+
+def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
+    """What each model of a sample is called in a figure; one that nobody named has no name."""
+    if len(sample.predictions) > 1:
+        if name is not None:
+            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
+        return {key: key for key in sample.predictions}
+    only = sample.name
+    return {only: name or (None if only == "model" else only)}
+
+
+def class_of(model: Any) -> str:
+    """The name of a model's class; of a pipeline, that of its last step."""
+    steps = getattr(model, "steps", None)
+    return class_of(steps[-1][1]) if steps else type(model).__name__
+
+
+def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
+    """Test rows and model of every fold."""
+    if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
+        got = (
+            (", ".join(cv_results) or "an empty mapping")
+            if isinstance(cv_results, Mapping)
+            else type(cv_results).__name__
+        )
+        remedy = "Call cross_validate with return_estimator=True and return_indices=True."
+        refuse("cv_results must hold estimators and indices", got, remedy)
+    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
+    last = max(int(test.max()) for test, _ in found if test.size)
+    if last >= len(y):
+        rule = "X and y must be the rows that cross_validate was called with"
+        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
+    return found
+
+
+def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Options of some rows."""
+    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
+    return options | mine
+
+
+# ── what they share ─────────────────────────────────────────────────────────────────────────────────
+
+
 def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
     """Columns of several models below each other; what one does not have is missing."""
     keys = dict.fromkeys(key for _, columns in parts for key in columns)
@@ -539,10 +520,6 @@ def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str |
     return make_frame(table, backend)
 
 
-def enters(display: type[Display[Any]]) -> None:
-    """Make a display the figure of its curves."""
-
-    def drawn(curve: Curve, **options: Any) -> Any:
-        return display(curve).plot(**options)
-
-    draws(display._shows, drawn)
+def register(display: type[Any], kind: type[Any]) -> None:
+    """Make a display the figure of its curves, or of results of a type."""
+    draws(kind, lambda result, **options: display(result).plot(**options))

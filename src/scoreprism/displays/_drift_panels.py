@@ -10,10 +10,10 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
-from scoreprism._document.drawing import draws
 from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.displays._display import check_axes
+from scoreprism.displays._axes import check_axes
+from scoreprism.displays._display import register
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.scale import Drift
@@ -266,8 +266,4 @@ def _estimate(found: Any, name: str, level: float) -> tuple[float, Interval]:
     return found.risk, Interval(found.risk - margin, found.risk + margin, level, "clt")
 
 
-def _drawn(result: Drift, **options: Any) -> DriftDisplay:
-    return DriftDisplay(result).plot(**options)
-
-
-draws(Drift, _drawn)
+register(DriftDisplay, Drift)

@@ -11,7 +11,7 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
-from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._display import Display, ShownModel, register
 from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
@@ -249,5 +249,5 @@ def _busy(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float
     return (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
 
 
-enters(MurphyDisplay)
-enters(MurphyDecompositionDisplay)
+register(MurphyDisplay, MurphyDisplay._shows)
+register(MurphyDecompositionDisplay, MurphyDecompositionDisplay._shows)

@@ -10,8 +10,8 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._document.drawing import draws
-from scoreprism.displays._display import check_axes
+from scoreprism.displays._axes import open_axes
+from scoreprism.displays._display import register
 from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
@@ -38,8 +38,7 @@ class PipelineBootstrapDisplay:
         finite = [name for name in shown if np.isfinite(known[name].low)]
         if not finite:
             refuse("a figure must show a finite quantity", "infinite losses only", "Pass clip=1e-6 to the bootstrap.")
-        with house_style():
-            axes = self._new_axes(len(finite)) if ax is None else check_axes(ax)
+        with house_style(), open_axes(ax, (6.4, 0.9 + 0.55 * len(finite))) as axes:
             self.ax_, self.figure_ = axes, axes.figure
             inks = Inks.of(axes)
             self.ridge_: list[Any] = []
@@ -63,11 +62,6 @@ class PipelineBootstrapDisplay:
     def _unit(self) -> str:
         what = "" if self.result.resample_test else ", test rows fixed"
         return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
-
-    def _new_axes(self, rows: int) -> Canvas:
-        import matplotlib.pyplot as plt
-
-        return plt.subplots(figsize=(6.4, 0.9 + 0.55 * rows), layout="constrained")[1]
 
     def _row(self, axes: Canvas, inks: Inks, row: int, name: str, known: Any) -> None:
         """The density of the replicates above its line, the interval on it, a tick where the quantity would be 0."""
@@ -116,12 +110,7 @@ def _digits(span: float) -> int:
     return int(np.clip(np.ceil(2.0 - np.log10(span)), 2, 7)) if span > 0.0 else 5
 
 
-def _drawn(result: PipelineBootstrap, **options: Any) -> PipelineBootstrapDisplay:
-    return PipelineBootstrapDisplay(result).plot(**options)
-
-
-draws(PipelineBootstrap, _drawn)
-
+# ── repeated splits ─────────────────────────────────────────────────────────────────────────────────
 
 #: Columns of the frame in words.
 _WORDS = {
@@ -149,23 +138,13 @@ class Strips:
 
     @contextmanager
     def _page(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
-        """Axes in the house style with a line for each row; new ones go away again if drawing fails."""
-        import matplotlib.pyplot as plt
-
-        with house_style():
-            own = ax is None
-            self.ax_ = plt.subplots(figsize=(5.6, 1.3 + 0.5 * rows), layout="constrained")[1] if own else check_axes(ax)
-            self.figure_ = self.ax_.figure
-            self.cloud_ = []
-            try:
-                inks = Inks.of(self.ax_)
-                yield self.ax_, inks
-                self.ax_.set_ylim(rows - 0.5, -0.5)
-                inks.dress(self.ax_)
-            except BaseException:
-                if own:
-                    plt.close(self.figure_)
-                raise
+        """Axes in the house style with a line for each row."""
+        with house_style(), open_axes(ax, (5.6, 1.3 + 0.5 * rows)) as self.ax_:
+            self.figure_, self.cloud_ = self.ax_.figure, []
+            inks = Inks.of(self.ax_)
+            yield self.ax_, inks
+            self.ax_.set_ylim(rows - 0.5, -0.5)
+            inks.dress(self.ax_)
         self.ax_.spines["left"].set_visible(False)
         self.ax_.tick_params(axis="y", length=0)
 
@@ -432,13 +411,6 @@ class SplitsDisplay(Strips):
             self.floor_ += axes.plot([means[2], means[2]], [row - 0.36, row + 0.36], zorder=4, **tick)
 
 
-def _draw_paired(result: PairedComparison, **options: Any) -> PairedDisplay:
-    return PairedDisplay(result).plot(**options)
-
-
-def _draw_splits(result: SplitsSummary, **options: Any) -> SplitsDisplay:
-    return SplitsDisplay(result).plot(**options)
-
-
-draws(PairedComparison, _draw_paired)
-draws(SplitsSummary, _draw_splits)
+register(PipelineBootstrapDisplay, PipelineBootstrap)
+register(PairedDisplay, PairedComparison)
+register(SplitsDisplay, SplitsSummary)

@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, enters, stacked_frame
+from scoreprism.displays._display import Display, register, stacked_frame
 from scoreprism.displays._figure_text import patch, thinned
 from scoreprism.displays._style import Canvas, Inks
 
@@ -169,4 +169,4 @@ def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
     return axes.plot(*thinned(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]
 
 
-enters(ReliabilityDisplay)
+register(ReliabilityDisplay, ReliabilityDisplay._shows)

@@ -12,7 +12,7 @@ from scoreprism._core.frames import columns_of
 from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._display import Display, ShownModel, register
 from scoreprism.displays._figure_text import place_labels, wrapped
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
@@ -153,4 +153,4 @@ def _frame(axes: Canvas, x: Any, y: Any, least: float) -> None:
     axes.set_ylim(float(y.min()) - 0.25 * up, float(y.max()) + 0.25 * up)
 
 
-enters(ResolutionPlaneDisplay)
+register(ResolutionPlaneDisplay, ResolutionPlaneDisplay._shows)

@@ -23,7 +23,7 @@ from scoreprism.curves import (
     score_distribution,
 )
 from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, ShownModel, enters
+from scoreprism.displays._display import Display, ShownModel, register
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.inference import MapInference
@@ -251,10 +251,6 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
         return self
 
 
-for _display in (RocDisplay, NetBenefitDisplay, ScoreDistributionDisplay):
-    enters(_display)
-
-
 class GroupingDisplay(Display[GroupingCurve]):
     """
     Spread of P(Y | X) within level sets of the score.
@@ -362,9 +358,6 @@ class GroupingDisplay(Display[GroupingCurve]):
         self._explain(axes, inks)
 
 
-enters(GroupingDisplay)
-
-
 class CalibrationMapDisplay(Display[CalibrationMap]):
     """
     What calibrators make of a score: g(s) against s.
@@ -450,10 +443,9 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
         return self
 
 
-enters(CalibrationMapDisplay)
-
-
-def _draw(result: MapInference, ax: Any = None, *, level: float | None = None, **options: Any) -> CalibrationMapDisplay:
+def _draw_inference(
+    result: MapInference, ax: Any = None, *, level: float | None = None, **options: Any
+) -> CalibrationMapDisplay:
     """The map, and its pointwise intervals where there are data."""
     if len(result.calibrator.classes_) > 2:
         what = f"{len(result.calibrator.classes_)} classes"
@@ -476,4 +468,6 @@ def _draw(result: MapInference, ax: Any = None, *, level: float | None = None, *
     return display
 
 
-draws(MapInference, _draw)
+for _display in (RocDisplay, NetBenefitDisplay, ScoreDistributionDisplay, GroupingDisplay, CalibrationMapDisplay):
+    register(_display, _display._shows)
+draws(MapInference, _draw_inference)

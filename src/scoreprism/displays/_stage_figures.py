@@ -9,12 +9,11 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._document.drawing import draws
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._axes import require_finite, split_axes
-from scoreprism.displays._display import ROWS, Display, ShownModel, enters
+from scoreprism.displays._display import ROWS, Display, ShownModel, register
 from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
@@ -156,9 +155,6 @@ def stage_scale(axes: Canvas, stages: FloatArray) -> None:
         axes.xaxis.set_major_formatter("{x:g}")
     else:
         axes.xaxis.get_major_locator().set_params(integer=True)
-
-
-enters(StagewiseDisplay)
 
 
 #: What is drawn of a stagewise decomposition.
@@ -496,6 +492,7 @@ def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
     )  # fmt: skip
 
 
-draws(StagewiseDecomposition, lambda result, **options: StagewiseDecompositionDisplay(result).plot(**options))
-draws(StageRecalibration, lambda result, **options: StageRecalibrationDisplay(result).plot(**options))
-draws(StageSelection, lambda result, **options: StageSelectionDisplay(result).plot(**options))
+register(StagewiseDisplay, StagewiseCurve)
+register(StagewiseDecompositionDisplay, StagewiseDecomposition)
+register(StageRecalibrationDisplay, StageRecalibration)
+register(StageSelectionDisplay, StageSelection)

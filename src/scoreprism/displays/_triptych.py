@@ -8,8 +8,8 @@ from typing import Any, Self
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
 from scoreprism.curves import Curve, reliability_curve
-from scoreprism.displays._axes import compact, shared_legend, split_axes
-from scoreprism.displays._display import Display, ShownModel, check_axes
+from scoreprism.displays._axes import check_axes, compact, shared_legend, split_axes
+from scoreprism.displays._display import Display, ShownModel
 from scoreprism.displays._figure_text import legend
 from scoreprism.displays._murphy_figures import MurphyDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay

@@ -16,18 +16,17 @@ from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import listed, outside, parse_number, plain, refuse, require_rows
 from scoreprism._core.frames import column_names, columns_of, require_aligned
 from scoreprism._core.labels import distinct
+from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
-from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.softmax_map import centered, log_law
-from scoreprism._sample.fit_rows import Data, smallest
-from scoreprism._sample.scores import class_labels, warn_of_reversed_scores
+from scoreprism._maps.softmax_map import log_law
+from scoreprism._sample.fit_rows import Data, smallest, warn_of_reversed_scores
+from scoreprism._sample.scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
 from scoreprism.exceptions import InfiniteLossError, LabelError, SeparationWarning
 
 #: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
 _FARTHEST = 5.0
-_SMALLEST = 1e-300
 #: Rows of the rough first fit where there are many.
 _FEW = 4096
 #: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
@@ -446,31 +445,31 @@ def hits_of(laws: FloatArray, codes: IntArray) -> FloatArray:
 def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
     """Weights on the simplex that minimise −Σ w log(v · hits)."""
     # minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself
-    from scipy.optimize import minimize
-
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
-        pooled = np.maximum(v @ hits, _SMALLEST)
+        pooled = np.maximum(v @ hits, TINY)
         slope = 1.0 - hits @ (weight / pooled) / total
         return float(v.sum() - weight @ np.log(pooled) / total), slope
 
     def curvature(v: FloatArray) -> FloatArray:
-        found: FloatArray = (hits * (weight / np.maximum(v @ hits, _SMALLEST) ** 2 / total)) @ hits.T
+        found: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
         return found
 
-    m = hits.shape[0]
-    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
-    rough = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * m, options=options)
-    v = _polished(rough.x, look, curvature)
+    v = _minimum(hits.shape[0], look, curvature)
     shares: FloatArray = v / v.sum()
     return shares
 
 
-def _polished(
-    v: FloatArray, look: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
+def _minimum(
+    m: int, look: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Newton steps among the positive weights: they make a good minimum an exact one."""
+    """The minimum over m nonnegative weights; Newton steps among the positive ones make a good minimum an exact one."""
+    from scipy.optimize import minimize
+
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
+    bounds = [(0.0, None)] * m
+    v: FloatArray = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     used = np.flatnonzero(v > 1e-9)
     for _ in range(5):
         value, slope = look(v)
@@ -485,8 +484,6 @@ def _polished(
 
 def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, bool]:
     """Nonnegative exponents of the smallest log loss, and whether there is none because the classes are separated."""
-    from scipy.optimize import minimize
-
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
@@ -501,9 +498,7 @@ def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tup
         return found
 
     m = logs.shape[0]
-    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
-    found = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * m, options=options)
-    v = _polished(found.x, look, curvature)
+    v = _minimum(m, look, curvature)
     used = np.flatnonzero(v > 1e-9)
     inside = np.ix_(used, used)
     return v, bool(used.size) and vanishing(curvature(v)[inside], curvature(np.zeros(m))[inside])
@@ -534,7 +529,7 @@ class _BetaLikelihood:
         hit = np.empty(p.size)
         hit[self.event] = beta_cdf(p[self.event], a, b)
         hit[~self.event] = beta_cdf(1.0 - p[~self.event], b, a)
-        return np.maximum(hit, _SMALLEST)
+        return np.maximum(hit, TINY)
 
     def few(self) -> _BetaLikelihood | None:
         """Some rows, drawn at random, for a rough first fit; None if there are not many more."""
@@ -549,7 +544,7 @@ class _BetaLikelihood:
         from scipy.special import betaln, xlog1py, xlogy
 
         a, b = np.exp(theta[:2])
-        p = np.clip(theta[2:] @ self.laws, 1e-15, 1.0 - 1e-15)
+        p = np.clip(theta[2:] @ self.laws, FINEST_EDGE, 1.0 - FINEST_EDGE)
         density = np.exp(xlogy(a - 1.0, p) + xlog1py(b - 1.0, -p) - betaln(a, b))
         rate = np.where(self.event, -1.0, 1.0) * density / self._hits(theta, p)
         slope = np.empty(theta.size)
@@ -598,9 +593,6 @@ def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray
 
 def vanishing(curved: FloatArray, even: FloatArray) -> bool:
     """Whether the curvature is gone in a direction in which there is some at even odds."""
-    scale = np.sqrt(np.maximum(np.diag(even), 0.0))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(even / np.outer(scale, scale))
-    seen = values > 1e-12 * max(float(values[-1]), 1e-300)
-    basis = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return bool(seen.any() and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)
+    scale, values, axes = scaled_axes(even, 1e-12)
+    basis = axes / np.sqrt(values) / scale[:, None]
+    return bool(values.size and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

@@ -16,10 +16,9 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector
 from scoreprism._fitting.candidates import floored
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import parse_features, score_columns
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import Data, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import warn_of_reversed_scores
 from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
 from scoreprism.ensembles._members import Members, is_ensemble, parse_members
 from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares

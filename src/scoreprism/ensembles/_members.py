@@ -77,7 +77,7 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
     require_aligned({f"scores[{name!r}]": part for name, part in parts.items()})
     for law in laws:
         if is_hard(law):
-            warn_of_hard_labels(law, "a member")
+            warn_of_hard_labels("a member")
             break
     backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
     return Members(

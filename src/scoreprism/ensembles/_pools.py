@@ -9,7 +9,8 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_numbers
 from scoreprism._core.checks import listed, parse_number, plain, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, sigmoid
+from scoreprism._core.numerics import log_odds, sigmoid
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism.ensembles._members import Members, parse_members
 
 
@@ -179,7 +180,7 @@ def logarithmic(laws: FloatArray, weights: FloatArray) -> FloatArray:
     used = weights > 0.0  # the veto of a member without weight does not count
     with np.errstate(divide="ignore", invalid="ignore"):
         if laws.ndim == 2:
-            logit = np.tensordot(weights[used], np.log(laws[used]) - np.log1p(-laws[used]), axes=1)
+            logit = np.tensordot(weights[used], log_odds(laws[used]), axes=1)
             _refuse_vetoes(np.isnan(logit))
             return sigmoid(logit)
         logs = np.tensordot(weights[used], np.log(laws[used]), axes=1) if used.any() else np.zeros(laws.shape[1:])

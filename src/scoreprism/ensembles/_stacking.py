@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_number
+from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._kernels.logistic import expected, fit_logistic, smoothed_targets
-from scoreprism._kernels.softmax import _curvature, fit_softmax, log_softmax
+from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
+from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
-from scoreprism._maps.softmax_map import centered, log_law
+from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import Data, smallest
 from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
 from scoreprism.exceptions import SeparationWarning
@@ -105,7 +106,7 @@ class Stacking(Combiner):
 
     def _law(self, laws: FloatArray) -> FloatArray:
         eta = _features(laws, self.charts_) @ self.coef_.T + self.intercept_
-        return expected(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
+        return clipped_sigmoid(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
 
 
 def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
@@ -144,7 +145,7 @@ def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge:
     start = np.zeros((design.shape[1], k))
     ridges = np.broadcast_to(ridge[:, None], start.shape)
     beta = fit_softmax(design, codes, weight, start, ridges)
-    curved, even = (_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
+    curved, even = (softmax_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
     if not vanishing(curved, even):
         return beta, False
     rows, every, mass = smoothed_rows(codes, weight, k)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._core.wording import plural
 from scoreprism._core.workers import run_all
@@ -46,8 +47,6 @@ from scoreprism.references import StackedReference
 GRID = 12
 #: What the levels of stages are fitted with: on exact laws, boosting added noise and time but took off no bias.
 _MEMBERS = ("calibrated", "logistic", "polynomial")
-#: Scores are kept so far from 0 and 1 before their logits are taken.
-_NEAR = 1e-12
 
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────────
@@ -483,11 +482,8 @@ def _increments(path: StagePath, positions: IntArray) -> list[FloatArray]:
 
 def _logits(law: FloatArray) -> FloatArray:
     """Log-odds, or log-ratios to the last class, kept finite."""
-    if law.ndim == 1:
-        p = np.clip(law, _NEAR, 1.0 - _NEAR)
-        return (np.log(p) - np.log1p(-p))[:, None]
-    logs = np.log(np.maximum(law, _NEAR))
-    return logs[:, :-1] - logs[:, -1:]
+    logits = law_logits(law)
+    return logits[:, None] if law.ndim == 1 else logits[:, :-1] - logits[:, -1:]
 
 
 def _along(

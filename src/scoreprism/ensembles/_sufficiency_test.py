@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
+from scoreprism._core.numerics import TINY, law_logits, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
 from scoreprism._fitting.score_basis import regress_out, score_basis
-from scoreprism._learners.members import to_eta
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 from scoreprism.inference import TestResult, grouping_test
@@ -190,13 +190,13 @@ def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResu
 
 def _directions(sample: Sample, most: int) -> FloatArray:
     """What members may know beyond the aggregate: their level, and what they disagree about."""
-    eta = np.stack([to_eta(law) for law in sample.predictions.values()])
+    eta = np.stack([law_logits(law) for law in sample.predictions.values()])
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)
     level = _standard(mean)
     apart = np.moveaxis(eta - mean, 0, 1).reshape(eta.shape[1], -1)
     frame, size, _ = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
-    kept = _standard(frame[:, size > 1e-10 * max(float(size[0]), 1e-300)] if size[0] > 1e-12 else frame[:, :0])
+    kept = _standard(frame[:, size > 1e-10 * max(float(size[0]), TINY)] if size[0] > 1e-12 else frame[:, :0])
     parts = [level, level**2]
     for j in range(kept.shape[1]):
         d = kept[:, [j]]
@@ -215,10 +215,5 @@ def _quadratic(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
     """The quadratic form of a sum in the inverse of its covariance, on the directions in which there is any."""
     if total.size == 0:
         return 0.0, 0
-    scale = np.sqrt(np.diag(covariance))
-    scale = np.where(scale > 1e-9 * max(float(scale.max()), 1e-300), scale, np.inf)
-    value, vector = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = value > 1e-8 * max(float(value.max()), 1e-300)
-    kept &= value > 0.0
-    along = vector[:, kept].T @ (total / scale)
-    return float((along**2 / value[kept]).sum()), int(kept.sum())
+    scale, values, axes = scaled_axes(covariance, 1e-8, 1e-9)
+    return float(((axes.T @ (total / scale)) ** 2 / values).sum()), values.size

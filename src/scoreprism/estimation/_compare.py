@@ -14,9 +14,8 @@ from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, share_folds, split_options
 from scoreprism._kernels.term_intervals import FORMS
-from scoreprism._sample.floors import find_floors
 from scoreprism._sample.models import parse_models
-from scoreprism._sample.sample import Sample
+from scoreprism._sample.sample import Sample, find_floors
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.losses import ProperLoss
 

@@ -15,8 +15,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, split_options
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.term_intervals import FORMS
-from scoreprism._sample.floors import find_floors, floor_of
-from scoreprism._sample.sample import Sample
+from scoreprism._sample.sample import Sample, find_floors
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._chain import FEW
 from scoreprism.exceptions import InputError, ScoreprismError
@@ -263,7 +262,7 @@ def _floors(samples: Sequence[Sample], loss: ProperLoss, clip: float | None) -> 
     """The floor of all rows, where the loss is infinite in some of the parts."""
     if not samples:
         return {}
-    floor = min(0.5 / sum(sample.n_held for sample in samples), *(floor_of(sample) for sample in samples))
+    floor = min(0.5 / sum(sample.n_held for sample in samples), *(sample.floor for sample in samples))
     return dict.fromkeys(find_floors(samples, [loss], clip), floor)
 
 

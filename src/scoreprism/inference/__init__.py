@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoreprism._calibration_test.calibration_test import (
+from scoreprism._calibration_test.calibration_tests import (
     CALIBRATION_TESTS,
     CalibrationTest,
     TestResult,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count
+from scoreprism._core.resampling import Streams, replicate
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
 from scoreprism._document.tables import TermTable
 from scoreprism._kernels import compiled as _fast
-from scoreprism._kernels.ranked import Kernel, Ranked, Sums, replicated, stream_of, sums_of_draws
+from scoreprism._kernels.ranked import Kernel, Ranked, Sums, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
@@ -193,31 +192,18 @@ def corp_bootstrap(
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     estimate = CorpChain(sample).decompose(loss, "difference", clip=clip)
     count = parse_count(n_resamples, "n_resamples", 2)
-    entropy = parse_random_state(random_state).integers(2**63, size=2)
-    score = as_vector(sample.prediction)  # clipping moves the laws that are judged, not the order
+    streams = Streams.of(random_state)
+    score = as_vector(sample.prediction)  # clipping moves the laws that are judged, not their order
     losses = estimate.loss.evaluate(score if estimate.clip is None else clip_law(score, estimate.clip), sample.y)
     ranked = Ranked.of(score, sample.y, losses, sample.weight)
     compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
-    make = _fast.compiled_sums if compiled else _sums
-    replicates = replicated(partial(_some, ranked, estimate, make, entropy), count, n_jobs)
+
+    def some(block: range) -> FloatArray:  # compiled sums have a workspace, of which every thread needs its own
+        sums: Kernel = _fast.compiled_sums(ranked) if compiled else partial(sums_of_draws, ranked)
+        return np.array([_terms(sums(streams(b)), estimate) for b in block])
+
+    replicates = replicate(some, count, n_jobs)
     return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
-
-
-def _sums(ranked: Ranked) -> Kernel:
-    """The definition of the sums."""
-    return partial(sums_of_draws, ranked)
-
-
-def _some(
-    ranked: Ranked,
-    estimate: Decomposition,
-    make: Callable[[Ranked], Kernel],
-    entropy: NDArray[np.int64],
-    replicates: range,
-) -> FloatArray:
-    """Some of the replicates; each has a stream of its own."""
-    sums = make(ranked)
-    return np.array([_terms(sums(stream_of(entropy, b)), estimate) for b in replicates])
 
 
 def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.numerics import TINY, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
-from scoreprism._kernels.softmax import log_softmax
-from scoreprism._maps.binary_map import Chart, log_pair
+from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.sample import Sample
@@ -306,7 +304,7 @@ def sandwich(
         rows += (weight * (data.y - data.rate) / data.total)[:, None] * drift
     made = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
     influence = made.gather(made.influence)
-    scale = np.sqrt(np.maximum(np.diag(meat), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(meat), TINY))
     seen = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # of redundant ones
     units = influence.shape[0]
     if units <= seen:  # fewer than that cannot show how the parameters vary together
@@ -322,7 +320,7 @@ def _factor(n: int, p: int, groups: int | None) -> float:
 
 
 def _inverse(bread: FloatArray, data: Data) -> FloatArray:
-    scale = np.sqrt(np.maximum(np.diag(bread), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(bread), TINY))
     values, vectors = np.linalg.eigh(bread / np.outer(scale, scale))
     if not values[0] > 1e-12 * values[-1]:
         refuse(
@@ -379,12 +377,3 @@ def rows_of_sample(sample: Sample) -> tuple[Data, Any]:
             refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
     score = as_vector(law) if sample.k == 2 else law
     return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
-
-
-def is_fitted(calibrator: Calibrator) -> bool:
-    """Whether it needs no fit."""
-    try:
-        check_is_fitted(calibrator)
-    except NotFittedError:
-        return False
-    return True

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
+from scoreprism._core.resampling import draw_classes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import ChainFit
@@ -173,11 +174,10 @@ def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int 
     share = mixture.shares.mean(axis=(0, 1))
     law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
     gain = _Gain(fit)
-    seeds = rng.spawn(count)
+    streams = rng.spawn(count)
 
     def draw(number: int) -> float:
-        u = seeds[number].random(data.codes.size)
-        return gain(np.minimum((u[:, None] > law.cumsum(axis=1)).sum(axis=1), data.k - 1))
+        return gain(draw_classes(streams[number], law))
 
     observed = gain(data.codes)
     drawn = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))

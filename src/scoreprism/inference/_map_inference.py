@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._calibration_test.calibration_test import TestResult
+from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
 from scoreprism._core.frames import backend_of
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, sigmoid
+from scoreprism._core.numerics import TINY, sigmoid
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.term_intervals import Interval, quantile
@@ -23,7 +24,6 @@ from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.inference._estimating import (
     Sandwich,
     Scheme,
-    is_fitted,
     require_overlap,
     require_parametric,
     rows_of_sample,
@@ -184,11 +184,11 @@ class MapInference(Drawable, TermTable):
         laws, errors = [], []
         for _, p, design in self._scheme.blocks(score, self._scheme.theta):
             rest = design - np.einsum("nk,nkp->np", p, design)[:, None]
-            rest /= np.maximum(1.0 - p, 1e-300)[:, :, None]  # the derivative of log p_k − log(1 − p_k)
+            rest /= np.maximum(1.0 - p, TINY)[:, :, None]  # the derivative of log p_k − log(1 − p_k)
             laws.append(p)
             errors.append(np.sqrt(np.maximum(np.einsum("nkp,pq,nkq->nk", rest, cov, rest, optimize=True), 0.0)))
         p, half = np.concatenate(laws), self._quantile(confidence) * np.concatenate(errors)
-        center = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(1.0 - p, 1e-300))
+        center = np.log(np.maximum(p, TINY)) - np.log(np.maximum(1.0 - p, TINY))
         low, high = sigmoid(center - half), sigmoid(center + half)
         if k == 2:
             p, low, high = p[:, 1], low[:, 1], high[:, 1]
@@ -366,7 +366,7 @@ def map_inference(
         y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
     )
     data, clusters = rows_of_sample(sample)
-    fitted = chosen if is_fitted(chosen) else clone(chosen).fit(data.score, data.codes, data.weight)
+    fitted = chosen if chosen.__sklearn_is_fitted__() else clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._document.result_json import encode
 from scoreprism._kernels.term_intervals import Interval
@@ -183,12 +184,12 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
     for sign in (-1.0, 1.0):
         best = []
         for start in (slope, *np.eye(root.shape[1])[-2:], *-np.eye(root.shape[1])[-2:]):
-            u = sign * start / max(float(np.linalg.norm(start)), 1e-300)
+            u = sign * start / max(float(np.linalg.norm(start)), TINY)
             for _ in range(_STEPS):
                 value, gradient, _ = functional.look(theta + radius * root @ u)
                 best.append(value)
-                step = u + sign * (root.T @ gradient) / max(float(np.linalg.norm(root.T @ gradient)), 1e-300)
-                u, before = step / max(float(np.linalg.norm(step)), 1e-300), u
+                step = u + sign * (root.T @ gradient) / max(float(np.linalg.norm(root.T @ gradient)), TINY)
+                u, before = step / max(float(np.linalg.norm(step)), TINY), u
                 if np.linalg.norm(u - before) < 1e-3:
                     break
         ends.append(min(best) if sign < 0.0 else max(best))
@@ -229,7 +230,7 @@ def _caution(method: str, level: float) -> tuple[str, ...]:
 
 def root_of(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """R with R Rᵀ = covariance, one column per direction that varies (the largest last), and W with RᵀW = 1."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))[:, None]
+    scale = np.sqrt(np.maximum(np.diag(covariance), TINY))[:, None]
     values, vectors = np.linalg.eigh(covariance / (scale * scale.T))
     kept = values > 1e-9 * values[-1]
     sizes = np.sqrt(values[kept])

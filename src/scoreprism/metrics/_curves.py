@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_count, refuse
+from scoreprism._core.numerics import WITHIN
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
@@ -148,7 +149,7 @@ def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
     """First of each run of neighbours: equal shares of the mass, ties together."""
     first = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
     before = (np.cumsum(mass) - mass)[first]
-    place = np.minimum(before * (places / mass.sum()) * (1.0 + 1e-12), places - 1).astype(np.intp)
+    place = np.minimum(before * (places / mass.sum()) * WITHIN, places - 1).astype(np.intp)
     return np.asarray(first[np.append(True, np.diff(place) > 0)])
 
 

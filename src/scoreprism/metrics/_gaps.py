@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_random_state
+from scoreprism._core.checks import parse_choice
+from scoreprism._core.numerics import WITHIN
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.ranked import drawn, stream_of
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
 from scoreprism.metrics._rows import Rows, Units
@@ -171,25 +171,19 @@ class Curve(ABC):
         mass, gaps = self.places()
         return Profile(gaps(self.units.weight * self.units.size), mass), gaps
 
-    def noise(self, count: int, entropy: NDArray[np.int64]) -> FloatArray:
-        """How far the gaps of each resample lie from those of the units, shape (count, places)."""
-        key = (count, tuple(entropy.tolist()))
-        kept = self.__dict__.setdefault("_noise", {})
-        if key not in kept:
+    def noise(self, count: int, streams: Streams) -> FloatArray:
+        """How far the gaps of each resample lie from those of the units, shape (count, places); the last are kept."""
+        kept: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
+        if (count, streams) not in kept:
             kept.clear()
-            estimate, gaps = self.pooled
-            lines = (gaps(self.units.weight * draw(self.units, self.rows.n, entropy, b)) for b in range(count))
-            kept[key] = np.array([line - estimate.gap for line in lines])
-        found: FloatArray = kept[key]
-        return found
+            weights = (self.units.weight * self.units.draw(streams(b)) for b in range(count))
+            kept[count, streams] = self.draw_noise(weights)
+        return kept[count, streams]
 
-
-def draw(units: Units, n: int, entropy: NDArray[np.int64], replicate: int) -> FloatArray:
-    """How often each unit occurs in one resample of n rows."""
-    stream = stream_of(entropy, replicate)
-    if units.single:
-        return np.bincount(drawn(stream, n), minlength=n).astype(np.float64)
-    return np.random.Generator(stream).multinomial(n, units.size / n).astype(np.float64)
+    def draw_noise(self, weights: Iterator[FloatArray]) -> FloatArray:
+        """How far the gaps under these weights of the units lie from those of the units themselves."""
+        estimate, gaps = self.pooled
+        return np.array([gaps(weight) - estimate.gap for weight in weights])
 
 
 class Joined(Curve):
@@ -212,13 +206,8 @@ class Joined(Curve):
         return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
 
     @cached_property
-    def _units(self) -> Units:
-        weight = np.ones(self.rows.n) if self.rows.weight is None else self.rows.weight / self.rows.weight.mean()
-        return Units(np.zeros(self.rows.n), np.zeros(self.rows.n), weight, np.ones(self.rows.n))
-
-    @property
     def units(self) -> Units:
-        return self._units
+        return Units(np.zeros(self.rows.n), np.zeros(self.rows.n), self.rows.plain, np.ones(self.rows.n))
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         found = [curve.places() for curve in self.curves]
@@ -251,9 +240,8 @@ class GapInference(Inference):
         self.curve, self.norm, self.estimate, self.power, self.default = curve, norm, estimate, power, default
 
     def _replicates(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
-        entropy = parse_random_state(random_state).integers(2**63, size=2)
         pooled, _ = self.curve.pooled
-        return pooled.gap, pooled.mass, self.curve.noise(count, entropy)
+        return pooled.gap, pooled.mass, self.curve.noise(count, Streams.of(random_state))
 
     @cached_property
     def _error(self) -> float:
@@ -308,7 +296,7 @@ class GapInference(Inference):
             return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
 
         def below(t: float) -> float:
-            return float((self.norm(t * gap + noise, mass) <= centre * (1.0 + 1e-12)).mean())
+            return float((self.norm(t * gap + noise, mass) <= centre * WITHIN).mean())
 
         none = max(below(0.0), 1.0 / noise.shape[0])
         low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from scoreprism._core.checks import listed, parse_clip, refuse
+from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law
-from scoreprism._kernels.logistic import expected, fit_logistic, separated
+from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
 from scoreprism.metrics._rows import Rows, parse_rows, two_classes
 
@@ -27,7 +28,7 @@ def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
             f"{bad.size} of {rows.n} rows at 0 or 1 (row {listed(bad)})",
             "Pass clip=1e-6, for example, to keep scores that far from 0 and 1.",
         )
-    return np.asarray(np.log(law) - np.log1p(-law))
+    return log_odds(law)
 
 
 def _require_both(rows: Rows, name: str) -> None:
@@ -64,7 +65,7 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
         refuse(f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or clip=.")
     back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
     try:
-        covariance = _sandwich(design, y, rows.plain, expected(fit.coefficients @ design))
+        covariance = _sandwich(design, y, rows.plain, clipped_sigmoid(fit.coefficients @ design))
     except np.linalg.LinAlgError:
         refuse(
             f"{name} must have weight on rows whose scores differ",
@@ -233,6 +234,6 @@ def calibration_in_the_large(
     centre = rows.mean(offset)  # Newton starts where scores are right on average
     fit = fit_logistic(ones, y, rows.plain, offset=offset - centre)
     value = float(fit.coefficients[0]) - centre
-    covariance = _sandwich(ones, y, rows.plain, expected(value + offset))
+    covariance = _sandwich(ones, y, rows.plain, clipped_sigmoid(value + offset))
     method = "logistic regression with log-odds as offset"
     return Estimate(value, "calibration_in_the_large", method, _wald(value, covariance[0, 0]))

@@ -10,14 +10,12 @@ import numpy as np
 from scoreprism._calibration_test.classical_tests import spiegelhalter
 from scoreprism._calibration_test.score_lines import Scored
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, one_hot
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
 from scoreprism.metrics._gaps import ONE_ROW, Curve, Joined, Profile, gap_inference, mean_absolute
 from scoreprism.metrics._rows import Rows, Units, parse_rows, two_classes
-
-#: Smallest mean score that outcomes are divided by; ends of an interval then do not overflow.
-_LEAST = 1e-300
 
 
 class _Against(Inference):
@@ -183,7 +181,7 @@ def observed_expected_ratio(
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
     two_classes(rows, "observed_expected_ratio", "Pass the probability of one class and its outcome.")
     observed, expected = rows.mean(rows.y.astype(np.float64)), rows.mean(rows.law)
-    if expected < _LEAST:
+    if expected < TINY:
         refuse(
             "observed_expected_ratio must have a positive score",
             f"{rows.n} scores of {'0' if expected == 0.0 else f'mean {expected:.3g}, too small to divide by'}",
@@ -344,7 +342,7 @@ def _balance_pvalue(rows: Rows, gap: FloatArray) -> float | None:
         return None
     law, squares = as_matrix(rows.law), rows.share**2
     values, vectors = np.linalg.eigh(np.diag(squares @ law) - (law.T * squares) @ law)
-    free = values > 1e-12 * max(float(squares.sum()), 1e-300)
+    free = values > 1e-12 * max(float(squares.sum()), TINY)
     along = vectors.T @ gap
     if (np.abs(along[~free]) > 1e-9).any():  # something happened that had no probability
         return 0.0

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.resampling import Rng, count_pooled_rows, count_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._sample.sample import Sample
 
@@ -34,6 +35,10 @@ class Units:
     def single(self) -> bool:
         """Whether every unit is one row."""
         return bool((self.size == 1.0).all())
+
+    def draw(self, rng: Rng) -> FloatArray:
+        """How often each unit occurs in one resample of as many rows."""
+        return count_rows(rng, self.size.shape[0]) if self.single else count_pooled_rows(rng, self.size)
 
 
 @dataclass(frozen=True, eq=False)

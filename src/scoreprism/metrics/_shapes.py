@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism._sample.fit_batch import Batch
+from scoreprism._sample.fit_rows import Batch
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import TreeCalibrator
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.metrics._estimate import Absent, Inference
-from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, draw, largest
+from scoreprism.metrics._gaps import GAP_INTERVALS, Curve, GapInference, Norm, Profile, largest
 from scoreprism.metrics._rows import Rows
 
 if TYPE_CHECKING:
@@ -138,19 +139,11 @@ class TreeCurve(Curve):
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         return self.profile.mass, lambda weight: self._laws(self._masses(weight[None]))[0] - self._cells.center
 
-    def noise(self, count: int, entropy: NDArray[np.int64]) -> FloatArray:
-        key = (count, tuple(entropy.tolist()))
-        kept = self.__dict__.setdefault("_noise", {})
-        if key not in kept:
-            kept.clear()
-            lines = []
-            for start in range(0, count, _AT_ONCE):
-                some = range(start, min(start + _AT_ONCE, count))
-                weights = [self.units.weight * draw(self.units, self.rows.n, entropy, b) for b in some]
-                lines.append(self._laws(self._masses(np.stack(weights))) - self._cells.center - self.profile.gap)
-            kept[key] = np.concatenate(lines)
-        found: FloatArray = kept[key]
-        return found
+    def draw_noise(self, weights: Iterator[FloatArray]) -> FloatArray:
+        found = []
+        while some := list(islice(weights, _AT_ONCE)):
+            found.append(self._laws(self._masses(np.stack(some))) - self._cells.center - self.profile.gap)
+        return np.concatenate(found)
 
 
 def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:

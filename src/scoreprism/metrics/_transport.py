@@ -9,8 +9,8 @@ import numpy as np
 
 from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_rows
+from scoreprism._core.resampling import Streams, count_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._kernels.ranked import drawn, stream_of
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism.metrics._estimate import Absent, Estimate, Inference
 
@@ -140,10 +140,8 @@ class Projected(Inference):
         return float(total ** (1.0 / self.p))
 
     def _replicates(self, count: int, random_state: object) -> FloatArray:
-        n = self.ends[0].shape[1]
-        entropy = parse_random_state(random_state).integers(2**63, size=2)
-        draws = (np.bincount(drawn(stream_of(entropy, b), n), minlength=n).astype(np.float64) for b in range(count))
-        return np.array([self.distance(draw) for draw in draws])
+        n, streams = self.ends[0].shape[1], Streams.of(random_state)
+        return np.array([self.distance(count_rows(streams(b), n)) for b in range(count)])
 
     @cached_property
     def _error(self) -> float:

@@ -18,6 +18,7 @@ from scoreprism._core.arrays import parse_law, parse_weights
 from scoreprism._core.checks import outside, parse_choice, parse_flag, refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.resampling import count_grouped_rows
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import one_thread
 from scoreprism._fitting.chain_fit import parse_losses
@@ -248,14 +249,14 @@ def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, 
     """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
     units = units_of(sample)
     count, thrown = int(units.max()) + 1, 0
-    rows = np.bincount(rng.integers(0, count, count), minlength=count)[units]
-    while not accepts(rows.astype(np.float64)):
+    rows = count_grouped_rows(rng, units, count)
+    while not accepts(rows):
         thrown += 1
         if thrown == _DRAWS:
             remedy = "Pass more rows of each class."
             refuse(f"a resample of {name} must hold {needs}", f"none in {_DRAWS} draws", remedy)
-        rows = np.bincount(rng.integers(0, count, count), minlength=count)[units]
-    return rows.astype(np.float64), thrown
+        rows = count_grouped_rows(rng, units, count)
+    return rows, thrown
 
 
 def every_class(sample: Sample) -> Accepts:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_clip, refuse
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
 from scoreprism._core.workers import one_thread
 from scoreprism._fitting.candidates import ScoreLaw
@@ -90,10 +91,6 @@ class Setup:
         """Whether laws are fitted on the test rows themselves."""
         return any(isinstance(level, LevelTask) for level in self.fit.levels)
 
-    def stream(self, replicate: int, what: int) -> np.random.Generator:
-        """The random numbers of one part of one replicate."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(replicate, what)))
-
     def measure(self, chain: Chain) -> FloatArray:
         """
         For each loss the mean loss of every level, then the mean spread of every level above the prediction.
@@ -143,9 +140,10 @@ def quiet() -> Iterator[None]:
 
 def replicate(setup: Setup, number: int) -> Replicate:
     """Draw and refit, stage by stage: calibration rows, then training rows as well, then test rows as well."""
-    rng, accepts = setup.stream(number, _CALIBRATION), two_of_each(setup.calibration)
+    streams, accepts = Streams(setup.seed), two_of_each(setup.calibration)
+    rng = streams(number, _CALIBRATION)
     counts, redrawn = draw(setup.calibration, "calibration", rng, accepts, "two rows of each class")
-    blocks = int(setup.stream(number, _BLOCKS).integers(2**62))
+    blocks = int(streams(number, _BLOCKS).integers(2**62))
     fit = recalibrate(setup.fit, counts, blocks)
     laws = fit_laws(fit)
     values = [setup.measure(fit.link(*laws))]
@@ -156,7 +154,7 @@ def replicate(setup: Setup, number: int) -> Replicate:
         laws = fit_laws(fit)
         values.append(setup.measure(fit.link(*laws)))
     if setup.draws_test:
-        tested, thrown = draw(setup.test, "test", setup.stream(number, _TEST), _keeps_classes(setup), "all classes")
+        tested, thrown = draw(setup.test, "test", streams(number, _TEST), _keeps_classes(setup), "all classes")
         redrawn += thrown
         fit = fit.reweight(tested)
         if setup.fits_levels:
@@ -205,9 +203,10 @@ def recalibrate(fit: ChainFit, counts: FloatArray, seed: int) -> ChainFit:
 
 def _retrain(setup: Setup, train: Sample, number: int) -> tuple[ChainFit, int]:
     """The fit for the scores of a classifier trained on resampled rows, and draws thrown away."""
-    counts, thrown = draw(train, "train", setup.stream(number, _TRAINING), every_class(train), "all classes")
+    streams = Streams(setup.seed)
+    counts, thrown = draw(train, "train", streams(number, _TRAINING), every_class(train), "all classes")
     where = f" in replicate {number}"
-    estimator = reseed(setup.estimator, setup.stream(number, _SEEDS))
+    estimator = reseed(setup.estimator, streams(number, _SEEDS))
     if setup.counts == "weights":
         drawn = train.take(np.flatnonzero(counts))
         weight = counts[counts > 0] if drawn.weight is None else counts[counts > 0] * drawn.weight

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.resampling import draw_classes, draw_events
 from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.crossfit import no_crossfit
@@ -139,11 +140,7 @@ def _redraw_labels(fit: ChainFit, rng: np.random.Generator) -> ChainFit | None:
     rows, groups = fit.calibration, fit.calibration_groups
     assert rows is not None  # noqa: S101 - there always is a calibration part
     for _ in range(_DRAWS):
-        uniform = rng.random(rows.codes.size)
-        if rows.k == 2:
-            codes = (uniform < rows.score).astype(np.intp)
-        else:
-            codes = (uniform[:, None] > np.cumsum(rows.score, axis=1)[:, :-1]).sum(axis=1)
+        codes = draw_events(rng, rows.score).astype(np.intp) if rows.k == 2 else draw_classes(rng, rows.score)
         units = codes if groups is None else np.unique(groups * rows.k + codes) % rows.k
         counts = np.sort(np.bincount(units, minlength=rows.k))
         if counts[-2] >= 2:  # refits leave some rows, or groups, out

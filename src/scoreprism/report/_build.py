@@ -15,8 +15,7 @@ from scoreprism._core.checks import parse_choice, parse_confidence, plain, refus
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, as_vector
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
-from scoreprism._sample.floors import find_floors
-from scoreprism._sample.sample import Sample, warn_of_prediction
+from scoreprism._sample.sample import Sample, find_floors, warn_of_prediction
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.losses import ProperLoss

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.logistic import expected, fit_logistic, separated
+from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism._kernels.term_intervals import tail
 from scoreprism.curves import ReliabilityCurve, ScoreDistribution
 from scoreprism.inference import TestResult
@@ -262,9 +263,8 @@ def _ratio(cells: SummedScores) -> Estimate | None:
 def _slope(cells: SummedScores) -> Estimate | None:
     """Slope of outcomes on the log-odds of the score; None where there is no finite one."""
     held = cells.weight.ravel() > 0.0
-    score = np.clip(cells.lines.ravel()[held], EDGE, 1.0 - EDGE)
     y = np.repeat([0.0, 1.0], cells.weight.shape[1])[held]
-    odds = np.log(score) - np.log1p(-score)
+    odds = log_odds(cells.lines.ravel()[held], EDGE)
     if np.ptp(odds) < 1e-6 or separated(odds, y):
         return None
     share = cells.weight.ravel()[held] / cells.weight.sum()
@@ -273,7 +273,7 @@ def _slope(cells: SummedScores) -> Estimate | None:
     fit = fit_logistic(design, y, share * float(cells.rows.sum()))
     if not fit.converged:
         return None
-    p = expected(fit.coefficients @ design)
+    p = clipped_sigmoid(fit.coefficients @ design)
     bread = np.linalg.inv((design * (share * p * (1.0 - p))) @ design.T)
     covariance = bread @ ((design * (squares * (y - p) ** 2)) @ design.T) @ bread
     slope = float(fit.coefficients[1])

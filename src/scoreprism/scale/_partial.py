@@ -13,8 +13,7 @@ from scoreprism._core.labels import key_order
 from scoreprism._fitting.chain_fit import Losses, decompose_each, parse_losses
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
 from scoreprism._kernels.term_intervals import FORMS
-from scoreprism._sample.fit_rows import Data
-from scoreprism._sample.scores import warn_of_reversed_scores
+from scoreprism._sample.fit_rows import Data, warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import parse_count_of_folds

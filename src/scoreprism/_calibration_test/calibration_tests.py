@@ -286,7 +286,7 @@ def _monte_carlo(
     return _result(test, data, smallest, p, components, n_resamples)
 
 
-def test_scored(data: Scored, n_resamples: int, rng: np.random.Generator) -> float:
+def find_pvalue(data: Scored, n_resamples: int, rng: np.random.Generator) -> float:
     """The p-value of the default test for scores that are parsed."""
     return _monte_carlo(CALIBRATION_TESTS["min-p"], data, n_resamples, rng, None).pvalue
 
