@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import scoreprism
-from scoreprism import scale
+from scoreprism import Sample, scale
 from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._sample.fit_rows import Data
@@ -474,7 +474,6 @@ def test_rules_put_the_steps_of_a_feature_together():
 @pytest.mark.statistical
 def test_regions_are_shown_no_more_often_than_they_should():
     """Size: under a calibrated score and features that say nothing, a region is shown in at most 5 % of reports."""
-    from scoreprism import Sample
     from scoreprism.report._build import fit_case
     from scoreprism.report._regions import find_regions
 
@@ -692,6 +691,16 @@ def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
     monkeypatch.setattr(_map_trials, "judge_candidate", lambda *given: replace(judge(*given), loss=0.5, difference=0.1))
     table = _table(summarize(y, p, calibrators=tied, sections=["recalibration"]), "recalibration", "recalibration")
     assert _column(table, "map")[1:] == tied
+
+
+def test_a_sample_says_what_its_arrays_say(law):
+    X, y, q, p = law
+    rows = {"X": X, "segments": {"g": X[:, 1] > 0.5}, "sample_weight": np.where(X[:, 0] > 0.9, 0.0, 1.0)}
+    sections = ["verdict", "segments", "method"]
+    plain = summarize(y, {"p": p, "q": q}, sections=sections, **rows)
+    assert summarize(Sample.of(y, {"p": p, "q": q}, **rows), sections=sections).to_json() == plain.to_json()
+    absent = f"{int((X[:, 0] > 0.9).sum()):,} rows of weight 0 were left out."
+    assert absent in _texts(plain, "note")
 
 
 def test_frames_of_every_kind_say_the_same(law):

@@ -67,16 +67,18 @@ def test(file: str, **given: Any) -> None:
 
 def _run(data: Predictions, given: dict[str, Any]) -> Any:
     """Tests by what they are about and by model."""
+    from scoreprism import Sample
     from scoreprism.inference import calibration_test, grouping_test
 
-    shared = {"sample_weight": data.weight, "pos_label": data.pos_label, "random_state": given["seed"]}
-    shared |= {"n_jobs": given["jobs"]}
     y: Any = data.y
-    how = {"method": given["method"], "n_resamples": given["resamples"]}
-    found = {"calibration": {name: calibration_test(y, p, **how, **shared) for name, p in data.scores.items()}}
+    sample = Sample.of(y, data.scores, data.X, sample_weight=data.weight, pos_label=data.pos_label)
+    models = {name: sample.model(name) for name in data.scores}
+    shared = {"random_state": given["seed"], "n_jobs": given["jobs"]}
+    how = {"method": given["method"], "n_resamples": given["resamples"], **shared}
+    found = {"calibration": {name: calibration_test(one, **how) for name, one in models.items()}}
     if data.X is not None:
-        X, method = data.X, given["grouping_method"]
-        found["grouping"] = {name: grouping_test(y, p, X, method=method, **shared) for name, p in data.scores.items()}
+        method = given["grouping_method"]
+        found["grouping"] = {name: grouping_test(one, method=method, **shared) for name, one in models.items()}
     return found
 
 
