@@ -116,7 +116,7 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     if isinstance(calibrator, Calibrator):
         return clone(calibrator).set_params(**parameters) if parameters else calibrator
     if isinstance(calibrator, type) and issubclass(calibrator, Calibrator):
-        refuse("calibrator must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
+        refuse("`calibrator` must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
     name = "selected" if calibrator == "auto" else parse_choice(calibrator, CALIBRATORS, "calibrator")
     cls = CALIBRATORS[name]
     known = cls().get_params(deep=False)

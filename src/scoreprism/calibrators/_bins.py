@@ -150,7 +150,7 @@ class BinEffectsCalibrator(Calibrator):
         if self.edges is not None:
             edges = parse_numbers(self.edges, "edges")
             if edges.ndim != 1 or (np.diff(edges) <= 0).any():
-                refuse("edges must be increasing numbers", repr(self.edges), "Pass the cuts between bins in order.")
+                refuse("`edges` must be increasing numbers", repr(self.edges), "Pass the cuts between bins in order.")
             return np.unique(data.logit(edges))
         n_bins = auto_bins(data.total) if self.n_bins == "auto" else parse_count(self.n_bins, "n_bins", 1)
         return equal_mass_cuts(data.logit(data.score), data.weight, n_bins)

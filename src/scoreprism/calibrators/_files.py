@@ -99,7 +99,9 @@ def from_dict(data: dict[str, Any]) -> Calibrator:
 def _from_data(data: Any) -> Calibrator:
     """A fitted calibrator from what the strict reader gave."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        refuse(f"a calibrator file must have the format {FORMAT!r}", brief(_short(data)), "Pass what to_json() wrote.")
+        refuse(
+            f"a calibrator file must have the format {FORMAT!r}", brief(_short(data)), "Pass what `to_json()` wrote."
+        )
     if data.get("version") != VERSION or isinstance(data.get("version"), bool):
         refuse(
             f"this release reads version {VERSION} of the format",
@@ -109,7 +111,7 @@ def _from_data(data: Any) -> Calibrator:
     found = require_fields(data, _FIELDS, "a calibrator file")
     if found["sha256"] != digest(found):
         refuse(
-            "a calibrator file must be as to_json() wrote it",
+            "a calibrator file must be as it was written",
             "content that does not fit its digest (sha256): it was edited or damaged",
             "Use the original, or fit the map again.",
         )

@@ -132,7 +132,7 @@ def grouping_of(sheet: Sheet, plan: Plan, count: int, confidence: float, name: s
     require_two_classes(n_classes(sheet.laws[0]))
     if len(sheet.laws) != 3:
         rule = "a grouping curve must have the levels S, C and Q"
-        refuse(rule, ", ".join(plan.levels), "Pass X or q=, and no further levels.")
+        refuse(rule, ", ".join(plan.levels), "Pass `X` or `q`=, and no further levels.")
     cell, n_cells = _cells(sheet, count)
     found = [_cell(sheet, plan, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
     x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T

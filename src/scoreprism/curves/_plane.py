@@ -93,8 +93,8 @@ class ResolutionPlane(Curve):
 def _by_corp(y_true: ArrayLike, models: Mapping[str, Any], options: dict[str, Any]) -> list[Decomposition]:
     several = [n_classes(parse_law(score, "y_proba")) for score in models.values()]
     if max(several) > 2:
-        rule = 'method="corp" must have two classes, because isotonic regression needs an order'
-        refuse(rule, f"{max(several)}", 'Pass method="crossfit".')
+        rule = '`method`="corp" must have two classes, because isotonic regression needs an order'
+        refuse(rule, f"{max(several)}", 'Pass `method`="crossfit".')
     return [corp_decomposition(y_true, score, **options) for score in models.values()]
 
 
@@ -163,8 +163,8 @@ def resolution_plane(
     chosen = parse_choice(method, PLANES, "method")
     models = parse_models(y_proba, "y_proba")
     if chosen == "corp" and options:
-        rule = "method='corp' must have no further options"
-        refuse(rule, listed(map(repr, options)), "Leave them out, or use method='crossfit'.")
+        rule = "`method`='corp' must have no further options"
+        refuse(rule, listed(map(repr, options)), "Leave them out, or use `method`='crossfit'.")
     require_known(options, decompose, "method='crossfit'")
     shared = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes, "clip": clip}
     found = PLANES[chosen](y_true, models, {"loss": loss, **shared, **options})

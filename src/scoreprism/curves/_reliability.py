@@ -255,7 +255,7 @@ def reliability_curve(
 
 def _parse_flag(value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        refuse("uniform must be True or False", repr(value), "True asks for a band that holds at all scores at once.")
+        refuse("`uniform` must be True or False", repr(value), "True asks for a band that holds at all scores at once.")
     return bool(value)
 
 

@@ -34,9 +34,9 @@ def check_axes(ax: Any) -> Canvas:
 
     remedy = "For example fig, ax = plt.subplots(layout='constrained')."
     if not isinstance(ax, Axes):
-        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
+        refuse("`ax` must be matplotlib Axes", type(ax).__name__, remedy)
     if ax.name != "rectilinear":
-        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
+        refuse("`ax` must have straight axes", f"the projection {ax.name!r}", remedy)
     return ax
 
 
@@ -53,7 +53,7 @@ def one_vs_rest(part: Part) -> list[Part]:
     sheet = Sheet.of(part.y_true, [given], classes=options.pop("classes", None))
     labels: list[Any] = [] if sheet.classes is None else sheet.classes.tolist()
     if label is not None and label not in labels:
-        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+        refuse("`pos_label` must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
     chosen = range(len(labels)) if label is None else [labels.index(label)]
     found = []
     for k in chosen:
@@ -72,7 +72,7 @@ def sequence_of(curves: Any) -> tuple[Any, ...]:
 def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
     """Several models by different names."""
     if name is not None:
-        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
+        refuse("`name` must go with one model", f"a mapping as {what}", "Name models by its keys.")
     if not models:
         refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
     named = {str(key): model for key, model in models.items()}
@@ -96,12 +96,12 @@ def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
             else type(cv_results).__name__
         )
         remedy = "Call cross_validate with return_estimator=True and return_indices=True."
-        refuse("cv_results must hold estimators and indices", got, remedy)
+        refuse("`cv_results` must hold estimators and indices", got, remedy)
     found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
     last = max(int(test.max()) for test, _ in found if test.size)
     if last >= len(y):
-        rule = "X and y must be the rows that cross_validate was called with"
-        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
+        rule = "`X` and `y` must be the rows that cross_validate was called with"
+        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same `X` and `y`.")
     return found
 
 

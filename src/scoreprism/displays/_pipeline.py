@@ -30,7 +30,7 @@ class PipelineBootstrapDisplay:
         known = {name: self.result.interval(name, confidence) for name in shown}
         finite = [name for name in shown if np.isfinite(known[name].low)]
         if not finite:
-            refuse("a figure must show a finite quantity", "infinite losses only", "Pass clip=1e-6 to the bootstrap.")
+            refuse("a figure must show a finite quantity", "infinite losses only", "Pass `clip`=1e-6 to the bootstrap.")
         with house_style():
             axes = self._new_axes(len(finite)) if ax is None else check_axes(ax)
             self.ax_, self.figure_ = axes, axes.figure

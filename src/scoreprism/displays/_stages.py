@@ -122,7 +122,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
     def _kind_on(self, ax: Any, kind: str | None) -> str:
         """What is drawn on these axes."""
         if not self._steps and kind == "gains":
-            refuse("gains must be between two stages of the grid", "one stage", "Use kind='stages'.")
+            refuse("gains must be between two stages of the grid", "one stage", "Use `kind`='stages'.")
         narrow = ax is not None and hasattr(ax, "get_window_extent") and inches(ax)[0] < _TWO_PANELS
         if not self._steps or (kind is None and narrow):
             return "stages"

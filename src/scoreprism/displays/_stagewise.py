@@ -78,7 +78,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         count, asked = len(found.laws), options.get("stages")
         some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
         if some.size == 0 or some.min() < 1 or some.max() > count:
-            refuse(f"stages must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
+            refuse(f"`stages` must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
         return {int(stage): found.laws[stage - 1].values for stage in some}, found.labels
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:

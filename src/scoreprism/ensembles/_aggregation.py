@@ -299,7 +299,7 @@ def _problem(
     labels = ensemble.sheet.classes
     law = GivenLaw("the aggregate", ensemble.law, None, None)
     if q is not None and X is not None:
-        refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+        refuse("pass `X`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
     return parse(
         Request(
             ensemble.y if labels is None else np.asarray(labels)[ensemble.y], law, X, calibrator, reference, q=q,

@@ -50,7 +50,7 @@ class Monitor:
             require_rows(law.shape[0], self.codes.size, "X_val", "y_val")
             if self.labels.size != k:
                 remedy = "Validate on rows in which each class occurs."
-                refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
+                refuse("`y_val` must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
             stages = Stages(np.ones(1), [GivenLaw("y_val", law)])
             weight, columns = self.options["sample_weight"], np.arange(k)
             path = follow(stages, self.codes, sample_weight=weight, classes=columns)
@@ -225,7 +225,7 @@ def xgboost_refinement_stopping(
     True
     """
     if not isinstance(save_best, bool):
-        refuse("save_best must be True or False", repr(save_best), "Pass one of these.")
+        refuse("`save_best` must be True or False", repr(save_best), "Pass one of these.")
     options = _options(
         rounds=rounds, criterion=criterion, loss=loss, calibrator=calibrator, cv=cv, min_delta=min_delta,
         sample_weight=sample_weight, save_best=save_best, random_state=random_state,

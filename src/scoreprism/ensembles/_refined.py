@@ -158,7 +158,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         self.classes_, codes = distinct(labels, "y")
         if self.classes_.size < 2:
             found = f"one class, {plain(self.classes_[0])}"
-            refuse("y must hold at least two classes", found, "Pass rows of each class.", LabelError)
+            refuse("`y` must hold at least two classes", found, "Pass rows of each class.", LabelError)
         rng = parse_random_state(self.random_state)
         clusters = parse_groups(groups, labels.shape[0])
         train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
@@ -233,7 +233,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         """Rows that are trained on, and rows that are held out: features, codes, weights, groups."""
         if eval_set is not None:
             if groups is not None:
-                refuse("groups must be left out with eval_set", "both", "The rows are divided already.")
+                refuse("`groups` must be left out with `eval_set`", "both", "The rows are divided already.")
             return (X, codes, weight, None), self._given(eval_set)
         rule = "a share between 0 and 1"
         share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
@@ -243,7 +243,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             rare = plain(self.classes_[int(counts.argmin())])
             found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
             rule = f"held-out rows must hold at least {least} of each class"
-            refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
+            refuse(rule, found, "Pass more rows, or `eval_set`=(X, y).")
         seed = int(rng.integers(2**31))
         parts = divided(codes, share, seed) if groups is None else whole_groups(codes, groups, share, least, seed)
         first, second = (
@@ -254,8 +254,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _given(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
         """Held-out rows that came with the call."""
         if self.refit:
-            refuse("refit must be False with eval_set", "True", "Fit on all rows, with validation_fraction.")
-        rule = "eval_set must be (X, y) or (X, y, sample_weight)"
+            refuse("`refit` must be False with `eval_set`", "True", "Fit on all rows, with `validation_fraction`.")
+        rule = "`eval_set` must be (X, y) or (X, y, sample_weight)"
         pairs = isinstance(eval_set, list) and bool(eval_set) and all(isinstance(one, tuple) for one in eval_set)
         if pairs and len(eval_set) > 1:  # boosters stop by the last of several, which is easily overlooked
             refuse(rule, f"{len(eval_set)} of them", "Pass the one to choose the stage on.")
@@ -269,7 +269,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         position = {label: code for code, label in enumerate(self.classes_.tolist())}
         strange = [label for label in labels.tolist() if label not in position]
         if strange:
-            rule = "eval_set must hold labels that were trained on"
+            rule = "`eval_set` must hold labels that were trained on"
             refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
         codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -51,14 +51,14 @@ def whole_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -
 
     count = np.unique(groups).size
     if count < 2 or not 1 <= round(count * share) < count:
-        refuse("groups must be enough to hold some out", f"{count}", "Pass more of them, or eval_set=(X, y).")
+        refuse("`groups` must be enough to hold some out", f"{count}", "Pass more of them, or `eval_set`=(X, y).")
     k = int(codes.max()) + 1
     draws = GroupShuffleSplit(20, test_size=round(count * share), random_state=seed).split(codes, codes, groups)
     rarest = (([np.bincount(codes[part], minlength=k).min() for part in parts], parts) for parts in draws)
     found = next((parts for (train, held), parts in rarest if train >= 1 and held >= least), None)
     if found is None:
         rule = f"held-out groups must hold at least {least} of each class, and the others every class"
-        refuse(rule, f"{count} groups that do not", "Pass more groups, or eval_set=(X, y).")
+        refuse(rule, f"{count} groups that do not", "Pass more groups, or `eval_set`=(X, y).")
     return [np.sort(part) for part in found]
 
 
@@ -70,7 +70,7 @@ def weighted(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
         name, last = estimator.steps[-1]
         return {f"{name}__{key}": value for key, value in weighted(last, weight).items()}
     if "sample_weight" not in signature(estimator.fit).parameters:
-        rule = "a booster must take sample_weight in fit, where there are weights"
+        rule = "a booster must take `sample_weight` in fit, where there are weights"
         refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
     return {"sample_weight": weight}
 
@@ -84,6 +84,6 @@ def with_rounds(estimator: Any, stage: int) -> Any:
     name = next((word for word in _ROUNDS if word in known), None)
     if name is None:
         rule = "refit needs a booster with a number of rounds"
-        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
+        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or `refit`=False.")
     inner.set_params(**{name: stage})
     return estimator

@@ -66,11 +66,11 @@ class Folds:
         law = np.full(path.laws[0].shape, 1.0 / path.k) if blind else path.laws[0]
         data = Data(law, path.codes, fitting_weights(weight), path.k, "probability")
         if np.unique(path.codes if weight is None else path.codes[weight > 0]).size < 2:
-            refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
+            refuse("`y_true` must hold at least two classes", "one", "Pass rows in which each class occurs.")
         seed = int(parse_random_state(random_state).integers(2**62))
         plan = make_crossfit(cv, data, path.sheet.groups, seed)
         if plan.factor != 1.0 or not plan.whole:
-            refuse("cv must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
+            refuse("`cv` must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
         return Folds(path.codes, plan.home, weight, data.weight, path.sheet.groups, path.k)
 
     def data(self, score: FloatArray) -> Data:
@@ -93,7 +93,9 @@ class Folds:
         """
         if self.count < 3:
             refuse(
-                "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
+                "`cv` must have at least 3 folds, for choices are nested in them",
+                f"{self.count}",
+                "For example `cv`=5.",
             )
         data = self.data(score)
         shared = learner.shared(data)

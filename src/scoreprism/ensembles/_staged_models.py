@@ -244,4 +244,4 @@ def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
         said = str(error).strip().partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):
             raise TypeError(f"{name} must be able to score X; {said}. Pass what it was fitted on.") from None
-        refuse(f"{name} must be able to score X", f"its own error: {said}", "Pass what it was fitted on.")
+        refuse(f"{name} must be able to score `X`", f"its own error: {said}", "Pass what it was fitted on.")

@@ -111,7 +111,7 @@ def sufficiency_test(
     if chosen == "score":
         return score_test(ensemble)
     if groups is not None:
-        refuse(f"groups must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
+        refuse(f"`groups` must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
     found = grouping_test(
         ensemble.y, ensemble.law, ensemble.table, method=chosen, n_resamples=n_resamples,
         sample_weight=ensemble.weight, random_state=seed, n_jobs=n_jobs,

@@ -222,7 +222,7 @@ def replicated(some: Callable[[range], FloatArray], count: int, n_jobs: int | No
     """Replicates 0, …, count − 1, on one thread or several, or where joblib is configured to work."""
     if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
         remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
+        refuse("`n_jobs` must be a nonzero whole number or None", repr(n_jobs), remedy)
     if worker_count(n_jobs) == 1:
         return some(range(count))
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]

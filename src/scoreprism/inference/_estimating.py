@@ -362,12 +362,12 @@ def require_parametric(chosen: Calibrator) -> None:
     """Refuse what has no standard errors by M-estimation."""
     if chosen.name not in PARAMETRIC:
         refuse(
-            f"calibrator must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
+            f"`calibrator` must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
             chosen.name,
             "Use a bootstrap for the others.",
         )
     if getattr(chosen, "kind", "probability") != "probability":
-        refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
+        refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
 def rows_of_sheet(sheet: Sheet) -> tuple[Data, Any]:
@@ -383,7 +383,7 @@ def rows_of_sheet(sheet: Sheet) -> tuple[Data, Any]:
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 1:
-            refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
+            refuse("`groups` must be at least two", "one group", "Leave groups out, if rows are independent.")
     return Data(law, codes, weight, k, "probability"), groups
 
 

@@ -88,7 +88,7 @@ def grouping_test(
     """
     chosen = parse_choice(method, _METHODS, "method")
     if X is None:
-        refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
+        refuse("grouping_test must have `X`", "None", "Pass the features; calibration_test needs none.")
     rng = parse_random_state(random_state)
     request = Request(
         y_true, y_proba, X, reference=StackedReference(("logistic",)), sample_weight=sample_weight,
@@ -104,7 +104,7 @@ def grouping_test(
 def _features(problem: Problem) -> Features:
     level = problem.levels[0]
     if not isinstance(level, Block) or not isinstance(level.known, Features):
-        refuse("X must be a table of features", type(level).__name__, "Pass columns, not laws.")
+        refuse("`X` must be a table of features", type(level).__name__, "Pass columns, not laws.")
     return level.known
 
 

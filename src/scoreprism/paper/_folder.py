@@ -89,7 +89,7 @@ def _require_ours(path: Path, given: str, overwrite: bool) -> None:
         refuse(rule, f"{given}, which holds something else", f"{_OTHER[:-1]}; it is left as it is.")
     if (path / PAGE).exists() and not overwrite:
         rule = "out must not hold the results of a finished run"
-        refuse(rule, given, "Pass overwrite=True (--force) to write them again, or use another path.")
+        refuse(rule, given, "Pass `overwrite`=True to write them again, or use another path.")
     for part in _PARTS:
         if (path / part).exists() and not (path / part).is_dir():
             refuse(f"{part} in out must be a folder", f"{str(path / part)!r}, which is a file", _OTHER)

@@ -75,9 +75,9 @@ class Asked:
         parse_choice(refit, REFIT, "refit")
         parse_choice(resample, ("auto", "rows", "weights"), "resample")
         if not isinstance(resample_test, bool):
-            refuse("resample_test must be True or False", plain(resample_test), "Pass one of these.")
+            refuse("`resample_test` must be True or False", plain(resample_test), "Pass one of these.")
         if q is not None and reference is not None:
-            refuse("pass reference, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+            refuse("pass `reference`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         parts = _parse_splits(splits, refit, groups)
         _require_classifier(estimator, fitted=parts[0] is None)
         counts, notes = _resampling(estimator, parts[0], resample, refit)
@@ -128,7 +128,7 @@ class Asked:
         present = {*np.unique(self.calibration.y).tolist(), *np.unique(self.test.y).tolist()}
         if not present <= set(labels):
             found = f"{sorted(map(str, present))} beside the classes {list(map(str, labels))} of the classifier"
-            refuse("calibration and test must hold labels the classifier was trained on", found, "Mend the labels.")
+            refuse("`calibration` and `test` must hold labels the classifier was trained on", found, "Mend the labels.")
         return calibration, test, np.asarray(labels)
 
     def setup(self, seed: int) -> tuple[Setup, dict[str, Decomposition]]:
@@ -138,7 +138,7 @@ class Asked:
         problem = chosen.problem(self.calibration, self.test, scores[:2], seed)
         parse_clip(self.clip, problem.data.k)
         if not two_of_each(self.calibration)(np.ones(self.calibration.n)):
-            rule = "calibration must hold at least two rows of each class, and five rows or clusters"
+            rule = "`calibration` must hold at least two rows of each class, and five rows or clusters"
             refuse(rule, f"{self.calibration.n} rows", "Use a larger split.")
         decompositions = fit_laws(problem, self.losses, self.clip).decomposed(self.losses, "debiased", self.clip)
         again = self.refit == "all"
@@ -166,7 +166,7 @@ class Asked:
 
 def _require_classifier(estimator: Any, *, fitted: bool) -> None:
     """One that came fitted has only to score rows."""
-    rule = f"estimator must be a classifier with {'' if fitted else 'fit and '}predict_proba"
+    rule = f"`estimator` must be a classifier with {'' if fitted else 'fit and '}predict_proba"
     if isinstance(estimator, type):
         refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
     needed = ("predict_proba",) if fitted else ("fit", "predict_proba", "get_params")
@@ -179,7 +179,7 @@ def _require_classifier(estimator: Any, *, fitted: bool) -> None:
 def _parse_splits(splits: tuple[Any, Any, Any], refit: str, groups: object) -> tuple[Part | None, Part, Part]:
     train, calibration, test = splits
     if train is None and refit == "all":
-        refuse("refit='all' must have training rows", "train=None", "Pass train=(X, y), or refit='calibrator'.")
+        refuse("`refit`='all' must have training rows", "train=None", "Pass `train`=(X, y), or `refit`='calibrator'.")
     if train is not None:
         first, second, third = parse_parts(groups, (train, "train"), (calibration, "calibration"), (test, "test"))
         return first, second, third
@@ -204,12 +204,12 @@ def _resampling(estimator: Any, train: Part | None, resample: str, refit: str) -
         return "rows", ()
     key, name = weight_key(estimator), type(estimator).__name__
     if train.weight is not None and key is None:
-        rule = "a classifier must take sample_weight in fit, where there are weights"
+        rule = "a classifier must take `sample_weight` in fit, where there are weights"
         refuse(rule, f"{name}, which does not", "Use another one, or leave the weights out.")
     if refit != "all":
         return "rows", ()
     if resample == "weights" and key is None:
-        refuse("resample='weights' must have a classifier that takes sample_weight", name, "Use resample='rows'.")
+        refuse("`resample`='weights' must have a classifier that takes `sample_weight`", name, "Use `resample`='rows'.")
     inner = inner_validation(estimator, train.n)
     chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
     if inner is None or chosen == "weights":

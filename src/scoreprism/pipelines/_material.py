@@ -16,6 +16,7 @@ from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import REFITS
+from scoreprism._spelling import mark
 from scoreprism.pipelines._digest import digest
 
 #: Draws of one resample before it is given up.
@@ -71,7 +72,7 @@ def parse_part(value: object, name: str, groups: Any) -> Part:
     """A split of the rows, parsed; rows without weight are left out."""
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         size = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
-        rule = f"{name} must be (X, y) or (X, y, sample_weight)"
+        rule = f"{mark(name)} must be (X, y) or (X, y, sample_weight)"
         refuse(rule, f"{type(value).__name__}{size}", "Pass a tuple of features and outcomes.")
     X, y, *rest = value
     by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": rest[0] if rest else None}
@@ -119,8 +120,8 @@ def parse_parts(groups: object, *parts: tuple[object, str]) -> list[Part]:
         given = list(groups)
     else:
         names = ", ".join(name for _, name in parts)
-        rule = f"groups must be a tuple with the clusters of {names}, None for single rows"
-        refuse(rule, type(groups).__name__, "For example groups=(None, clinic_of_calibration, clinic_of_test).")
+        rule = f"`groups` must be a tuple with the clusters of {names}, None for single rows"
+        refuse(rule, type(groups).__name__, "For example `groups`=(None, clinic_of_calibration, clinic_of_test).")
     return [parse_part(value, name, group) for (value, name), group in zip(parts, given, strict=True)]
 
 

@@ -93,7 +93,7 @@ def parse_estimators(models: object) -> dict[str, Any]:
     """Classifiers by name, not fitted."""
     remedy = "For example {'logistic': LogisticRegression(), 'forest': RandomForestClassifier()}."
     if not isinstance(models, Mapping) or not models:
-        refuse("models must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
+        refuse("`models` must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
     for name, model in models.items():
         if not isinstance(name, str) or not name:
             refuse("the name of a model must be a word", plain(name), remedy)
@@ -111,11 +111,11 @@ def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combi
         ensembles = (ensembles,)
     if not isinstance(ensembles, (Mapping, Sequence)):
         remedy = "For example ('average', 'stacking')."
-        refuse("ensembles must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
+        refuse("`ensembles` must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
     asked = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_named, ensembles)}
     taken = [name for name in asked if name in models]
     if taken:
-        refuse("ensembles and models must have different names", listed(map(repr, taken)), "Rename the model.")
+        refuse("`ensembles` and `models` must have different names", listed(map(repr, taken)), "Rename the model.")
     return {name: _combining(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
 
 

@@ -57,7 +57,7 @@ class Rows:
 
 def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
     """The numbers of rows that train, calibrate and test."""
-    rule = "sizes must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
+    rule = "`sizes` must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
     remedy = "For example (0.6, 0.2, 0.2)."
     given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
     number = (int, float, np.integer, np.floating)
@@ -71,7 +71,7 @@ def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
         ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(given, dtype=np.float64)))]
         counts = np.diff(ends).tolist()
     if min(counts) < 1 or sum(counts) > n:
-        refuse("sizes must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
+        refuse("`sizes` must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
     train, calibration, test = counts
     return train, calibration, test
 
@@ -136,7 +136,7 @@ def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
 
 def parse_splits(splits: object, rows: Rows) -> list[tuple[IntArray, IntArray, IntArray]]:
     """Splits of one's own."""
-    rule = "splits must hold (train, calibration, test) triples of row numbers"
+    rule = "`splits` must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
     found = []

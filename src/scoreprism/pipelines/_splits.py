@@ -28,6 +28,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import parse_losses, require_jobs
 from scoreprism._fitting.crossfit import REFITS
+from scoreprism._spelling import mark
 from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._material import settled
@@ -189,7 +190,7 @@ def repeated_splits(
     )
     count, counts = parse_count(n_splits, "n_splits", 1), parse_sizes(sizes, rows.n)
     if _flag(stratify, "stratify") and groups is not None:
-        refuse("stratify must be False where there are groups", "both", "Leave one of them out.")
+        refuse("`stratify` must be False where there are groups", "both", "Leave one of them out.")
     if splits is None:
         draw = partial(_random_part, study, counts, stratify)
         tasks = [(r, draw(r)) for r in range(count)]
@@ -289,7 +290,7 @@ def _rows(
     labels = parse_labels(y, "y")
     present, _ = distinct(labels, "y")
     if present.size < 2:
-        refuse("y must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
+        refuse("`y` must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
     n = labels.shape[0]
     k = present.size if classes is None else max(int(parse_labels(classes, "classes").size), 2)
     law = GivenLaw("models", np.full((n, k), 1.0 / k))
@@ -297,8 +298,8 @@ def _rows(
     lopsided = [str(loss) for loss in losses if not loss.symmetric]
     told = pos_label is not None or classes is not None or set(present.tolist()) in ({0, 1}, {-1, 1})
     if k == 2 and lopsided and not told:
-        rule = f"pos_label must be given where a loss treats the classes differently ({lopsided[0]})"
-        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass pos_label={plain(present[1])}.", LabelError)
+        rule = f"`pos_label` must be given where a loss treats the classes differently ({lopsided[0]})"
+        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass `pos_label`={plain(present[1])}.", LabelError)
     weight = parse_weights(sample_weight, n, "y")
     held = np.ones(n, dtype=bool) if weight is None else weight > 0
     clusters = parse_groups(groups, n)
@@ -325,7 +326,7 @@ def _length(X: Any) -> int:
 
 def _flag(value: object, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        refuse(f"{name} must be True or False", repr(value), "Pass one of them.")
+        refuse(f"{mark(name)} must be True or False", repr(value), "Pass one of them.")
     return bool(value)
 
 

@@ -144,7 +144,7 @@ def splits_summary(
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
     measures = [measure for measure in MEASURES if measure in table.columns]
     if not measures:
-        refuse("frame must have some of the columns " + ", ".join(MEASURES), listed(table.columns), "Rename them.")
+        refuse("`frame` must have some of the columns " + ", ".join(MEASURES), listed(table.columns), "Rename them.")
     pairs = [(name, loss) for loss in table.losses for name in table.methods]
     rows = {pair: np.flatnonzero((table.method == pair[0]) & (table.loss == pair[1])) for pair in pairs}
     kept = [pair for pair in pairs if rows[pair].size]

@@ -76,7 +76,7 @@ def parse_case(
     """Parse everything, and fit the laws of every model on the same folds."""
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
-        refuse("random_state of a report must be a whole number", plain(random_state), remedy)
+        refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
     seed, confidence = int(random_state), parse_confidence(level)
     losses = parse_losses(loss if isinstance(loss, (list, tuple)) else [loss])
     maps = tuple(calibrators or ())
@@ -125,7 +125,7 @@ def _models(y_proba: Any) -> dict[str, Any]:
         classifier = hasattr(y_proba, "predict_proba")
         return {type(y_proba).__name__ if classifier else name if isinstance(name, str) and name else "model": y_proba}
     if not y_proba:
-        refuse("y_proba must hold at least one model", "an empty mapping", "For example {'forest': p}.")
+        refuse("`y_proba` must hold at least one model", "an empty mapping", "For example {'forest': p}.")
     named = {str(name): score for name, score in y_proba.items()}
     if len(named) < len(y_proba):
         refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")

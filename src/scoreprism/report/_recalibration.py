@@ -32,7 +32,7 @@ def recalibration(case: Case) -> Section:
     blocks += [Notice("note", _described(model)) for model in case.models.values()]
     for model in case.models.values():
         if getattr(model.map, "contradiction_", None) is not None:
-            said = describe_contradiction(model.map, "order='any' follows them")
+            said = describe_contradiction(model.map, "`order`='any' follows them")
             blocks.append(Notice("warning", said if len(case.models) == 1 else f"{model.name}: {said}"))
     if case.binary:
         blocks.append(_picture(case))

@@ -109,7 +109,7 @@ def _models(partials: object) -> dict[str, tuple[Partial, ...]]:
         return {partials.settings.score: (partials,)}
     if not isinstance(partials, Mapping) or not partials:
         refuse(
-            "partials must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
+            "`partials` must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
         )
     found = {}
     for name, given in partials.items():

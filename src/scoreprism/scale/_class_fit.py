@@ -57,9 +57,9 @@ def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]
     for kind, labels in found.items():
         if len(labels) > MOST_SEGMENTS:
             refuse(
-                f"by and time must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
+                f"`by` and `time` must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
                 f"{len(labels):,}",
-                "Use coarser columns, or calibrator='auto', which fits to a sample.",
+                "Use coarser columns, or `calibrator`='auto', which fits to a sample.",
             )
         labels.sort(key=key_order)
     return found
@@ -119,7 +119,9 @@ def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> NDArray[np.in
     """The number of the fold of each line of the facts; every class must be outside of every fold."""
     column = rows.columns.roles.fold
     if not 2 <= len(labels) <= MOST_FOLDS:
-        refuse(f"cv_column or key {column!r} must make from 2 to {MOST_FOLDS} folds", f"{len(labels):,}", "Change it.")
+        refuse(
+            f"`cv_column` or `key` {column!r} must make from 2 to {MOST_FOLDS} folds", f"{len(labels):,}", "Change it."
+        )
     place = {label: i for i, label in enumerate(labels)}
     home = np.array([place[fold] for fold in facts.folds], dtype=np.intp)
     y, n = facts.table["y"].astype(np.intp), facts.table["n"]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scoreprism._core.arrays import SUM_TOLERANCE
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched, plainly_named, wrap
 from scoreprism.scale._groups import key_order
@@ -135,11 +136,15 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 
 def _check_columns(schema: dict[str, nw.dtypes.DType], columns: ClassColumns) -> ClassColumns:
     require_columns(schema, columns.columns, ("sample_weight", *columns.law_roles))
-    grouping = {role: name for role, name in columns.columns.items() if role == "cv_column or key" or role[:2] == "by"}
+    grouping = {
+        role: name for role, name in columns.columns.items() if role == "`cv_column` or `key`" or role[:2] == "by"
+    }
     for role, name in grouping.items():
         if schema[name].is_temporal() or schema[name].is_nested():
-            remedy = "Make a column of words or whole numbers; periods are passed as time=."
-            refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
+            remedy = "Make a column of words or whole numbers; periods are passed as `time`=."
+            refuse(
+                f"{mark(role)} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy
+            )
     return replace(columns, roles=with_period(schema, columns.roles))
 
 
@@ -154,9 +159,9 @@ def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple
             sample = next(iter(by_name.values()))
             return tuple(by_name.get(name, _like(name, sample)) for name in tried)
     return refuse(
-        "classes must give the labels in the order of the columns, unless columns are named after them",
+        "`classes` must give the labels in the order of the columns, unless columns are named after them",
         f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
-        "For example classes=['a', 'b', 'c'].",
+        "For example `classes`=['a', 'b', 'c'].",
         LabelError,
     )
 
@@ -173,7 +178,7 @@ def _check_labels(kind: nw.dtypes.DType, columns: ClassColumns) -> None:
     words = [isinstance(label, str) for label in columns.classes]
     if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
         refuse(
-            f"classes must be labels of column {columns.roles.target!r}",
+            f"`classes` must be labels of column {columns.roles.target!r}",
             f"{listed(map(plain, columns.classes), 10)} for a column of type {kind}",
             "Write them as in the data.",
             LabelError,
@@ -294,15 +299,15 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         _refuse_sums(rows, count, t, level)
     if rows.weighted:
         w = nw.col("v")
-        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= MOST_WEIGHT), f"sample_weight {columns.roles.weight!r}")
+        _refuse_some(rows, count, "w", (w >= 0.0) & (w <= MOST_WEIGHT), f"`sample_weight` {columns.roles.weight!r}")
     gaps = 0 if columns.roles.fold is None else _count(rows.frame.filter(~_has_fold(rows)))
     if gaps:
         found = f"{gaps:,} of {count:,} rows without one"
-        refuse(f"cv_column or key {columns.roles.fold!r} must not be missing", found, "Fill it.")
+        refuse(f"`cv_column` or `key` {columns.roles.fold!r} must not be missing", found, "Fill it.")
     wrong = rows.source.with_columns(y=_code("target", columns.classes)).filter(nw.col("y") < 0)
     shown = [plain_label(value) for value in fetched(wrong.select("target").head(1000))["target"].tolist()]
     refuse(
-        f"target {columns.roles.target!r} must hold one of the classes {listed(map(plain, columns.classes), 10)}",
+        f"`target` {columns.roles.target!r} must hold one of the classes {listed(map(plain, columns.classes), 10)}",
         f"{listed(dict.fromkeys(map(plain, shown)))} in {_count(wrong):,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,

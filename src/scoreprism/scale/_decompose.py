@@ -103,10 +103,10 @@ def summarize(
     losses = tuple(parse_losses(list(loss) if _several(loss) else [loss]).values())  # type: ignore[arg-type, list-item]
     for one in losses:
         if not known_loss(one):
-            refuse("loss must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
+            refuse("`loss` must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
         if q is not None and not by_row(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
-            refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
+            refuse("with `q` or `latent`, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     roles = _roles(target, score, q, latent, sample_weight, by, time, every, cv, cv_column, key, pos_label)
     count, distance = parse_cells(cells), parse_clip(clip, 2)
     if verify_checksums:
@@ -228,7 +228,9 @@ def decompose(
             engine=engine, binary=decompose,
         )  # fmt: skip
     if classes is not None or sample is not None:
-        refuse("classes and sample must come with one score per class", f"score={score!r}", "Pass a list of columns.")
+        refuse(
+            "`classes` and `sample` must come with one score per class", f"score={score!r}", "Pass a list of columns."
+        )
     partial = summarize(
         data,
         target=target,

@@ -92,17 +92,19 @@ def _parse(
     if len(settings.levels) > 1:
         if form == "plugin":
             refuse(
-                "form='plugin' must have the laws of all rows, which sums do not hold",
+                "`form`='plugin' must have the laws of all rows, which sums do not hold",
                 f"the levels {', '.join(settings.levels)}",
-                "Use form='debiased' or 'difference'.",
+                "Use `form`='debiased' or 'difference'.",
             )
         known = {str(loss) for loss in settings.losses if by_row(loss)}
         if not set(losses) <= known:
             found = ", ".join(sorted(set(losses) - known))
-            refuse("with q or latent, a loss must be one that was summed", found, f"Summed were {', '.join(known)}.")
+            refuse(
+                "with `q` or `latent`, a loss must be one that was summed", found, f"Summed were {', '.join(known)}."
+            )
     learners = parse_calibrator(calibrator, 2)
     if any(isinstance(learner, ForeignMap) for learner in learners):
-        refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
+        refuse("`calibrator` must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
     count = parse_count_of_folds(cv)
     seed = int(parse_random_state(random_state).integers(2**62))
     return Options(losses, calibrator, count, form, seed)
@@ -152,7 +154,7 @@ def _shares(partial: Partial, options: Options) -> FloatArray:
         return _drawn(partial, options.cv, options.seed)
     if not 2 <= len(partial.folds) <= MOST_FOLDS:
         rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
-        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
+        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; `key`= deals identifiers to folds.")
     fold = table["fold"].astype(np.intp)
     shares = np.zeros((1, len(partial.folds), fold.size))
     shares[0, fold, np.arange(fold.size)] = 1.0
@@ -421,7 +423,7 @@ def _by_key(partial: Partial, options: Options, places: range) -> dict[str, Segm
 def drift_of(partial: Partial, *, loss: str | ProperLoss = "log", against: Any = "previous", **options: Any) -> Drift:
     """Changes of the terms from period to period."""
     if partial.settings.time is None:
-        refuse("drift must have periods", "a partial without a time column", "Pass time= to summarize or decompose.")
+        refuse("drift must have periods", "a partial without a time column", "Pass `time`= to summarize or decompose.")
     if not isinstance(loss, (str, ProperLoss)):
         refuse("drift takes one loss", f"{loss!r}"[:80], "Call it once for each.")
     found: Any = decompose_partial(partial, loss=loss, **options)

@@ -10,6 +10,7 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
 from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._spelling import mark
 from scoreprism.decomposition._intervals import FORMS
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_fit import by_gradients
@@ -53,13 +54,13 @@ def decompose_classes(
 
 
 def _names(value: object, role: str) -> tuple[str, ...]:
-    rule = f"{role} must name one column, or one for each class"
+    rule = f"{mark(role)} must name one column, or one for each class"
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
         refuse(rule, plain(value)[:80], "For example ['p_a', 'p_b', 'p_c'].")
     if len(value) < 2:
         refuse(rule, f"{len(value)} in a list", "Pass the name itself, or a column for each class.")
     if len(set(value)) < len(value):
-        refuse(f"{role} must name each column once", listed(value), "Leave the repeated one out.")
+        refuse(f"{mark(role)} must name each column once", listed(value), "Leave the repeated one out.")
     return tuple(value)
 
 
@@ -68,12 +69,14 @@ def _two_classes(
 ) -> Any:
     """Two columns that sum to 1: the second says it all."""
     if sample is not None:
-        refuse("sample must come with three or more classes", "two columns", "Two classes need none: leave it out.")
+        refuse("`sample` must come with three or more classes", "two columns", "Two classes need none: leave it out.")
     given = _classes(classes, 2)
     positive = options.pop("pos_label")
     if given and positive is not None and positive != given[1]:
         refuse(
-            "pos_label must be the last of classes", f"{plain(positive)} and {listed(map(plain, given))}", "Mend it."
+            "`pos_label` must be the last of `classes`",
+            f"{plain(positive)} and {listed(map(plain, given))}",
+            "Mend it.",
         )
     roles = Roles(target=options["target"], score=names[0])
     rows = read_rows(frame, ClassColumns(roles, {"S": names}, given))
@@ -92,7 +95,7 @@ def _classes(classes: object, k: int) -> tuple[Any, ...]:
     if classes is None:
         return ()
     labels = list(np.asarray(classes, dtype=object).ravel()) if isinstance(classes, np.ndarray) else classes
-    rule = f"classes must be the {k} labels in the order of the columns"
+    rule = f"`classes` must be the {k} labels in the order of the columns"
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         refuse(rule, plain(classes)[:80], "For example ['a', 'b', 'c'].")
     if len(labels) != k or len(set(labels)) < k:
@@ -103,9 +106,9 @@ def _classes(classes: object, k: int) -> tuple[Any, ...]:
 def _parse(names: tuple[str, ...], classes: object, sample: object, options: Mapping[str, Any]) -> ClassRequest:
     k, loss = len(names), options["loss"]
     if k > MOST_CLASSES:
-        refuse(f"score must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
+        refuse(f"`score` must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
     if options["pos_label"] is not None:
-        refuse("pos_label must be left out with several classes", plain(options["pos_label"]), "Pass classes=.")
+        refuse("`pos_label` must be left out with several classes", plain(options["pos_label"]), "Pass `classes`=.")
     single = isinstance(loss, (str, ProperLoss))
     losses = parse_losses([loss] if single else list(loss))
     scaling = Scaling.of(options["calibrator"]) if sample is None else None
@@ -132,23 +135,23 @@ def _parse(names: tuple[str, ...], classes: object, sample: object, options: Map
 
 def _require_fit(scaling: Scaling, columns: ClassColumns, losses: dict[str, ProperLoss], form: str) -> None:
     """What a fit to all rows cannot do, and what can."""
-    remedy = "Pass calibrator='auto', which fits to a sample."
+    remedy = "Pass `calibrator`='auto', which fits to a sample."
     if columns.roles.fold is None:
         refuse(
-            f"calibrator={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
+            f"`calibrator`={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
             "neither cv_column nor key",
-            "Pass key=, a column of whole numbers that is hashed to folds, or cv_column=; or calibrator='auto', "
+            "Pass `key`=, a column of whole numbers that is hashed to folds, or `cv_column`=; or `calibrator`='auto', "
             "which fits to a sample.",
         )
     other = [name for name, loss in losses.items() if type(loss) not in CLASS_FORMULAS]
     if other:
         known = ", ".join(cls.name for cls in CLASS_FORMULAS)
-        refuse(f"loss must be one that engines evaluate ({known})", listed(other), remedy)
+        refuse(f"`loss` must be one that engines evaluate ({known})", listed(other), remedy)
     if form == "plugin":
-        refuse("form must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
+        refuse("`form` must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
     if scaling.vector and columns.k > _MOST_VECTOR:
-        what = f"calibrator='vector' must have at most {_MOST_VECTOR} classes"
-        refuse(what, f"{columns.k}", "Use calibrator='temperature', or 'auto', which fits to a sample.")
+        what = f"`calibrator`='vector' must have at most {_MOST_VECTOR} classes"
+        refuse(what, f"{columns.k}", "Use `calibrator`='temperature', or 'auto', which fits to a sample.")
 
 
 def _roles(names: tuple[str, ...], options: Mapping[str, Any]) -> Roles:
@@ -156,7 +159,7 @@ def _roles(names: tuple[str, ...], options: Mapping[str, Any]) -> Roles:
     given = {name: options[name] for name in ("target", "sample_weight", "time", "cv_column", "key")}
     for role, name in given.items():
         if not isinstance(name, str) and (name is not None or role == "target"):
-            refuse(f"{role} must be the name of a column", plain(name)[:80], "For example 'label'.")
+            refuse(f"{mark(role)} must be the name of a column", plain(name)[:80], "For example 'label'.")
     return Roles(
         target=options["target"],
         score=names[0],
@@ -177,6 +180,8 @@ def _laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, tuple
             laws[level] = _names(options[role], role)
             if len(laws[level]) != len(names):
                 refuse(
-                    f"{role} must have as many columns as score", f"{len(laws[level])} and {len(names)}", "Add them."
+                    f"{mark(role)} must have as many columns as `score`",
+                    f"{len(laws[level])} and {len(names)}",
+                    "Add them.",
                 )
     return laws

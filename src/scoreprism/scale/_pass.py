@@ -269,7 +269,7 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
     if settings.weighted and (columns["w4"] < np.finfo(float).tiny).any():
         refuse(
-            f"sample_weight {settings.sample_weight!r} must be 0, or large enough for a fourth power",
+            f"`sample_weight` {settings.sample_weight!r} must be 0, or large enough for a fourth power",
             f"weights below {MOST_WEIGHT**-1:.0e}",
             "Multiply all weights by the same number.",
         )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._engines import fetched
 from scoreprism.scale._partial import Partial
@@ -75,7 +76,7 @@ def require_rows(partial: Partial) -> Partial:
 def refuse_empty(absent: int) -> NoReturn:
     """Data without rows, or with `absent` rows of weight 0 only."""
     what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
-    refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+    refuse("`data` must hold rows with weight", what, "Check the filter, or the weights.")
 
 
 def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], every: str | None) -> list[tuple[Any, ...]]:
@@ -98,9 +99,9 @@ def require_few(groups: int, settings: Settings) -> None:
     if groups > MOST_GROUPS:
         names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
         refuse(
-            f"by, time and cv_column must make at most {MOST_GROUPS:,} groups",
+            f"`by`, `time` and `cv_column` must make at most {MOST_GROUPS:,} groups",
             f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
-            "Use coarser columns; identifiers are no segments (key= deals them to folds).",
+            "Use coarser columns; identifiers are no segments (`key`= deals them to folds).",
         )
 
 
@@ -143,16 +144,16 @@ def _explain(total: int, reading: Reading) -> NoReturn:
         count, _ = _wrong(folds, there("v", reading.schema[roles.fold]))
         if count:
             refuse(
-                f"cv_column or key {asked.fold!r} must not be missing",
+                f"`cv_column` or `key` {asked.fold!r} must not be missing",
                 f"{count:,} of {total:,} rows without",
                 "Drop these rows, or give them a fold.",
             )
     labels = reading.frame.select(y=outcome(roles, reading.schema[roles.target]), v=nw.col(roles.target))
     count, shown = _wrong(labels, is_outcome())
-    rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    rule = f"`target` {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:
-        rule = f"target {asked.target!r} must not be missing"
-    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass pos_label= for other labels."
+        rule = f"`target` {asked.target!r} must not be missing"
+    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass `pos_label`= for other labels."
     refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
 
 
@@ -168,12 +169,12 @@ def _wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
 def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
     what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
     if role == "sample_weight":
-        rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
+        rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
         refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
     if shown == ["missing"]:
         remedy = "Drop these rows, or fill them."
-    refuse(f"{role} {name!r} must hold probabilities from 0 to 1", what, remedy)
+    refuse(f"{mark(role)} {name!r} must hold probabilities from 0 to 1", what, remedy)
 
 
 def _as_number(shown: object) -> float:

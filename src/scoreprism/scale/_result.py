@@ -85,7 +85,7 @@ class ScaledDecomposition(Decomposition):
             Changes with intervals.
         """
         if self.periods is None:
-            refuse("drift must have periods", "a decomposition without them", "Pass time= to decompose.")
+            refuse("drift must have periods", "a decomposition without them", "Pass `time`= to decompose.")
         return drift_between(self.periods, against)
 
     def to_dict(self) -> dict[str, Any]:
