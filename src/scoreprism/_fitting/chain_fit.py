@@ -103,7 +103,7 @@ def parse(request: Request) -> Problem:
     prediction, notes, doubts = _prediction(request)
     sources = _sources(request)
     if request.reference != "auto" and all(isinstance(source, GivenLaw) for _, source in sources):
-        refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
+        refuse("`reference` must come with features to learn from", "no X and no levels", "Pass `X`, or leave it out.")
     given = [source for _, source in sources if isinstance(source, GivenLaw)]
     _require_alike(prediction, given)
     sheet = Sheet.of(
@@ -198,7 +198,7 @@ def require_jobs(n_jobs: object) -> None:
     """Refuse what is no number of processes, or one that no cluster has."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
-        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
+        refuse("`n_jobs` must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
 
 
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:
@@ -224,7 +224,7 @@ def _prediction(request: Request) -> tuple[GivenLaw, tuple[str, ...], tuple[str,
     present = set(distinct(parse_labels(request.y_true, "y_true"), "y_true")[0].tolist())
     if columns is not None and not present <= set(columns):
         found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
-        refuse("y_true must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
+        refuse("`y_true` must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
     return GivenLaw("y_proba", law, None, columns), notes, doubts
 
 
@@ -235,14 +235,14 @@ def _sources(request: Request) -> list[Source]:
         sources += _named_levels(request.levels, request.X)
     if request.q is not None:
         if request.X is not None and not hasattr(request.y_proba, "predict_proba"):
-            refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+            refuse("pass `X`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         sources.append(("Q", _given(request.q, "q")))
     elif request.X is not None and not _covered(request.levels, request.X):
         sources.append(("Q", request.X))
     if request.latent is not None:
         if not sources:
-            rule = "latent must stand above a feature level"
-            refuse(rule, "neither X, q nor levels", "Pass X or q as well; the law of a single level goes to q.")
+            rule = "`latent` must stand above a feature level"
+            refuse(rule, "neither X, q nor levels", "Pass `X` or `q` as well; the law of a single level goes to `q`.")
         sources.append(("Π", _given(request.latent, "latent")))
     return sources
 
@@ -250,7 +250,7 @@ def _sources(request: Request) -> list[Source]:
 def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
     if not isinstance(levels, Mapping) or not levels:
-        refuse("levels must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
+        refuse("`levels` must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
     sources: list[Source] = []
     for name, value in levels.items():
         if not isinstance(name, str) or not name or name in ("S", "C", "Q", "Π"):
@@ -282,15 +282,15 @@ def _picked(value: object, X: ArrayLike | None, name: str) -> object:
         refuse(f"level {name!r} must be columns, features or a Level", "None", "Leave the level out.")
     if wanted is None or known is None:
         if isinstance(value, str):
-            refuse(f"level {name!r} must name columns of X", repr(value), "Pass X as a frame that has them.")
+            refuse(f"level {name!r} must name columns of `X`", repr(value), "Pass `X` as a frame that has them.")
         return value  # features of its own: a list of labels, an array, a frame
     missing = [w for w in wanted if w not in known]
     if missing and len(missing) == len(wanted) and len(wanted) == _rows(X):
         return value  # a column of words, one per row
     if missing:
-        refuse(f"level {name!r} must name columns of X", ", ".join(map(plain, missing)), "Correct the names.")
+        refuse(f"level {name!r} must name columns of `X`", ", ".join(map(plain, missing)), "Correct the names.")
     if len(set(known)) < len(known):
-        refuse("columns of X must have different names", "a repeated one", "Rename them, or pass the columns.")
+        refuse("columns of `X` must have different names", "a repeated one", "Rename them, or pass the columns.")
     import narwhals as nw
 
     return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
@@ -325,7 +325,7 @@ def _require_alike(prediction: GivenLaw, given: Sequence[GivenLaw]) -> None:
         require_rows(law.values.shape[0], n, law.name, "y_proba")
         if n_classes(law.values) != k:
             found = f"{n_classes(law.values)} and {k}"
-            refuse(f"{law.name} must have as many classes as y_proba", found, "Write both over the same outcome.")
+            refuse(f"{law.name} must have as many classes as `y_proba`", found, "Write both over the same outcome.")
 
 
 def _require_both(data: Data, calibration: Data | None) -> None:
@@ -335,9 +335,9 @@ def _require_both(data: Data, calibration: Data | None) -> None:
     held = data.codes if data.weight is None else data.codes[data.weight > 0]
     if np.unique(held).size < 2:
         refuse(
-            "y_true must hold at least two classes, for C = P(Y | S) to be fitted",
+            "`y_true` must hold at least two classes, for C = P(Y | S) to be fitted",
             f"one class in {held.size} rows",
-            "Pass more rows, or calibration=(scores, y) with a split that has both.",
+            ("Pass more rows", "`calibration`=(scores, y) with a split that has both"),
         )
 
 
@@ -346,7 +346,7 @@ def _calibration(request: Request, sheet: Sheet, k: int) -> Data | None:
     value = request.calibration
     if value is None:
         return None
-    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
+    rule = "`calibration` must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value
@@ -365,13 +365,20 @@ def _calibration(request: Request, sheet: Sheet, k: int) -> Data | None:
         raise InputError(f"calibration=(scores, y): {error}") from None
     if sheet.classes is not None and held.classes is not None and list(held.classes) != list(sheet.classes):
         found = f"{list(held.classes)} beside {list(sheet.classes)}"
-        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
+        refuse(
+            "`calibration` must speak of the labels of `y_true`",
+            found,
+            "Pass `classes`=[…] in column order.",
+            LabelError,
+        )
     score = np.ascontiguousarray(as_vector(held.laws[0])) if k == 2 else held.laws[0]
     data = Data(score, held.y, fitting_weights(held.weight), k, "probability")
     data = data.part(np.flatnonzero(held.weight)) if held.weight is not None else data
     if np.unique(data.codes).size < 2:
         refuse(
-            "calibration must hold at least two classes", f"one class in {data.codes.size} rows", "Use a larger split."
+            "`calibration` must hold at least two classes",
+            f"one class in {data.codes.size} rows",
+            "Use a larger split.",
         )
     return data
 
@@ -460,7 +467,7 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     chosen = [get_loss(loss) for loss in losses]
     named = {str(loss): loss for loss in chosen}
     if not chosen or len(named) < len(chosen):
-        refuse("loss must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
+        refuse("`loss` must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
     return named
 
 

@@ -221,12 +221,12 @@ class Chain:
 def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
     remedy = "For example [Level('S', s), Level('C', c)]."
     if isinstance(levels, (str, Level)) or not isinstance(levels, Sequence):
-        refuse("levels must be a sequence of Level", type(levels).__name__, remedy)
+        refuse("`levels` must be a sequence of Level", type(levels).__name__, remedy)
     for level in levels:
         if not isinstance(level, Level):
-            refuse("levels must be a sequence of Level", f"a {type(level).__name__} among them", remedy)
+            refuse("`levels` must be a sequence of Level", f"a {type(level).__name__} among them", remedy)
     if len(levels) < 2:
-        refuse("levels must hold the prediction and at least one level to judge it by", f"{len(levels)}", remedy)
+        refuse("`levels` must hold the prediction and at least one level to judge it by", f"{len(levels)}", remedy)
     first = levels[0]
     for level in levels[1:]:
         require_rows(level.law.shape[0], first.law.shape[0], f"level {level.name!r}", f"level {first.name!r}")
@@ -237,7 +237,7 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
                 "Write all laws over the same outcome.",
             )
     if len({level.name for level in levels}) < len(levels):
-        refuse("levels must have different names", ", ".join(level.name for level in levels), "Rename one of them.")
+        refuse("`levels` must have different names", ", ".join(level.name for level in levels), "Rename one of them.")
     return tuple(levels)
 
 

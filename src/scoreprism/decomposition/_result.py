@@ -76,7 +76,7 @@ def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
 def _required_groups(groups: ArrayLike, n: int) -> tuple[NDArray[Any], IntArray]:
     parsed = parse_groups(groups, n)
     if parsed is None:
-        refuse("groups must give the group of each row", "None", "Pass one label per row.")
+        refuse("`groups` must give the group of each row", "None", "Pass one label per row.")
     return parsed
 
 
@@ -475,7 +475,7 @@ class Decomposition(Drawable, TermTable):
             Differences with paired standard errors.
         """
         if not isinstance(other, Decomposition):
-            refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
+            refuse("`other` must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
         (losses, extras, what_if), (other_losses, other_extras, other_what_if) = self._kept, other._kept
         for what in ("loss", "form", "names", "n", "clip"):
             if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves

@@ -17,6 +17,7 @@ from scoreprism._core.frames import backend_of
 from scoreprism._core.labels import GivenLaw, Outcomes, parse_groups, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
 from scoreprism._document.tables import floor_mark
+from scoreprism._spelling import spell
 from scoreprism.decomposition._intervals import FORMS, Ends, Moments, TermInference, WhatIf
 from scoreprism.decomposition._result import Decomposition, Kept
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
@@ -453,12 +454,12 @@ def infinite_rows(losses: FloatArray, sheet: Sheet, plan: Plan, asked: Question)
             raise InfiniteLossError(
                 f"level {plan.levels[t]!r} must have a finite {loss!s} loss in every row; "
                 f"it is infinite in {sheet.counted(infinite[t])}, where the law gives probability 0 "
-                "to what happened. Pass clip=1e-6 (or another distance from 0), or form='plugin'."
+                "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
             )
     note = (
         f"the {loss!s} loss is infinite in {sheet.counted(np.logical_or.reduce(infinite))}, where probability 0 "
         "was given to what happened; intervals are undefined"
     )
-    remedy = "Pass clip=1e-6 (or another distance from 0) for finite numbers."
+    remedy = spell("Pass `clip`=1e-6 (or another distance from 0) for finite numbers.")
     warnings.warn(f"{note}. {remedy}", InfiniteLossWarning, stacklevel=outside())
     return [note]

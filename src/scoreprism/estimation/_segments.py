@@ -19,6 +19,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.candidates import find_floors
 from scoreprism._fitting.chain_fit import Prepared, prepare_named
 from scoreprism._sample.features import parse_features
+from scoreprism._spelling import mark
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._intervals import tail
 from scoreprism.decomposition._rows import FEW, floor_of
@@ -309,15 +310,15 @@ def _parse_segments(
     n = parse_labels(y_true, "y_true").shape[0]
     parsed = parse_groups(segments, n, "segments")
     if parsed is None:
-        refuse("segments must give the segment of each row", "None", "Pass one label per row.")
+        refuse("`segments` must give the segment of each row", "None", "Pass one label per row.")
     if arguments.get("levels") is not None or hasattr(arguments["y_proba"], "predict_proba"):
-        refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
+        refuse("decompose_by takes scores and `X`", "levels or a model", "Decompose the segments one by one for these.")
     if arguments.get("calibration") is not None:
         remedy = "Decompose the segments one by one, each with its part of the split."
         refuse("decompose_by fits laws inside segments", "calibration=", remedy)
     if not isinstance(arguments.get("cv", 5), (int, np.integer)):
         found = type(arguments["cv"]).__name__
-        refuse("cv must be a number of folds", found, "Splits of all rows do not fit a segment.")
+        refuse("`cv` must be a number of folds", found, "Splits of all rows do not fit a segment.")
     if isinstance(arguments["loss"], (list, tuple)):
         refuse("decompose_by takes one loss", f"{len(arguments['loss'])}", "Call it once for each.")
     by_row = {name: arguments[name] for name in ("y_proba", *_BY_ROW) if arguments.get(name) is not None}
@@ -325,7 +326,7 @@ def _parse_segments(
     for name, value in by_row.items():
         shape = np.shape(value) if hasattr(value, "shape") else (len(value),) if hasattr(value, "__len__") else ()
         if not shape:
-            refuse(f"{name} must hold one entry per row", f"the single value {plain(value)}", "Pass an array.")
+            refuse(f"{mark(name)} must hold one entry per row", f"the single value {plain(value)}", "Pass an array.")
         require_rows(int(shape[0]), n, name, "y_true")
     _check_rows(arguments, n)
     return parsed
