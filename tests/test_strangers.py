@@ -16,9 +16,13 @@ import pytest
 
 from scoreprism import scale
 from scoreprism._core.parquet_pages import verify_pages
+from scoreprism._core.source_files import doubt_about
+from scoreprism._spelling import spelling
+from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli._alike import find_score_like
 from scoreprism.cli._options import OPTION_OF
+from scoreprism.cli._output import Voice
 from scoreprism.cli._reading import Reading, Roles, read_predictions
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.test_cli import call
@@ -120,7 +124,7 @@ def test_when_a_last_line_is_doubted(here, records, doubt):
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.doubts == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
-    assert scale._files.doubt_about("a.csv", "csv") == doubt
+    assert doubt_about("a.csv", "csv") == doubt
 
 
 def test_the_shortest_record_is_found_across_blocks(here, monkeypatch):
@@ -600,14 +604,19 @@ def test_no_error_names_an_argument_of_python(models):
         assert not PYTHON.search(told), told
 
 
-def test_warnings_and_reports_speak_of_options(here):
-    """A weight column of shares is warned of on stderr; a name of a model that is that of an argument stays."""
+def test_warnings_speak_of_options(capsys):
+    with spelling(OPTION_OF), Voice().listening():
+        IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
+    assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
+
+
+def test_columns_that_are_named_as_arguments_are(here):
     y, q, *_ = law(600)
-    pl.DataFrame({"y": y, "y_proba": sharpened(q, 3), "w": np.full(600, 1e-4)}).write_csv("w.csv")
-    told = call("recalibrate", "w.csv", "--target", "y", "--score", "y_proba", "--weight", "w")
-    assert "warning: --weight sums to 0.06" in told.stderr
-    assert "y_proba" in told.stdout
-    assert "--score" not in told.stdout
+    pl.DataFrame({"y_true": y, "clip": sharpened(q, 3), "`y`": sharpened(q, 2)}).write_csv("w.csv")
+    told = call("compare", "w.csv", "--target", "y_true", "--score", "clip", "--score", "`y`").stdout
+    assert "clip" in told
+    assert "`y`" in told
+    assert "--" not in told
 
 
 # ── twins of the tables of strangers ────────────────────────────────────────────────────────────────
