@@ -17,12 +17,8 @@ import pytest
 from scoreprism import scale
 from scoreprism._core.parquet_pages import verify_pages
 from scoreprism._core.source_files import doubt_about
-from scoreprism._spelling import spelling
-from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli._alike import find_score_like
-from scoreprism.cli._options import OPTION_OF
-from scoreprism.cli._output import Voice
 from scoreprism.cli._reading import Reading, Roles, read_predictions
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.test_cli import call
@@ -571,14 +567,6 @@ def test_the_first_command_of_the_readme_twice(here):
     assert Path("scoreprism-demo.html").read_bytes() == page
 
 
-def test_options_that_arguments_become_exist():
-    from scoreprism.cli import COMMANDS, main
-
-    commands = [main.get_command(None, name) for name in COMMANDS]
-    known = {option for command in commands for parameter in command.params for option in parameter.opts}
-    assert {word for word in OPTION_OF.values() if word.startswith("--")} <= known
-
-
 def test_no_error_names_an_argument_of_python(models):
     """Calls that end in refusals of the library below the command line."""
     Path("no.json").write_text("{}")
@@ -602,12 +590,6 @@ def test_no_error_names_an_argument_of_python(models):
     for args in some:
         told = call(*args, code=2).stderr
         assert not PYTHON.search(told), told
-
-
-def test_warnings_speak_of_options(capsys):
-    with spelling(OPTION_OF), Voice().listening():
-        IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
-    assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
 
 
 def test_columns_that_are_named_as_arguments_are(here):

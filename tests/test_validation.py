@@ -15,8 +15,11 @@ import scoreprism
 from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
 from scoreprism._core.arrays import parse_weights
 from scoreprism._core.workers import run_all
-from scoreprism._spelling import spell, spelling
+from scoreprism._spelling import spelling
+from scoreprism.calibrators import IsotonicCalibrator
+from scoreprism.cli import COMMANDS, main
 from scoreprism.cli._options import OPTION_OF
+from scoreprism.cli._output import Voice
 from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss
@@ -547,18 +550,30 @@ def test_errors_travel_between_processes(kind):
     ],
 )
 def test_names_of_arguments_in_both_worlds(text, python, options):
-    assert spell(text) == python
+    error = InputError("`y_true` must hold labels", "`clip` and y_true", text)
     with spelling(OPTION_OF):
-        assert spell(text) == options
-        error = InputError("`y_true` must hold labels", "`clip` and y_true", text)
         assert str(error) == f"--target must hold labels; got `clip` and y_true. {options}"
     assert str(error) == f"y_true must hold labels; got `clip` and y_true. {python}"
 
 
 def test_workers_name_arguments_as_their_caller_does():
+    errors = [InputError(f"`{name}` must be there", "none", "Pass it.") for name in ("clip", "y_true")]
     with spelling(OPTION_OF):
-        assert list(run_all(spell, ["`clip`", "`y_true`"], 2, "texts")) == ["--clip", "--target"]
-    assert list(run_all(spell, ["`clip`", "`y_true`"], 2, "texts")) == ["clip", "y_true"]
+        told = list(run_all(str, errors, 2, "texts"))
+    assert told == [f"{name} must be there; got none. Pass it." for name in ("--clip", "--target")]
+    assert list(run_all(str, errors, 2, "texts")) == list(map(str, errors))
+
+
+def test_options_that_arguments_become_exist():
+    commands = [main.get_command(None, name) for name in COMMANDS]
+    known = {option for command in commands for parameter in command.params for option in parameter.opts}
+    assert {word for word in OPTION_OF.values() if word.startswith("--")} <= known
+
+
+def test_warnings_speak_of_options(capsys):
+    with spelling(OPTION_OF), Voice().listening():
+        IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
+    assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
 
 
 def test_swapped_arguments_are_suspected():

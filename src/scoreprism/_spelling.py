@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-#: A text with marked names; or alternatives, of which a reader is told those that are open to him.
+#: A text with marked names; or alternatives, of which readers get those whose arguments they have.
 Marked = str | tuple[str, ...]
 
-#: What is in quotes is somebody's data, and stays. Or a marked name, also of an entry, or with a word or a value.
+#: Either somebody's data in quotes, which stay as they are; or a marked name, perhaps with an index or a value.
 _PARTS = re.compile(
     r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
     r"""|`(?P<name>[A-Za-z_][\w.]*(?:\(\))?)`(?:\[\d+\]|=True\b|='(?P<word>\w+)'|(?P<value>=)(?=[^\s.,;)])|=)?"""
@@ -21,7 +21,7 @@ _OPTIONS: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=N
 
 @contextmanager
 def spelling(options: Mapping[str, str] | None) -> Iterator[None]:
-    """Within it, texts name arguments as `options` does: where it runs, and by `Parcel` in its workers."""
+    """Within it, and in the workers that it starts, texts name arguments as `options` does."""
     before = _OPTIONS.set(options)
     try:
         yield
@@ -49,8 +49,8 @@ def spell(text: Marked) -> str:
     """A text in the words of its reader."""
     options = _OPTIONS.get()
     if isinstance(text, tuple):
-        open_ = [one for one in text if options is None or all(name in options for name in _names(one))]
-        text = ", or ".join(open_ or text) + "."
+        usable = [one for one in text if options is None or all(name in options for name in _names(one))]
+        text = ", or ".join(usable or text) + "."
     return _PARTS.sub(lambda found: _spelled(found, options), text)
 
 
