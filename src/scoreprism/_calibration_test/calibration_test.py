@@ -312,7 +312,7 @@ def _require_classes(test: CalibrationTest, k: int) -> None:
     known = ", ".join(name for name, other in CALIBRATION_TESTS.items() if other.fits(k))
     words = "two classes" if k == 2 else "more than two classes"
     refuse(
-        f"method must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
+        f"`method` must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
     )
 
 
@@ -320,5 +320,5 @@ def _parse_jobs(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value == 0:
-        refuse("n_jobs must be None or a whole number that is not 0", repr(value), "Use 1, or -1 for all processors.")
+        refuse("`n_jobs` must be None or a whole number that is not 0", repr(value), "Use 1, or -1 for all processors.")
     return int(value)

@@ -40,7 +40,7 @@ def replicate(
     """Replicates 0, …, count − 1 as `some` makes them of a block of numbers, on threads or where joblib works."""
     if n_jobs is not None and (n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer))):
         remedy = "For example 2, or -1 for all processors."
-        refuse("n_jobs must be a nonzero whole number or None", repr(n_jobs), remedy)
+        refuse("`n_jobs` must be a nonzero whole number or None", repr(n_jobs), remedy)
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
     return np.concatenate(list(run_all(some, blocks, n_jobs, what, threads=True)))
 

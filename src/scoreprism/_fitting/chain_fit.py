@@ -126,7 +126,9 @@ class ChainFit:
         sample.require_rows("a fit")
         blocks = [level for level in sample.levels if isinstance(level, FeatureBlock)]
         if reference != "auto" and not blocks:
-            refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
+            refuse(
+                "`reference` must come with features to learn from", "no X and no levels", "Pass `X`, or leave it out."
+            )
         name, rows = sample.name, sample.fit_rows()
         held = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if held is None else held.fit_rows()
@@ -378,7 +380,7 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     chosen = [get_loss(loss) for loss in losses]
     named = {str(loss): loss for loss in chosen}
     if not chosen or len(named) < len(chosen):
-        refuse("loss must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
+        refuse("`loss` must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
     return named
 
 
@@ -386,7 +388,7 @@ def require_jobs(n_jobs: object) -> None:
     """Refuse what is no number of processes, or one that no cluster has."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
-        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
+        refuse("`n_jobs` must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
 
 
 def _parse_repeats(repeats: int | None, reference: Any) -> int:
@@ -407,9 +409,9 @@ def _require_both(rows: Data, calibration: Data | None) -> None:
         return
     if np.unique(rows.codes).size < 2:
         refuse(
-            "y_true must hold at least two classes, for C = P(Y | S) to be fitted",
+            "`y_true` must hold at least two classes, for C = P(Y | S) to be fitted",
             f"one class in {rows.codes.size} rows",
-            "Pass more rows, or calibration=(scores, y) with a split that has both.",
+            ("Pass more rows", "`calibration`=(scores, y) with a split that has both"),
         )
 
 
@@ -420,15 +422,20 @@ def parse_calibration(
     held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
         found = f"{list(held.classes)} beside {list(sample.classes)}"
-        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
+        refuse(
+            "`calibration` must speak of the labels of `y_true`",
+            found,
+            "Pass `classes`=[…] in column order.",
+            LabelError,
+        )
     if np.unique(held.y).size < 2:
-        refuse("calibration must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
+        refuse("`calibration` must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
     return held
 
 
 def _read_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
     """Arrays of a calibration split; labels and columns are those of the rows at hand unless said otherwise."""
-    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
+    rule = "`calibration` must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value

@@ -360,12 +360,12 @@ def require_parametric(chosen: Calibrator) -> None:
     """Refuse what has no standard errors by M-estimation."""
     if chosen.name not in PARAMETRIC:
         refuse(
-            f"calibrator must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
+            f"`calibrator` must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
             chosen.name,
             "Use a bootstrap for the others.",
         )
     if getattr(chosen, "kind", "probability") != "probability":
-        refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
+        refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
 def rows_of_sample(sample: Sample) -> tuple[Data, Any]:
@@ -374,6 +374,6 @@ def rows_of_sample(sample: Sample) -> tuple[Data, Any]:
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 1:
-            refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
+            refuse("`groups` must be at least two", "one group", "Leave groups out, if rows are independent.")
     score = as_vector(law) if sample.k == 2 else law
     return Data(score, sample.y, sample.weight, sample.k, "probability"), groups

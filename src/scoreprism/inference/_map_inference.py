@@ -177,7 +177,7 @@ class MapInference(Drawable, TermTable):
         score = parse_law(y_proba, "y_proba")
         k = n_classes(self._score)
         if n_classes(score) != k:
-            refuse(f"y_proba must have {k} classes, as in the fit", f"{n_classes(score)}", "Pass the same columns.")
+            refuse(f"`y_proba` must have {k} classes, as in the fit", f"{n_classes(score)}", "Pass the same columns.")
         score = as_vector(score) if k == 2 else score
         confidence = self.level if level is None else parse_confidence(level)
         cov = self._sandwich.robust
@@ -356,10 +356,10 @@ def map_inference(
     """
     confidence = parse_confidence(level)
     if not isinstance(small_sample, (bool, np.bool_)):
-        refuse("small_sample must be True or False", repr(small_sample), "Pass one of them.")
+        refuse("`small_sample` must be True or False", repr(small_sample), "Pass one of them.")
     if not isinstance(calibrator, (str, Calibrator)):
         what = type(calibrator).__name__
-        refuse("calibrator must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
+        refuse("`calibrator` must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
     chosen = get_calibrator(calibrator)
     require_parametric(chosen)
     sample = Sample.of(

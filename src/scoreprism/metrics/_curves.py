@@ -189,9 +189,9 @@ def density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArr
     grid = grid[(grid >= x.min()) & (grid <= x.max())]
     if grid.size == 0:
         refuse(
-            f'over="density" must have scores on both sides of a point of the grid 0, 1/{_GRID - 1}, …, 1',
+            f'`over`="density" must have scores on both sides of a point of the grid 0, 1/{_GRID - 1}, …, 1',
             f"scores from {x.min():.6g} to {x.max():.6g}",
-            'Use over="sample".',
+            'Use `over`="sample".',
         )
     n = 1.0 / float((share**2).sum())
     width = _rule_of_thumb(x, share, n)
@@ -235,7 +235,7 @@ class Binning:
             refuse(
                 "there must be at least as many rows as bins",
                 f"{rows.n} rows and {count} bins",
-                f"Pass n_bins of at most {rows.n}, better a tenth of it.",
+                f"Pass `n_bins` of at most {rows.n}, better a tenth of it.",
             )
         return cls(count, chosen)
 

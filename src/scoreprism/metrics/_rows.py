@@ -145,7 +145,7 @@ def parse_rows(
         return y_true
     if isinstance(y_proba, Mapping):
         refuse(
-            "y_proba must be the probabilities of one model",
+            "`y_proba` must be the probabilities of one model",
             f"a mapping of {len(y_proba)}",
             "Pass one of its values, and call once for each model.",
         )

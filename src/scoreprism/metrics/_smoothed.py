@@ -33,7 +33,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
     plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
     if not plan.whole:
         missing = int((plan.home < 0).sum())
-        refuse("cv must test every row", f"{missing} rows that no split tests", "Use K folds, for example cv=5.")
+        refuse("`cv` must test every row", f"{missing} rows that no split tests", "Use K folds, for example `cv`=5.")
     return plan.home
 
 
@@ -126,7 +126,7 @@ def lcs(
     two_classes(rows, "lcs", _SEVERAL)
     on_grid = parse_choice(over, OVER, "over") == "density"
     if on_grid and cv is not None:
-        refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
+        refuse('`over`="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use `over`="sample" with cv.')
     curve, label = smooth_curve(rows, smoother, cv, on_grid=on_grid)
     found = gap_estimate("lcs", curve, root_mean_square, label + ("; density-weighted grid" if on_grid else ""), 2)
     return found if on_grid else _for_any_shape(found, rows, smoother, cv, squared_ends)
