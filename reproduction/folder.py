@@ -29,13 +29,13 @@ def prepare(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     folder = Path(out)
     try:
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"out must be a folder; got {str(folder)!r}, which is a file. Use another path.")
+            raise InputError("`out` must be a folder", f"{str(folder)!r}, which is a file", "Use another path.")
         if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_dir():
-            rule = "out must be a new or empty folder, or one of an earlier run"
-            raise InputError(f"{rule}; got {str(folder)!r}, which holds something else. Use another path.")
+            rule = "`out` must be a new or empty folder, or one of an earlier run"
+            raise InputError(rule, f"{str(folder)!r}, which holds something else", "Use another path.")
         if (folder / PAGE).exists() and not overwrite:
-            rule = "out must not hold the results of a finished run"
-            raise InputError(f"{rule}; got {str(folder)!r}. Pass overwrite=True (--force), or use another path.")
+            rule = "`out` must not hold the results of a finished run"
+            raise InputError(rule, f"{str(folder)!r}", "Pass `overwrite`=True (--force), or use another path.")
         (folder / JOURNAL).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _describe(error) from error
@@ -51,8 +51,8 @@ def write(found: Reproduction, folder: Path, *, overwrite: bool) -> None:
         names = sorted(path.relative_to(staged) for path in staged.rglob("*") if path.is_file())
         taken = [str(folder / name) for name in names if (folder / name).exists()]
         if taken and not overwrite:
-            rule = "out must not hold files under the names of ours"
-            raise InputError(f"{rule}; got {taken[0]!r}. Pass overwrite=True (--force); what was computed is kept.")
+            rule = "`out` must not hold files under the names of ours"
+            raise InputError(rule, f"{taken[0]!r}", "Pass `overwrite`=True (--force); what was computed is kept.")
         (folder / PAGE).unlink(missing_ok=True)  # unfinished meanwhile
         for name in sorted(names, key=lambda name: name == Path(PAGE)):
             (folder / name).parent.mkdir(exist_ok=True)
@@ -64,8 +64,8 @@ def write(found: Reproduction, folder: Path, *, overwrite: bool) -> None:
 
 
 def _describe(error: OSError) -> InputError:
-    rule = "out must be a folder that can be written to"
-    return InputError(f"{rule}; got {error.strerror} for {error.filename!r}. Use another path.")
+    rule = "`out` must be a folder that can be written to"
+    return InputError(rule, f"{error.strerror} for {error.filename!r}", "Use another path.")
 
 
 def _fill(found: Reproduction, folder: Path) -> None:

@@ -721,7 +721,7 @@ DAMAGES = {
     "edited": (
         lambda: damaged(lambda d: d).replace('"kind": "probability"', '"kind": "logit"'),
         (
-            "a calibrator file must be as to_json() wrote it; got content that does not fit its digest (sha256): it was "
+            "a calibrator file must be as it was written; got content that does not fit its digest (sha256): it was "
             "edited or damaged. Use the original, or fit the map again."
         ),
     ),

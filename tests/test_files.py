@@ -45,8 +45,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
     with pytest.raises(InputError) as error:
         write_text(target, lambda: called.append(1) or "new")
     assert str(error.value) == (
-        f"an output file must not exist yet; got {str(target)!r}, which does. "
-        "Pass overwrite=True (--force) to replace it."
+        f"an output file must not exist yet; got {str(target)!r}, which does. Pass overwrite=True to replace it."
     )
     assert not called  # no work was done for a file that cannot be written
     assert target.read_text() == "old"

@@ -78,7 +78,9 @@ def test_public_names_resolve_and_are_listed():
 
 
 def test_public_names_are_typed_and_documented():
-    modules = [importlib.import_module(f"scoreprism.{m}") for m in ("losses", "decomposition", "datasets", "estimation")]
+    modules = [
+        importlib.import_module(f"scoreprism.{m}") for m in ("losses", "decomposition", "datasets", "estimation")
+    ]
     for module in modules:
         for name in module.__all__:
             thing = getattr(module, name)

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import re
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,11 @@ import pytest
 
 from scoreprism import scale
 from scoreprism._core.parquet_pages import verify_pages
+from scoreprism._core.source_files import doubt_about
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli._alike import find_score_like
-from scoreprism.cli._output import Voice
 from scoreprism.cli._reading import Reading, Roles, read_predictions
-from scoreprism.cli._spelling import ARGUMENTS, in_options, spelled_report
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
-from scoreprism.report import Notice, Origin, Report, Section
 from tests.test_cli import call
 
 #: What names an argument of Python: a word with an underscore, or one before an equals sign.
@@ -123,7 +120,7 @@ def test_when_a_last_line_is_doubted(here, records, doubt):
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.doubts == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
-    assert scale._files.doubt_about("a.csv", "csv") == doubt
+    assert doubt_about("a.csv", "csv") == doubt
 
 
 def test_the_shortest_record_is_found_across_blocks(here, monkeypatch):
@@ -570,60 +567,6 @@ def test_the_first_command_of_the_readme_twice(here):
     assert Path("scoreprism-demo.html").read_bytes() == page
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "an output file must not exist yet; got 'a', which does. Pass overwrite=True (--force) to replace it.",
-            "an output file must not exist yet; got 'a', which does. Pass --force to replace it.",
-        ),
-        (
-            (
-                "y_true must say which label 1-D probabilities speak of; got the labels 'a', 'b'. Pass pos_label='b' (or the "
-                "other one)."
-            ),
-            (
-                "--target must say which label 1-D probabilities speak of; got the labels 'a', 'b'. Pass --pos-label 'b' "
-                "(or the other one)."
-            ),
-        ),
-        (
-            (
-                "level 'S' must have a finite log loss in every row; it is infinite in row 3. Pass clip=1e-6 (or another "
-                "distance from 0), or form='plugin'."
-            ),
-            (
-                "level 'S' must have a finite log loss in every row; it is infinite in row 3. Pass --clip 1e-6 (or another "
-                "distance from 0)."
-            ),
-        ),
-        ("sample_weight must not be all zero; got 3 zeros.", "--weight must not be all zero; got 3 zeros."),
-        ("Use fewer processes (n_jobs=1 shows what happens)", "Use fewer processes (--jobs 1 shows what happens)"),
-        ("Pass n_resamples=199 or more, or clip=.", "Pass --resamples 199 or more, or --clip."),
-        ("column 'y_true' and 'pos_label=' are data", "column 'y_true' and 'pos_label=' are data"),
-        (
-            "Pass more rows, or calibration=(scores, y) with a split that has both.",
-            "Pass more rows.",
-        ),
-        (
-            "a calibrator file must be JSON; got 'a'. Pass what to_json() wrote.",
-            "a calibrator file must be JSON; got 'a'. Pass a file that `scoreprism recalibrate --save` wrote.",
-        ),
-    ],
-)
-def test_arguments_become_options(text, words):
-    assert in_options(text) == words
-
-
-def test_options_that_arguments_become_exist():
-    from scoreprism.cli._reports import report
-    from scoreprism.cli._tests import test
-
-    known = {option for command in (report, test) for parameter in command.params for option in parameter.opts}
-    named = {word.split()[0] for word in ARGUMENTS.values()}
-    assert named <= known
-
-
 def test_no_error_names_an_argument_of_python(models):
     """Calls that end in refusals of the library below the command line."""
     Path("no.json").write_text("{}")
@@ -649,14 +592,13 @@ def test_no_error_names_an_argument_of_python(models):
         assert not PYTHON.search(told), told
 
 
-def test_warnings_and_notices_speak_of_options(capsys):
-    with Voice().listening():
-        warnings.warn("sample_weight sums to 0.3 over 300 rows", UserWarning, stacklevel=1)
-    assert capsys.readouterr().err == "warning: --weight sums to 0.3 over 300 rows\n"
-    notices = (Notice("warning", "y_proba: keep scores away from 0. Pass clip=1e-6."), Notice("note", "plain"))
-    made = Report("t", "h", (Section("verdict", "Verdict", "", notices),), {"y_proba": None}, Origin(), {}, {})
-    told = [block.text for block in spelled_report(made).sections[0].blocks]
-    assert told == ["y_proba: keep scores away from 0. Pass --clip 1e-6.", "plain"]  # the name of a model stays
+def test_columns_that_are_named_as_arguments_are(here):
+    y, q, *_ = law(600)
+    pl.DataFrame({"y_true": y, "clip": sharpened(q, 3), "`y`": sharpened(q, 2)}).write_csv("w.csv")
+    told = call("compare", "w.csv", "--target", "y_true", "--score", "clip", "--score", "`y`").stdout
+    assert "clip" in told
+    assert "`y`" in told
+    assert "--" not in told
 
 
 # ── twins of the tables of strangers ────────────────────────────────────────────────────────────────

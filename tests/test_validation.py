@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +14,12 @@ from scipy import sparse
 import scoreprism
 from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
 from scoreprism._core.arrays import parse_weights
+from scoreprism._core.workers import run_all
+from scoreprism._spelling import spelling
+from scoreprism.calibrators import IsotonicCalibrator
+from scoreprism.cli import COMMANDS, main
+from scoreprism.cli._options import OPTION_OF
+from scoreprism.cli._output import Voice
 from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss
@@ -497,6 +505,78 @@ def test_odd_arguments_get_clear_errors():
 
 def test_all_errors_are_value_errors():
     assert issubclass(ScoreprismError, ValueError)
+
+
+def test_parts_of_an_error():
+    with pytest.raises(InputError) as caught:
+        decompose([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], sample_weight=[1, 1, -1, 1])
+    error = caught.value
+    assert error.rule == "`sample_weight` must be nonnegative"
+    assert error.argument == "sample_weight"
+    assert str(error) == f"sample_weight must be nonnegative; got {error.got}. {error.remedy}"
+    with pytest.raises(LabelError) as caught:
+        decompose(["no", "yes"], [0.1, 0.9])
+    assert caught.value.argument == "y_true"
+    assert caught.value.remedy == "Pass `pos_label`='yes' (or the other one)."
+    assert str(caught.value).endswith("Pass pos_label='yes' (or the other one).")
+
+
+def test_an_error_of_one_text():
+    error = InputError("file `a`: something is wrong")
+    assert str(error) == "file `a`: something is wrong"
+    assert (error.rule, error.got, error.remedy, error.argument) == ("", "", "", "")
+
+
+@pytest.mark.parametrize("kind", [InputError, LabelError, NestingError])
+def test_errors_travel_between_processes(kind):
+    for error in (kind("`clip` must be small", "2", ("Pass `clip`=1e-6", "leave it out"), "floor"), kind("one text")):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - made here
+        assert type(again) is kind
+        assert str(again) == str(error)
+        assert again.__dict__ == error.__dict__
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "options"),
+    [
+        ("`sample_weight` must be finite", "sample_weight must be finite", "--weight must be finite"),
+        ("`clip`=1e-6 or `clip`=.", "clip=1e-6 or clip=.", "--clip 1e-6 or --clip."),
+        ("Pass `overwrite`=True.", "Pass overwrite=True.", "Pass --force."),
+        ("`order`='any' follows", "order='any' follows", "--order any follows"),
+        ("`pos_label`='a b' (or)", "pos_label='a b' (or)", "--pos-label 'a b' (or)"),
+        ("`by`[1] must be", "by[1] must be", "--group must be"),
+        ("`cv`=5 is no option", "cv=5 is no option", "cv=5 is no option"),
+        (("Pass `clip`=1e-6", "`form`='plugin'"), "Pass clip=1e-6, or form='plugin'.", "Pass --clip 1e-6."),
+        (("Pass `classes`=[…]", "`cv`=5"), "Pass classes=[…], or cv=5.", "Pass classes=[…], or cv=5."),
+        ("column '`clip`' of `scoreprism losses`", *["column '`clip`' of `scoreprism losses`"] * 2),
+        (r"Platt's `clip` or 'it\'s `clip`'", r"Platt's clip or 'it\'s `clip`'", r"Platt's --clip or 'it\'s `clip`'"),
+    ],
+)
+def test_names_of_arguments_in_both_worlds(text, python, options):
+    error = InputError("`y_true` must hold labels", "`clip` and y_true", text)
+    with spelling(OPTION_OF):
+        assert str(error) == f"--target must hold labels; got `clip` and y_true. {options}"
+    assert str(error) == f"y_true must hold labels; got `clip` and y_true. {python}"
+
+
+def test_workers_name_arguments_as_their_caller_does():
+    errors = [InputError(f"`{name}` must be there", "none", "Pass it.") for name in ("clip", "y_true")]
+    with spelling(OPTION_OF):
+        told = list(run_all(str, errors, 2, "texts"))
+    assert told == [f"{name} must be there; got none. Pass it." for name in ("--clip", "--target")]
+    assert list(run_all(str, errors, 2, "texts")) == list(map(str, errors))
+
+
+def test_options_that_arguments_become_exist():
+    commands = [main.get_command(None, name) for name in COMMANDS]
+    known = {option for command in commands for parameter in command.params for option in parameter.opts}
+    assert {word for word in OPTION_OF.values() if word.startswith("--")} <= known
+
+
+def test_warnings_speak_of_options(capsys):
+    with spelling(OPTION_OF), Voice().listening():
+        IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
+    assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
 
 
 def test_swapped_arguments_are_suspected():

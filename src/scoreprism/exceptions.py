@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scoreprism._spelling import Marked, first_name, spell
+
 __all__ = [
     "ContradictedOrderWarning",
     "DoubleUseWarning",
@@ -42,8 +44,30 @@ class InputError(ScoreprismError):
     """
     An argument breaks a rule; the message gives the rule, what arrived and the remedy.
 
+    Parameters
+    ----------
+    rule : str
+        What must hold; names of arguments are in backticks, which the message leaves out. Or, alone, a whole message.
+    got : str, optional
+        What arrived.
+    remedy : str or tuple of str, optional
+        What to do, also with names in backticks; a tuple holds alternatives.
+    argument : str, optional
+        The argument that breaks the rule; by default the first that `rule` names.
+
+    Attributes
+    ----------
+    rule, got, remedy, argument
+        As above; empty where the error was made of a whole message.
+
     Examples
     --------
+    >>> error = InputError("`clip` must be positive", "0", "Pass `clip`=1e-6.")
+    >>> print(error)
+    clip must be positive; got 0. Pass clip=1e-6.
+    >>> error.argument
+    'clip'
+
     >>> from scoreprism.losses import Brier
     >>> Brier().loss([1.5], [1])
     Traceback (most recent call last):
@@ -51,6 +75,20 @@ class InputError(ScoreprismError):
     scoreprism.exceptions.InputError: p must hold probabilities between 0 and 1; got 1.5 in row 0 \
 (1 of 1 rows outside). If these are logits, apply scipy.special.expit (softmax for several classes) first.
     """
+
+    def __init__(self, rule: str, got: str | None = None, remedy: Marked = "", argument: str = "") -> None:
+        if got is None:
+            super().__init__(rule)
+            rule = got = remedy = ""
+        else:
+            super().__init__(rule, got, remedy, argument)  # as pickle hands them over again
+        self.rule, self.got, self.remedy, self.argument = rule, got, remedy, argument or first_name(rule)
+
+    def __str__(self) -> str:
+        """Give the whole message, in the words of whoever reads it."""
+        if not self.rule:
+            return super().__str__()
+        return f"{spell(self.rule)}; got {self.got}. {spell(self.remedy)}"
 
 
 class LabelError(InputError):

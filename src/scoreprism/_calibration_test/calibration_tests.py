@@ -312,5 +312,5 @@ def _require_classes(test: CalibrationTest, k: int) -> None:
     known = ", ".join(name for name, other in CALIBRATION_TESTS.items() if other.fits(k))
     words = "two classes" if k == 2 else "more than two classes"
     refuse(
-        f"method must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
+        f"`method` must be one for {words} ({known})", f"{test.name!r} beside {k} classes", "Use 'min-p', the default."
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import listed, outside, plain, refuse, require_rows
 from scoreprism._core.frames import unwrap
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
+from scoreprism._spelling import mark, spell
 from scoreprism.exceptions import HardLabelsWarning, WeightScaleWarning
 
 #: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
@@ -29,7 +30,7 @@ _PERCENT = "If these are percentages, divide by 100."
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> NoReturn:
     bad = np.flatnonzero(missing)
     refuse(
-        f"{name} must have no missing values",
+        f"{mark(name)} must have no missing values",
         f"{bad.size} of {missing.shape[0]} rows missing or NaN (row {listed(bad)})",
         "Drop or impute these rows first.",
     )
@@ -55,9 +56,9 @@ def _is_missing(value: object) -> bool:
 def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
     """Anything array-like as an ndarray with no missing entries."""
     if value is None:
-        refuse(f"{name} must be an array", "None", "Pass one value per row.")
+        refuse(f"{mark(name)} must be an array", "None", "Pass one value per row.")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        refuse(f"{name} must be a dense array", f"a sparse {type(value).__name__}", "Call .toarray() first.")
+        refuse(f"{mark(name)} must be a dense array", f"a sparse {type(value).__name__}", "Call .toarray() first.")
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         mask = np.ma.getmaskarray(value)
         refuse_missing(name, _by_row(mask))
@@ -68,7 +69,7 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
         array = np.asarray(column.values)
     except (ValueError, TypeError) as error:
         refuse(
-            f"{name} must be a rectangular array",
+            f"{mark(name)} must be a rectangular array",
             f"{type(value).__name__} ({error})",
             "Give every row the same length.",
         )
@@ -86,7 +87,7 @@ def _real(value: ArrayLike, name: str) -> FloatArray:
         what = {"O": "dtype object", "c": "complex numbers", "U": "strings", "S": "bytes"}.get(
             array.dtype.kind, f"dtype {array.dtype}"
         )
-        refuse(f"{name} must hold real numbers", what, "Convert with .astype(float) if these are numbers.")
+        refuse(f"{mark(name)} must hold real numbers", what, "Convert with .astype(float) if these are numbers.")
     return np.asarray(array, dtype=np.float64)
 
 
@@ -99,7 +100,7 @@ def _require_finite(numbers: FloatArray, name: str) -> None:
         first = rows[bad[0]]
         value = first[~np.isfinite(first)][0]
         refuse(
-            f"{name} must be finite",
+            f"{mark(name)} must be finite",
             f"{plain(value)} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows with NaN or infinities)",
             "Drop or impute these rows first.",
         )
@@ -138,14 +139,14 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
         worst = row[np.argmax(np.maximum(-row, row - 1.0))]
         percent = rows.min() >= 0.0 and 1.0 < rows.max() <= 100.0 and np.median(rows.max(axis=1)) > 1.5
         refuse(
-            f"{name} must hold probabilities between 0 and 1",
+            f"{mark(name)} must hold probabilities between 0 and 1",
             f"{float(worst)!r} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
             _ROUNDING if max(-rows.min(), rows.max() - 1.0) < 1e-6 else _PERCENT if percent else _LOGITS,
         )
     sums = rows.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     refuse(
-        f"{name} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
+        f"{mark(name)} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
         f"{plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
         f"Divide each row by its sum if that is what you mean. {_LOGITS}",
     )
@@ -157,17 +158,17 @@ def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatA
     if law.ndim == 0 and single:
         law = law.reshape(1)
     if law.ndim == 0:
-        refuse(f"{name} must hold one row per case", "a single number", "Pass [p] for one case.")
+        refuse(f"{mark(name)} must hold one row per case", "a single number", "Pass [p] for one case.")
     if law.ndim == 2 and law.shape[1] == 1:
         law = law[:, 0]
     if law.ndim > 2 or (law.ndim == 2 and law.shape[1] == 0):
         refuse(
-            f"{name} must have shape (n,) or (n, K)",
+            f"{mark(name)} must have shape (n,) or (n, K)",
             f"shape {law.shape}",
             "Pass one row per case, one column per class.",
         )
     if law.shape[0] == 0:
-        refuse(f"{name} must not be empty", f"shape {law.shape}", "Pass at least one row.")
+        refuse(f"{mark(name)} must not be empty", f"shape {law.shape}", "Pass at least one row.")
     return law
 
 
@@ -187,13 +188,13 @@ def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
         folds = folds[..., 0]
     if folds.ndim != law.ndim + 1 or folds.shape[1:] != law.shape:
         refuse(
-            f"{name} must have shape (F, {', '.join(map(str, law.shape))})",
+            f"{mark(name)} must have shape (F, {', '.join(map(str, law.shape))})",
             f"shape {folds.shape}",
             "Stack one law per fold model.",
         )
     if folds.shape[0] < 2:
         refuse(
-            f"{name} must hold at least two fold models",
+            f"{mark(name)} must hold at least two fold models",
             f"{folds.shape[0]}",
             "Leave folds out for a law that was given.",
         )
@@ -213,11 +214,11 @@ def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
     if numbers.ndim == 0:
         numbers = numbers.reshape(1)
     if numbers.ndim != 1:
-        refuse(f"{name} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
+        refuse(f"{mark(name)} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
     wrong = np.flatnonzero((numbers < 0) | (numbers >= k) | (numbers != np.floor(numbers)))
     if wrong.size:
         refuse(
-            f"{name} must hold class codes 0 to {k - 1}",
+            f"{mark(name)} must hold class codes 0 to {k - 1}",
             f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
             "Encode labels first, or use Chain, which takes labels.",
         )
@@ -240,17 +241,17 @@ def parse_weights(
     if weights.ndim == 2 and weights.shape[1] == 1:
         weights = weights[:, 0]
     if weights.ndim != 1:
-        refuse("sample_weight must be one-dimensional", f"shape {weights.shape}", "Pass one weight per row.")
+        refuse("`sample_weight` must be one-dimensional", f"shape {weights.shape}", "Pass one weight per row.")
     require_rows(weights.shape[0], n, "sample_weight", other)
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         refuse(
-            "sample_weight must be nonnegative",
+            "`sample_weight` must be nonnegative",
             f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
             "Use 0 to leave a row out.",
         )
     if not weights.any():
-        refuse("sample_weight must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
+        refuse("`sample_weight` must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
     weights = _scaled_to_rows(weights, as_rows)
     weights[weights < _NO_WEIGHT * weights.max()] = 0.0
     return weights
@@ -265,7 +266,7 @@ def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
     largest = float(weights.max())
     if largest < np.finfo(np.float64).tiny:
         refuse(
-            "sample_weight must not be subnormal",
+            "`sample_weight` must not be subnormal",
             f"{plain(largest)} as the largest",
             "Multiply the weights by a constant: only their ratios matter.",
         )
@@ -273,8 +274,10 @@ def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
     held = np.count_nonzero(ratios)
     if as_rows:
         warnings.warn(
-            f"sample_weight sums to {total:.3g}, which is no number of rows: only the ratios of the weights are used, "
-            f"scaled to sum to the {held} rows that have weight.",
+            spell(
+                f"`sample_weight` sums to {total:.3g}, which is no number of rows: only the ratios of the weights are "
+                f"used, scaled to sum to the {held} rows that have weight."
+            ),
             WeightScaleWarning,
             stacklevel=outside(),
         )

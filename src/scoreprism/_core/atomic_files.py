@@ -26,11 +26,6 @@ _NAME = 180
 _TRIES = 1000
 
 
-def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
-    """As `_validation.refuse`, which stands above this module and would load numpy."""
-    raise InputError(f"{rule}; got {arrived}. {remedy}")
-
-
 def require_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """See before an hour's work that a file can be written."""
     given = repr(os.fspath(path))
@@ -38,17 +33,21 @@ def require_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -
         target = Path(os.path.realpath(path))
         found = _status(target)
         if found is not None and stat.S_ISDIR(found.st_mode):
-            _refuse("an output file must not be a folder", given, "Add the name of a file, for example 'report.html'.")
+            raise InputError(
+                "an output file must not be a folder", given, "Add the name of a file, for example 'report.html'."
+            )
         if found is not None and not stat.S_ISREG(found.st_mode):  # a rename would put a file in a device's place
-            _refuse("an output file must be a plain file", f"{given}, which is a device or a pipe", "Use another path.")
+            raise InputError(
+                "an output file must be a plain file", f"{given}, which is a device or a pipe", "Use another path."
+            )
         if found is not None and not overwrite:
             _refuse_existing(given)
         if not target.parent.is_dir():
-            _refuse("an output file must be in an existing folder", given, "Make the folder first.")
+            raise InputError("an output file must be in an existing folder", given, "Make the folder first.")
         if not os.access(target.parent, os.W_OK | os.X_OK):
-            _refuse("the folder of an output file must be writable", given, "Use another folder.")
+            raise InputError("the folder of an output file must be writable", given, "Use another folder.")
         if found is not None and not os.access(target, os.W_OK):
-            _refuse("an output file must be writable", f"{given}, which is read-only", "Use another path.")
+            raise InputError("an output file must be writable", f"{given}, which is read-only", "Use another path.")
     return target
 
 
@@ -95,7 +94,9 @@ def _status(target: Path) -> os.stat_result | None:
 
 
 def _refuse_existing(given: str) -> NoReturn:
-    _refuse("an output file must not exist yet", f"{given}, which does", "Pass overwrite=True (--force) to replace it.")
+    raise InputError(
+        "an output file must not exist yet", f"{given}, which does", "Pass `overwrite`=True to replace it."
+    )
 
 
 @contextmanager
@@ -105,11 +106,15 @@ def _in_our_words(given: str) -> Iterator[None]:
         yield
     except OSError as error:
         known = system_error(error) or error
-        _refuse("an output file must be writable", f"{known.strerror or known} for {given}", _remedy(known))
+        raise InputError(
+            "an output file must be writable", f"{known.strerror or known} for {given}", _remedy(known)
+        ) from error
     except ValueError as error:
         if isinstance(error, InputError) or "null" not in str(error):
             raise
-        _refuse("the path of an output file must not hold a NUL character", given, "Use another path.")
+        raise InputError(
+            "the path of an output file must not hold a NUL character", given, "Use another path."
+        ) from None
 
 
 def system_error(error: BaseException) -> OSError | None:

@@ -10,12 +10,13 @@ from typing import NoReturn
 
 import numpy as np
 
+from scoreprism._spelling import Marked, mark
 from scoreprism.exceptions import InputError
 
 
-def refuse(rule: str, arrived: str, remedy: str, kind: type[InputError] = InputError) -> NoReturn:
-    """Raise with the three parts every message has."""
-    raise kind(f"{rule}; got {arrived}. {remedy}")
+def refuse(rule: str, got: str, remedy: Marked, kind: type[InputError] = InputError) -> NoReturn:
+    """Raise with the three parts every message has; rule and remedy name arguments in backticks."""
+    raise kind(rule, got, remedy)
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:
@@ -48,16 +49,16 @@ def parse_choice(value: object, options: Iterable[str], name: str) -> str:
         hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
     else:
         hint = "Pass its name."
-    refuse(f"{name} must be one of {', '.join(known)}", repr(value), hint)
+    refuse(f"{mark(name)} must be one of {', '.join(known)}", repr(value), hint)
 
 
 def parse_number(value: object, name: str, rule: str, holds: Callable[[float], bool]) -> float:
     """A real number that satisfies `holds`; `rule` says what that is."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(f"{name} must be {rule}", repr(value), "Pass a number.")
+        refuse(f"{mark(name)} must be {rule}", repr(value), "Pass a number.")
     number = float(value)
     if not math.isfinite(number) or not holds(number):
-        refuse(f"{name} must be {rule}", plain(number), "Pass a number in that range.")
+        refuse(f"{mark(name)} must be {rule}", plain(number), "Pass a number in that range.")
     return number
 
 
@@ -85,7 +86,7 @@ def require_rows(n: int, expected: int, name: str, other: str) -> None:
     """Two arguments must speak of the same rows."""
     if n != expected:
         refuse(
-            f"{name} and {other} must have the same number of rows",
+            f"{mark(name)} and {mark(other)} must have the same number of rows",
             f"{n} and {expected}",
             "Pass one entry per row in both.",
         )
@@ -96,20 +97,20 @@ def parse_random_state(value: object) -> np.random.Generator:
     try:
         return np.random.default_rng(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        refuse("random_state must be a nonnegative integer, a numpy Generator or None", repr(value), "For example 0.")
+        refuse("`random_state` must be a nonnegative integer, a numpy Generator or None", repr(value), "For example 0.")
 
 
 def parse_count(value: object, name: str, least: int) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        refuse(f"{name} must be a whole number of at least {least}", repr(value), "Pass an integer.")
+        refuse(f"{mark(name)} must be a whole number of at least {least}", repr(value), "Pass an integer.")
     return int(value)
 
 
 def parse_flag(value: object, name: str) -> bool:
     """True or False; a number that could be meant so is refused."""
     if not isinstance(value, (bool, np.bool_)):
-        refuse(f"{name} must be True or False", repr(value), "Pass one of them.")
+        refuse(f"{mark(name)} must be True or False", repr(value), "Pass one of them.")
     return bool(value)
 
 
@@ -121,4 +122,4 @@ def require_jobs(n_jobs: object) -> None:
     """Refuse what is no number of processes, or one that no cluster has."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
-        refuse("n_jobs must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
+        refuse("`n_jobs` must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")

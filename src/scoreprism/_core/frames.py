@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._spelling import mark
 from scoreprism.exceptions import InputError
 
 __all__ = [
@@ -113,8 +114,9 @@ def require_aligned(columns: Mapping[str, object]) -> None:
             continue
         if other.isin(index).all():
             raise InputError(
-                f"{first} and {name} must have their rows in the same order; got indexes with the same labels in "
-                f"another order. Align them first, for example {name}.loc[{first}.index]."
+                f"{mark(first)} and {mark(name)} must have their rows in the same order",
+                "indexes with the same labels in another order",
+                f"Align them first, for example {name}.loc[{first}.index].",
             )
 
 
@@ -135,12 +137,14 @@ def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any
     """Build a dataframe in the library asked for."""
     chosen = backend or "polars"
     if chosen not in BACKENDS:
-        raise InputError(f"backend must be one of {', '.join(BACKENDS)}; got {chosen!r}. Leave it out for polars.")
+        raise InputError(f"`backend` must be one of {', '.join(BACKENDS)}", repr(chosen), "Leave it out for polars.")
     import narwhals as nw
 
     try:
         return nw.from_dict(dict(columns), backend=chosen).to_native()  # type: ignore[arg-type]
     except ImportError as error:
         raise InputError(
-            f"backend must be an installed library; got {chosen!r}, which is not. Run: python -m pip install {chosen}"
+            "`backend` must be an installed library",
+            f"{chosen!r}, which is not",
+            f"Run: python -m pip install {chosen}",
         ) from error

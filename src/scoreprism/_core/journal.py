@@ -23,11 +23,6 @@ _SYNC = 1.0
 _LEFT = "Use another path; it is left as it is."
 
 
-def _refuse(rule: str, arrived: str, remedy: str) -> NoReturn:
-    """As `_validation.refuse`, which stands above this module."""
-    raise InputError(f"{rule}; got {arrived}. {remedy}")
-
-
 def _line(text: str) -> bytes:
     return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
 
@@ -47,19 +42,19 @@ class Journal:
         self, path: str | os.PathLike[str], magic: str, what: str, writer: str, units: str = "results"
     ) -> None:
         if not isinstance(path, (str, os.PathLike)):
-            _refuse(f"{what} must be the path of a file", type(path).__name__, f"For example 'run.{what}'.")
+            raise InputError(f"{what} must be the path of a file", type(path).__name__, f"For example 'run.{what}'.")
         self.path, self.magic, self.what, self._writer, self._units = Path(path), magic, what, writer, units
         rule = f"{what} must be the path of a file in an existing folder"
         if not self.path.parent.is_dir():
-            _refuse(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
+            raise InputError(rule, f"{str(self.path)!r} in a folder that does not exist", "Make the folder first.")
         if self.path.exists() and not self.path.is_file():  # a device can be read for ever
             got = "a folder" if self.path.is_dir() else f"{str(self.path)!r}, which is no plain file"
-            _refuse(rule, got, f"Add the name of a file, for example 'run.{what}'.")
+            raise InputError(rule, got, f"Add the name of a file, for example 'run.{what}'.")
         try:
             self._file = self.path.open("a+b")
         except OSError as error:
             rule = f"a {what} must be readable and writable"
-            _refuse(rule, f"{error.strerror} for {str(path)!r}", "Use another path.")
+            raise InputError(rule, f"{error.strerror} for {str(path)!r}", "Use another path.") from error
         try:
             self._lock()
             self._read()
@@ -78,7 +73,8 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             rule = f"a {self.what} must be used by one run at a time"
-            _refuse(rule, f"{str(self.path)!r}, in use by another process", "Wait for it, or use another path.")
+            got = f"{str(self.path)!r}, in use by another process"
+            raise InputError(rule, got, "Wait for it, or use another path.") from None
         except OSError:  # a file system without locks
             return
 
@@ -97,7 +93,7 @@ class Journal:
             kind, _, number = str((self.header or {}).get("format")).rpartition(" ")
             other = f"of another version of scoreprism (format {number})"
             what = other if kind == self.magic.rpartition(" ")[0] else "which is something else"
-            _refuse(rule, f"{str(self.path)!r}, {what}", _LEFT)
+            raise InputError(rule, f"{str(self.path)!r}, {what}", _LEFT)
 
     def _content(self, text: bytes, number: int) -> dict[str, Any]:
         """What a line says; its hash says that it is whole, not who wrote it."""
@@ -109,7 +105,7 @@ class Journal:
     def refuse_line(self, number: int, arrived: str) -> NoReturn:
         """Refuse a line that is whole but does not say what it should; lines are counted from 1, the header's."""
         rule = f"a {self.what} must hold what {self._writer} wrote"
-        _refuse(rule, f"{arrived} in line {number} of {str(self.path)!r}", _LEFT)
+        raise InputError(rule, f"{arrived} in line {number} of {str(self.path)!r}", _LEFT)
 
     def _begun(self, line: bytes) -> bool:
         """Whether this is a first line that a crash cut off; without the format's name it may be anyone's."""
@@ -122,7 +118,7 @@ class Journal:
         whole = next((i for i, text in enumerate(texts) if text is None), len(texts))
         if any(text is not None for text in texts[whole:]):
             rule = f"a {self.what} must be whole up to its last line"
-            _refuse(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", _LEFT)
+            raise InputError(rule, f"{str(self.path)!r}, damaged in line {whole + 2}", _LEFT)
         self.entries = [self._content(text, 2 + i) for i, text in enumerate(texts[:whole]) if text is not None]
         self._file.truncate(sum(map(len, self._lines[: 1 + whole])))
         self._lines = []
@@ -161,11 +157,11 @@ class Journal:
         except OSError as error:
             with suppress(OSError):
                 self._file.close()  # what is still in the buffer has no place either
-            _refuse(
+            raise InputError(
                 f"a {self.what} must be writable to the end",
                 f"{error.strerror or error}, after {len(self.entries)} {self._units} in {str(self.path)!r}",
                 "Make room and run it again: it goes on from there.",
-            )
+            ) from error
 
     def sync(self) -> None:
         """Make the disk itself write."""

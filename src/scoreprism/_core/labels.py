@@ -13,6 +13,7 @@ from scoreprism._core.arrays import as_array, refuse_missing
 from scoreprism._core.checks import listed, plain, refuse, require_rows
 from scoreprism._core.frames import unwrap
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 
 
@@ -22,20 +23,20 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     if labels.dtype.kind == "U" and isinstance(value, (list, tuple)) and not all(isinstance(v, str) for v in value):
         labels = np.array(value, dtype=object)  # numpy would have turned the numbers among them into text
     if labels.ndim == 0:
-        refuse(f"{name} must hold one label per row", f"the single value {plain(labels[()])}", "Pass a list.")
+        refuse(f"{mark(name)} must hold one label per row", f"the single value {plain(labels[()])}", "Pass a list.")
     if labels.ndim != 1:
         remedy = (
             "Use .argmax(axis=1) for one-hot rows." if labels.ndim == 2 and labels.shape[1] > 1 else "Use .ravel()."
         )
-        refuse(f"{name} must be one-dimensional", f"shape {labels.shape}", remedy)
+        refuse(f"{mark(name)} must be one-dimensional", f"shape {labels.shape}", remedy)
     if labels.shape[0] == 0:
-        refuse(f"{name} must not be empty", "0 rows", "Pass at least one row.")
+        refuse(f"{mark(name)} must not be empty", "0 rows", "Pass at least one row.")
     if labels.dtype.kind in "fmM" and (labels != labels).any():
         refuse_missing(name, labels != labels)
     if labels.dtype.kind == "M":
         labels = labels.astype("datetime64[us]")  # one resolution, so that equal times compare equal
     if labels.dtype.kind in "cV":
-        refuse(f"{name} must hold sortable labels", f"dtype {labels.dtype}", "Use integers, booleans or strings.")
+        refuse(f"{mark(name)} must hold sortable labels", f"dtype {labels.dtype}", "Use integers, booleans or strings.")
     return labels
 
 
@@ -65,7 +66,7 @@ def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     except TypeError:
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
         refuse(
-            f"{name} must hold labels of one sortable kind",
+            f"{mark(name)} must hold labels of one sortable kind",
             f"a mix of {listed(kinds)}",
             "Convert them to one type.",
             LabelError,
@@ -113,11 +114,11 @@ def parse_outcomes(
     if present.size > k:
         remedy = "Pass one column per label."
         if vector:
-            remedy = "Pass probabilities of shape (n, K), or y_true == label for one class against the rest."
+            remedy = "Pass probabilities of shape (n, K), or `y_true` == label for one class against the rest."
         if present.dtype.kind == "f" and present.min() >= 0.0 and present.max() <= 1.0:
-            remedy = "Are y_true and y_proba in each other's place?"
+            remedy = "Are `y_true` and `y_proba` in each other's place?"
         refuse(
-            f"y_true must have at most as many labels as the probabilities have classes ({k})",
+            f"`y_true` must have at most as many labels as the probabilities have classes ({k})",
             f"{present.size} labels: {_shown(present)}",
             remedy,
             LabelError,
@@ -127,9 +128,9 @@ def parse_outcomes(
     missing = [label for label in present.tolist() if label not in known]
     if missing:
         refuse(
-            "y_true must only hold labels that the probabilities speak of",
+            "`y_true` must only hold labels that the probabilities speak of",
             f"{_shown(np.array(missing, dtype=present.dtype))} beside the classes {_shown(columns)}",
-            "Correct the labels, pos_label or classes.",
+            "Correct the labels, `pos_label` or classes.",
             LabelError,
         )
     final = _positive_last(columns, k, pos_label)
@@ -175,7 +176,7 @@ def _class_order(
         refuse(
             "laws with and without column names must agree on the order of the classes",
             f"{_shown(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
-            "Pass classes=[…], the labels in the order of the unnamed columns.",
+            "Pass `classes`=[…], the labels in the order of the unnamed columns.",
             LabelError,
         )
     return default
@@ -228,14 +229,14 @@ def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[
             refuse(
                 f"one column of probabilities must be that of the positive label, {plain(final[1])}",
                 f"{law.name} named {plain((law.columns or ('',))[0])}",
-                "Pass the other column, or pos_label.",
+                "Pass the other column, or `pos_label`.",
                 LabelError,
             )
         return None
     common = set(names) & set(wanted)
     if common and (common != set(wanted) or len(names) != len(wanted)):
         refuse(
-            f"the columns of {law.name} must be named after all labels or none",
+            f"the columns of {mark(law.name)} must be named after all labels or none",
             f"the columns {[str(name) for name in law.columns or ()]} beside the labels {_shown(final)}",
             "Rename the columns, or pass .to_numpy().",
             LabelError,
@@ -255,7 +256,7 @@ def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
     columns = parse_labels(classes, "classes")
     if columns.shape[0] != k or len({str(label) for label in columns.tolist()}) != k:
         refuse(
-            f"classes must name {k} different labels, one per column",
+            f"`classes` must name {k} different labels, one per column",
             _shown(columns),
             "List them in column order.",
             LabelError,
@@ -267,15 +268,15 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     """Two classes in sorted order, one of which is `pos_label`."""
     if np.ndim(pos_label) != 0:  # type: ignore[arg-type]
         refuse(
-            "pos_label must be a single label",
+            "`pos_label` must be a single label",
             plain(pos_label),
-            "Use classes=[…] for the order of columns.",
+            "Use `classes`=[…] for the order of columns.",
             LabelError,
         )
     others = [label for label in present.tolist() if label != pos_label]
     if len(others) == 2:
         refuse(
-            "pos_label must be one of the labels of y_true",
+            "`pos_label` must be one of the labels of `y_true`",
             f"{plain(pos_label)} beside {_shown(present)}",
             "Pass one of these.",
             LabelError,
@@ -285,9 +286,9 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     if other is None:  # one label only, and it is the positive one: the other class never occurred
         if positional:
             refuse(
-                "y_true must show which label belongs to which of the 2 columns",
+                "`y_true` must show which label belongs to which of the 2 columns",
                 f"the single label {_shown(present)}",
-                "Pass classes=[…] in column order.",
+                "Pass `classes`=[…] in column order.",
                 LabelError,
             )
         return np.array(
@@ -297,7 +298,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
         return np.unique(np.array([other, pos_label], dtype=object))
     except TypeError:
         refuse(
-            "pos_label must be of the same kind as the labels",
+            "`pos_label` must be of the same kind as the labels",
             f"{plain(pos_label)} beside {_shown(present)}",
             "Pass one of the labels.",
             LabelError,
@@ -328,18 +329,18 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
             return np.array(standard)
         if ndim == 1:
             refuse(
-                "y_true must say which label 1-D probabilities speak of",
+                "`y_true` must say which label 1-D probabilities speak of",
                 f"the labels {_shown(present)}",
-                f"Pass pos_label={plain(present[-1])} (or the other one).",
+                f"Pass `pos_label`={plain(present[-1])} (or the other one).",
                 LabelError,
             )
     if present.size == k:
         return present
     if not (present.dtype.kind in "iu" and present[0] == 0 and present[-1] < k):
         refuse(
-            f"y_true must show which label belongs to which of the {k} columns",
+            f"`y_true` must show which label belongs to which of the {k} columns",
             f"the labels {_shown(present)}",
-            "Pass classes=[…] in column order.",
+            "Pass `classes`=[…] in column order.",
             LabelError,
         )
     return np.arange(k)
@@ -351,14 +352,14 @@ def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[
         return columns
     if k > 2:
         refuse(
-            "pos_label must be left out for more than two classes",
+            "`pos_label` must be left out for more than two classes",
             plain(pos_label),
-            "Use classes=[…] for column order.",
+            "Use `classes`=[…] for column order.",
             LabelError,
         )
     if pos_label not in columns.tolist():
         refuse(
-            "pos_label must be one of classes",
+            "`pos_label` must be one of classes",
             f"{plain(pos_label)} beside {_shown(columns)}",
             "Pass one of these.",
             LabelError,

@@ -119,10 +119,10 @@ def doubt_about(path: str, kind: str) -> str:
 def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
     """Compare columns of Parquet files with the checksums of their pages; a page that differs is refused."""
     if not isinstance(source, (str, Path, list, tuple)):
-        refuse("verify_checksums must come with files", type(source).__name__, "Pass paths of Parquet files.")
+        refuse("`verify_checksums` must come with files", type(source).__name__, "Pass paths of Parquet files.")
     paths, kind = find_files(source)
     if kind != "parquet":
-        refuse("verify_checksums must come with Parquet files", kind.upper(), "Leave it out: text has no checksums.")
+        refuse("`verify_checksums` must come with Parquet files", kind.upper(), "Leave it out: text has no checksums.")
     names = None if columns is None else set(columns)
     found = Pages(0, 0)
     for path in paths:
@@ -132,7 +132,7 @@ def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
             refuse(
                 "a file whose checksums are verified must have pages that can be read",
                 f"{path!r}: {pages.unread}",
-                "Write it again, or leave verify_checksums out.",
+                "Write it again, or leave `verify_checksums` out.",
             )
         found += pages
     if not found.verified:

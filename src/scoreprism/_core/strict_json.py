@@ -55,9 +55,9 @@ class Reader:
             why = error if isinstance(error, json.JSONDecodeError) else "a number of thousands of digits"
             self.refuse("must be JSON", f"{start!r} ({why})")
 
-    def refuse(self, rule: str, arrived: str) -> NoReturn:
+    def refuse(self, rule: str, got: str) -> NoReturn:
         """Refuse the file."""
-        raise InputError(f"{self.what} {rule}; got {arrived}. {self.remedy}")
+        raise InputError(f"{self.what} {rule}", got, self.remedy)
 
     def _constant(self, word: str) -> float:
         if not self.nan:

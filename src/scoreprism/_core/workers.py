@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from scoreprism._core.progress import hidden, tracked
+from scoreprism._spelling import current_spelling, spell, spelling
 from scoreprism.exceptions import LostWorkerError
 
 #: Seconds between two looks of a worker whether the process that started it is still there.
@@ -74,7 +75,7 @@ def _spread(
     except _lost_errors() as error:
         raise LostWorkerError(
             f"a worker process died, killed by the system or for want of memory; {kept()}. "
-            "Use fewer processes (n_jobs=1 shows what happens) or fewer rows, and run it again."
+            + spell("Use fewer processes (`n_jobs`=1 shows what happens) or fewer rows, and run it again.")
         ) from error
     finally:
         with warnings.catch_warnings():  # joblib tells of work that is given up, which is what was asked for
@@ -131,11 +132,11 @@ class Parcel:
     A function with its data on the way to workers.
 
     What it starts itself stays on its worker (Dask would send it through the cluster again), without bars. A process of
-    this machine ends when the one that started it is gone.
+    this machine ends when the one that started it is gone. Messages name arguments as they would here.
     """
 
     def __init__(self, function: Callable[[Any], Any], starter: int, *, cluster: bool = False) -> None:
-        self._function, self._starter = function, starter
+        self._function, self._starter, self._spelling = function, starter, current_spelling()
         # Measured here: what cannot be pickled is an error here, and a silence for ever in Dask's thread.
         self._weight = _weight(function) if cluster else 0
 
@@ -145,7 +146,7 @@ class Parcel:
         if os.getppid() == self._starter:  # a child: no cluster's worker elsewhere, no thread
             _watch(self._starter)
         thread = nullcontext() if os.getpid() == self._starter else one_thread()
-        with thread, hidden(), parallel_config(backend="threading", n_jobs=1):
+        with thread, hidden(), spelling(self._spelling), parallel_config(backend="threading", n_jobs=1):
             return self._function(item)
 
     def __sizeof__(self) -> int:

@@ -123,7 +123,9 @@ class ChainFit:
         sample.require_rows("decompose")
         blocks = [level for level in sample.levels if isinstance(level, FeatureBlock)]
         if reference != "auto" and not blocks:
-            refuse("reference must come with features to learn from", "no X and no levels", "Pass X, or leave it out.")
+            refuse(
+                "`reference` must come with features to learn from", "no X and no levels", "Pass `X`, or leave it out."
+            )
         name, rows = sample.name, sample.fit_rows()
         held = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if held is None else held.fit_rows()
@@ -378,7 +380,7 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     chosen = [get_loss(loss) for loss in losses]
     named = {str(loss): loss for loss in chosen}
     if not chosen or len(named) < len(chosen):
-        refuse("loss must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
+        refuse("`loss` must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
     return named
 
 
@@ -400,9 +402,9 @@ def _require_both(rows: Data, calibration: Data | None) -> None:
         return
     if np.unique(rows.codes).size < 2:
         refuse(
-            "y_true must hold at least two classes, for C = P(Y | S) to be fitted",
+            "`y_true` must hold at least two classes, for C = P(Y | S) to be fitted",
             f"one class in {rows.codes.size} rows",
-            "Pass more rows, or calibration=(scores, y) with a split that has both.",
+            ("Pass more rows", "`calibration`=(scores, y) with a split that has both"),
         )
 
 
@@ -413,15 +415,20 @@ def parse_calibration(
     held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
         found = f"{list(held.classes)} beside {list(sample.classes)}"
-        refuse("calibration must speak of the labels of y_true", found, "Pass classes=[…] in column order.", LabelError)
+        refuse(
+            "`calibration` must speak of the labels of `y_true`",
+            found,
+            "Pass `classes`=[…] in column order.",
+            LabelError,
+        )
     if np.unique(held.y).size < 2:
-        refuse("calibration must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
+        refuse("`calibration` must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
     return held
 
 
 def _read_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
     """Arrays of a calibration split; labels and columns are those of the rows at hand unless said otherwise."""
-    rule = "calibration must be (scores, y) or (scores, y, sample_weight) of a held-out split"
+    rule = "`calibration` must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value
@@ -492,7 +499,7 @@ def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
     notes: list[str] = []
     for t in fitted:
         name = result.level_names[t]
-        remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
+        remedy = "pass more rows" if own or t == 1 else "use a smaller model for `reference`=, or the default"
         overfit = describe_overfit(result, t, remedy)
         if overfit is not None:
             warnings.warn(overfit, OverfitWarning, stacklevel=outside())

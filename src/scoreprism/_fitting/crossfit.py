@@ -217,9 +217,9 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     except InputError:
         raise
     except (TypeError, IndexError, ValueError) as error:
-        refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
+        refuse("`cv` must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
     if not splits:
-        refuse("cv must give at least one split", "none", "For example cv=5.")
+        refuse("`cv` must give at least one split", "none", "For example `cv`=5.")
     if data.origin is not None:
         splits = among(splits, data.origin)
     home = _homes(splits, data.codes.shape[0])
@@ -282,7 +282,7 @@ def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, 
         refuse(
             "cross-fitting must have at least two rows of each class",
             f"{counts[rare]} of class number {rare}, in {held.size} rows",
-            "Pass more rows, or calibration=(scores, y) with a split that has them.",
+            ("Pass more rows", "`calibration`=(scores, y) with a split that has them"),
         )
     for _ in range(_DRAWS):
         fold = _deal(data.codes.shape[0], groups, held, cv, rng)
@@ -339,13 +339,13 @@ def _homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
         again = test[home[test] >= 0]
         if again.size:
             refuse(
-                "cv must test each row at most once",
+                "`cv` must test each row at most once",
                 f"{again.size} rows tested again in split {number} (row {listed(again)})",
                 "Use splits whose test parts do not overlap.",
             )
         home[test] = number
     if (home < 0).all():
-        refuse("cv must test at least one row", "empty test parts", "Use other splits.")
+        refuse("`cv` must test at least one row", "empty test parts", "Use other splits.")
     return home
 
 
@@ -354,7 +354,7 @@ def _keep_together(splits: Sequence[tuple[IntArray, IntArray]], groups: IntArray
         both = np.intersect1d(groups[train], groups[test])
         if both.size:
             refuse(
-                "cv must keep the rows of a group together",
+                "`cv` must keep the rows of a group together",
                 f"{both.size} groups in both parts of split {number}",
                 "Use a splitter such as GroupKFold, or leave groups out.",
             )

@@ -16,6 +16,7 @@ from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import foreign_law
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_rows import Batch, Data
+from scoreprism._spelling import mark
 from scoreprism.calibrators import (
     CALIBRATORS,
     Calibrator,
@@ -134,7 +135,7 @@ def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) ->
         return fitted.fit(table, codes, **{f"{fitted.steps[-1][0]}__sample_weight": weight})
     if not has_fit_parameter(fitted, "sample_weight"):
         refuse(
-            "a classifier must take sample_weight in fit, where there are weights",
+            "a classifier must take `sample_weight` in fit, where there are weights",
             f"{type(fitted).__name__}, which does not",
             "Use another one, or leave the weights out.",
         )
@@ -185,7 +186,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     for one in chosen:
         if k > 2 and not one.multiclass:
             remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
-            refuse(f"calibrator must take {k} classes", one.name, remedy)
+            refuse(f"`calibrator` must take {k} classes", one.name, remedy)
     named: list[MapLearner] = []
     for one in chosen:
         twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
@@ -199,7 +200,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
 
 def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
     """Anything that can be cloned, fitted and asked for probabilities."""
-    rule = f"{name} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
+    rule = f"{mark(name)} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
     if isinstance(value, type):
         refuse(rule, f"the class {value.__name__}", f"Pass {value.__name__}().")
     if not (hasattr(value, "fit") and hasattr(value, "predict_proba") and hasattr(value, "get_params")):

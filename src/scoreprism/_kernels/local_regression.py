@@ -60,7 +60,7 @@ class LocalRegression:
 
     def __post_init__(self) -> None:
         if self.degree not in (0, 1, 2) or isinstance(self.degree, bool):
-            refuse("degree must be 0, 1 or 2", repr(self.degree), "Pass one of these.")
+            refuse("`degree` must be 0, 1 or 2", repr(self.degree), "Pass one of these.")
         parse_number(self.span, "span", "a share above 0 and at most 1", lambda v: 0.0 < v <= 1.0)
         parse_choice(self.kernel, ("tricube", "uniform"), "kernel")
 

@@ -55,7 +55,7 @@ def read(text: str | bytes) -> dict[str, Any]:
     data = READER.read(text)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         got = data.get("format") if isinstance(data, dict) else type(data).__name__
-        refuse(f"a calibrator file must have the format {FORMAT!r}", brief(got), "Pass what to_json() wrote.")
+        refuse(f"a calibrator file must have the format {FORMAT!r}", brief(got), "Pass what `to_json()` wrote.")
     if data.get("version") != VERSION or isinstance(data.get("version"), bool):
         refuse(
             f"this release reads version {VERSION} of the format",
@@ -65,7 +65,7 @@ def read(text: str | bytes) -> dict[str, Any]:
     found = require_fields(data, _FIELDS, "a calibrator file")
     if found["sha256"] != digest(found):
         refuse(
-            "a calibrator file must be as to_json() wrote it",
+            "a calibrator file must be as it was written",
             "content that does not fit its digest (sha256): it was edited or damaged",
             "Use the original, or fit the map again.",
         )

@@ -13,7 +13,7 @@ import numpy as np
 from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
 
-REMEDY = "Write the file again with to_json()."
+REMEDY = "Write the file again with `to_json()`."
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 

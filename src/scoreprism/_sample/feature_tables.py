@@ -48,7 +48,7 @@ def joined(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], sc
                 refuse(
                     "features for a classifier of another maker must be numbers, or a frame that it can read",
                     f"text in column {j}",
-                    "Pass a frame and a pipeline that encodes it, or reference='auto', which takes categories.",
+                    "Pass a frame and a pipeline that encodes it, or `reference`='auto', which takes categories.",
                 )
     features = [column for columns in parsed for column in columns]
     return Table(np.column_stack([*features, score]))
@@ -60,7 +60,7 @@ def _side_by_side(blocks: Sequence[ArrayLike], score: FloatArray) -> Any:
     for block in blocks:
         names = column_names(block) or ()
         if len(set(names)) < len(names):
-            refuse("columns of X must have different names", "a repeated one", "Rename them.")
+            refuse("columns of `X` must have different names", "a repeated one", "Rename them.")
     whole: Any = nw.from_native(blocks[0], eager_only=True)
     for block in blocks[1:]:
         more: Any = nw.from_native(block, eager_only=True)

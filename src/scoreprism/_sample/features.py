@@ -15,6 +15,7 @@ from scoreprism._core.checks import listed, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._spelling import mark
 
 #: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
 BINS = 31
@@ -142,7 +143,7 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
     A one-dimensional array is one column.
     """
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        refuse(f"{name} must be a dense table", f"a sparse {type(value).__name__}", "Call .toarray() first.")
+        refuse(f"{mark(name)} must be a dense table", f"a sparse {type(value).__name__}", "Call .toarray() first.")
     if backend_of(value) is not None:
         raw = columns_of(value)
         columns = [unwrap(column).values for column in raw] if raw is not None else [unwrap(value).values]
@@ -152,11 +153,17 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
         columns = list(array.T)
         names = [str(j) for j in range(len(columns))]
     if not columns:
-        refuse(f"{name} must have at least one column", "none", "Pass the features, or leave it out.")
-    parsed = [_column(np.asarray(c), f"column {label} of {name}") for c, label in zip(columns, names, strict=True)]
+        refuse(f"{mark(name)} must have at least one column", "none", "Pass the features, or leave it out.")
+    parsed = [
+        _column(np.asarray(c), f"column {label} of {mark(name)}") for c, label in zip(columns, names, strict=True)
+    ]
     nested = [label for column, label in zip(parsed, names, strict=True) if column.ndim != 1]
     if nested:
-        refuse(f"columns of {name} must hold one value per row", f"nested values in {nested[0]}", "Unnest or drop it.")
+        refuse(
+            f"columns of {mark(name)} must hold one value per row",
+            f"nested values in {nested[0]}",
+            "Unnest or drop it.",
+        )
     require_rows(parsed[0].shape[0], n, name, "y_true")
     return parsed
 
@@ -168,11 +175,11 @@ def _table(value: ArrayLike, name: str) -> NDArray[Any]:
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
             array = np.array(value, dtype=object)  # numbers among words are numbers
     except (ValueError, TypeError) as error:
-        refuse(f"{name} must be a rectangular table", f"{error}", "Give every row the same length.")
+        refuse(f"{mark(name)} must be a rectangular table", f"{error}", "Give every row the same length.")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
-        refuse(f"{name} must have one row per case", f"shape {array.shape}", "Pass a table of shape (n, p).")
+        refuse(f"{mark(name)} must have one row per case", f"shape {array.shape}", "Pass a table of shape (n, p).")
     return array
 
 
@@ -187,7 +194,7 @@ def _column(values: NDArray[Any], name: str) -> NDArray[Any]:
     if values.dtype.kind == "O":
         return _objects(values, name)
     if values.dtype.kind not in "US":
-        refuse(f"{name} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
+        refuse(f"{mark(name)} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
     return values.astype(str)
 
 
@@ -197,7 +204,7 @@ def _objects(values: NDArray[Any], name: str) -> NDArray[Any]:
     kinds = {type(v) for v in values[~gone]}
     if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
         odd = [kind.__name__ for kind in kinds]
-        refuse(f"{name} must hold one value per row", f"objects of type {listed(odd)}", "Convert or drop it.")
+        refuse(f"{mark(name)} must hold one value per row", f"objects of type {listed(odd)}", "Convert or drop it.")
     numbers = np.full(values.shape[0], np.nan)
     if not kinds or all(issubclass(kind, (int, float, Decimal, np.number, np.bool_)) for kind in kinds):
         numbers[~gone] = values[~gone].astype(np.float64)

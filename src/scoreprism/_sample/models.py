@@ -13,6 +13,7 @@ from scoreprism._core.checks import outside, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import find_training_rows
+from scoreprism._spelling import mark
 from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
 
 
@@ -35,21 +36,23 @@ def predicted(
 ) -> Scored:
     """Probabilities that a fitted classifier gives to X."""
     if X is None:
-        refuse(f"a model as {name} must come with X", "no X", "Pass the features it should score.")
+        refuse(f"a model as {mark(name)} must come with `X`", "no X", "Pass the features it should score.")
     from sklearn.exceptions import NotFittedError
 
     if not hasattr(model, "predict_proba"):
         remedy = "Wrap it in scikit-learn's CalibratedClassifierCV, or pass probabilities."
-        refuse(f"a model as {name} must have predict_proba", type(model).__name__, remedy)
+        refuse(f"a model as {mark(name)} must have predict_proba", type(model).__name__, remedy)
     try:
         law = parse_law(model.predict_proba(X), f"{type(model).__name__}.predict_proba(X)")
     except NotFittedError as error:
-        refuse(f"a model as {name} must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
+        refuse(f"a model as {mark(name)} must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
         refuse(
-            f"{type(model).__name__} must be able to score X", f"its own error: {error}", "Pass what it was fitted on."
+            f"{type(model).__name__} must be able to score `X`",
+            f"its own error: {error}",
+            "Pass what it was fitted on.",
         )
     labels = getattr(model, "classes_", None)
     columns = None if labels is None else tuple(np.asarray(labels).tolist())

@@ -20,6 +20,7 @@ from scoreprism._sample.features import parse_features
 from scoreprism._sample.fit_rows import Data, Origin, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import ProperLoss
 
@@ -154,7 +155,9 @@ class Sample:
                 refuse(rule, "further ones beside it", "Pass the Sample alone, or arrays to make another one.")
             return y_true
         if y_proba is None:
-            refuse("y_proba must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as y_true.")
+            refuse(
+                "`y_proba` must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as `y_true`."
+            )
         return _parse(
             y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
             segments=segments, time=time, pos_label=pos_label, classes=classes,
@@ -563,7 +566,7 @@ def name_models(y_proba: Any) -> dict[str, Any]:
             return {type(y_proba).__name__: y_proba}
         return {name if isinstance(name, str) and name else "model": y_proba}
     if not y_proba:
-        refuse("y_proba must hold at least one model", "an empty mapping", "For example {'forest': p}.")
+        refuse("`y_proba` must hold at least one model", "an empty mapping", "For example {'forest': p}.")
     named = {str(name): score for name, score in y_proba.items()}
     if len(named) < len(y_proba):
         refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")
@@ -609,7 +612,7 @@ def _parse_predictions(
         present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
         if columns is not None and not present <= set(columns):
             found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
-            refuse("y_true must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
+            refuse("`y_true` must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
         laws[name] = GivenLaw(what, law, None, columns)
     return laws, notes, doubts
 
@@ -620,13 +623,17 @@ def _require_alike(laws: Sequence[GivenLaw]) -> None:
         require_rows(law.values.shape[0], first.values.shape[0], law.name, first.name)
         if n_classes(law.values) != n_classes(first.values):
             found = f"{n_classes(law.values)} and {n_classes(first.values)}"
-            refuse(f"{law.name} must have as many classes as {first.name}", found, "Write both over the same outcome.")
+            refuse(
+                f"{mark(law.name)} must have as many classes as {mark(first.name)}",
+                found,
+                "Write both over the same outcome.",
+            )
 
 
 def _parse_segment(values: Any, n: int, name: str) -> NDArray[Any]:
     parsed = parse_groups(values, n, name)
     if parsed is None:
-        refuse(f"{name} must hold one label per row", "None", "Leave it out.")
+        refuse(f"{mark(name)} must hold one label per row", "None", "Leave it out.")
     labels, codes = parsed
     return np.asarray(labels[codes])
 
@@ -660,14 +667,14 @@ def _parse_levels(
         sources += _named_levels(levels, X)
     if q is not None:
         if X is not None and not is_model:
-            refuse("pass X, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+            refuse("pass `X`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         sources.append(("Q", _given_law(q, "q")))
     elif X is not None and (levels is None or not _covered(levels, X)):
         sources.append(("Q", X))
     if latent is not None:
         if not sources:
-            rule = "latent must stand above a feature level"
-            refuse(rule, "neither X, q nor levels", "Pass X or q as well; the law of a single level goes to q.")
+            rule = "`latent` must stand above a feature level"
+            refuse(rule, "neither X, q nor levels", "Pass `X` or `q` as well; the law of a single level goes to `q`.")
         sources.append(("Π", _given_law(latent, "latent")))
     return sources
 
@@ -680,7 +687,7 @@ def _given_law(value: Any, name: str) -> GivenLaw:
 def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
     if not isinstance(levels, Mapping) or not levels:
-        refuse("levels must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
+        refuse("`levels` must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
     sources: list[Source] = []
     for name, value in levels.items():
         if not isinstance(name, str) or not name or name in _OWN:
@@ -711,15 +718,15 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
         refuse(f"level {name!r} must be columns, features or a Level", "None", "Leave the level out.")
     if wanted is None or known is None:
         if isinstance(value, str):
-            refuse(f"level {name!r} must name columns of X", repr(value), "Pass X as a frame that has them.")
+            refuse(f"level {name!r} must name columns of `X`", repr(value), "Pass `X` as a frame that has them.")
         return value  # features of its own: a list of labels, an array, a frame
     missing = [w for w in wanted if w not in known]
     if missing and len(missing) == len(wanted) and len(wanted) == _count_rows(X):
         return value  # a column of words, one per row
     if missing:
-        refuse(f"level {name!r} must name columns of X", ", ".join(map(plain, missing)), "Correct the names.")
+        refuse(f"level {name!r} must name columns of `X`", ", ".join(map(plain, missing)), "Correct the names.")
     if len(set(known)) < len(known):
-        refuse("columns of X must have different names", "a repeated one", "Rename them, or pass the columns.")
+        refuse("columns of `X` must have different names", "a repeated one", "Rename them, or pass the columns.")
     import narwhals as nw
 
     return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are

@@ -13,6 +13,7 @@ from scoreprism._core.checks import listed, refuse
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._spelling import spell
 from scoreprism.exceptions import InputError, WeightScaleWarning
 
 
@@ -24,20 +25,20 @@ def score_numbers(scores: ArrayLike) -> FloatArray:
         try:
             scores = np.asarray(values).astype(np.float64)
         except ValueError:
-            refuse("scores must hold real numbers", "strings", "Convert with .astype(float) if these are numbers.")
+            refuse("`scores` must hold real numbers", "strings", "Convert with .astype(float) if these are numbers.")
         except TypeError as error:
             raise TypeError(f"scores must hold real numbers; {error}. Convert them to numbers first.") from None
     elif getattr(dtype, "kind", None) == "c":
-        refuse("scores must hold real numbers", "complex numbers", "Complex data not supported: pass the real part.")
+        refuse("`scores` must hold real numbers", "complex numbers", "Complex data not supported: pass the real part.")
     table = parse_numbers(scores, "scores")
     if table.ndim == 0:
-        refuse("scores must hold one row per case", "a single number", "Pass [score] for one case.")
+        refuse("`scores` must hold one row per case", "a single number", "Pass [score] for one case.")
     if table.ndim > 2:
-        refuse("scores must have one or two dimensions", f"shape {table.shape}", "Pass one row per case.")
+        refuse("`scores` must have one or two dimensions", f"shape {table.shape}", "Pass one row per case.")
     if table.ndim == 1 and table.size == 0:
-        refuse("scores must not be empty", "0 rows", "Pass at least one row.")
+        refuse("`scores` must not be empty", "0 rows", "Pass at least one row.")
     if np.abs(table).max(initial=0.0) > 1e15:
-        refuse("scores must be at most 1e15 in size", f"{np.abs(table).max():.3g}", "Rescale them.")
+        refuse("`scores` must be at most 1e15 in size", f"{np.abs(table).max():.3g}", "Rescale them.")
     return table
 
 
@@ -46,7 +47,7 @@ def refuse_scores(law: FloatArray) -> NoReturn:
     try:
         refuse_law(law, "scores")
     except InputError as error:
-        hint = ' Or declare them with kind="logit".' if "logits" in str(error) else ""
+        hint = ' Or declare them with `kind`="logit".' if "logits" in str(error) else ""
         raise InputError(f"{error}{hint}") from None
 
 
@@ -102,9 +103,11 @@ def warn_of_small_weights(weight: FloatArray | None) -> None:
     """Weights count as rows; weights that add up to one row are nearly always meant otherwise."""
     if weight is not None and weight.sum() < 2.0 <= weight.size:
         warnings.warn(
-            f"sample_weight sums to {weight.sum():.3g} over {weight.size} rows: a weight counts as a number of rows, "
-            "and maps that shrink, or keep away from 0 and 1 by how many rows there are, take this to be n. Multiply "
-            "the weights by n / sum if they only set proportions.",
+            spell(
+                f"`sample_weight` sums to {weight.sum():.3g} over {weight.size} rows: a weight counts as a number of "
+                "rows, and maps that shrink, or keep away from 0 and 1 by how many rows there are, take this to be n. "
+                "Multiply the weights by n / sum if they only set proportions."
+            ),
             WeightScaleWarning,
             stacklevel=3,
         )
@@ -116,7 +119,7 @@ def require_some(table: FloatArray) -> None:
     for count, what in ((rows, "sample(s)"), (columns, "feature(s)")):
         if count == 0:
             refuse(
-                "scores must not be empty",
+                "`scores` must not be empty",
                 f"{count} {what} (shape={table.shape}) while a minimum of 1 is required",
                 "Pass at least one.",
             )
@@ -138,7 +141,9 @@ def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
         warnings.warn(message, DataConversionWarning, stacklevel=3)
         y = values.ravel()
     elif getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        refuse("y must hold sortable labels", "complex numbers", "Complex data not supported: use integers or strings.")
+        refuse(
+            "`y` must hold sortable labels", "complex numbers", "Complex data not supported: use integers or strings."
+        )
     labels = parse_labels(y, "y")
     if labels.dtype.kind == "f":
         check_classification_targets(labels)

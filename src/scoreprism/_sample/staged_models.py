@@ -81,15 +81,15 @@ def numbered(stages: Any) -> tuple[FloatArray, list[Any]]:
         try:
             numbers = np.array([float(number) for number in stages])
         except (TypeError, ValueError):
-            refuse("stages must be numbered", f"{list(stages)[:3]}", _REMEDY)
+            refuse("`stages` must be numbered", f"{list(stages)[:3]}", _REMEDY)
         found = list(stages.values())
     elif isinstance(stages, Sequence) and not isinstance(stages, str) and len(stages) and _is_stage(stages[0]):
         found = list(stages)
         numbers = np.arange(1.0, len(found) + 1.0)
     else:
-        refuse("stages must be a mapping or a sequence of probabilities", type(stages).__name__, _REMEDY)
+        refuse("`stages` must be a mapping or a sequence of probabilities", type(stages).__name__, _REMEDY)
     if not found or not np.isfinite(numbers).all() or np.unique(numbers).size < numbers.size:
-        refuse("stages must have different finite numbers, at least one", f"{numbers[:5].tolist()}", _REMEDY)
+        refuse("`stages` must have different finite numbers, at least one", f"{numbers[:5].tolist()}", _REMEDY)
     order = np.argsort(numbers)
     return numbers[order], [found[i] for i in order]
 
@@ -129,9 +129,9 @@ def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = N
     if isinstance(stages, Iterator):
         stages = list(stages)
         if not stages:
-            refuse("stages must hold at least one", "no stages, from a generator that is used up", _REMEDY)
+            refuse("`stages` must hold at least one", "no stages, from a generator that is used up", _REMEDY)
     if isinstance(stages, (Mapping, list, tuple)) and not stages:
-        refuse("stages must hold at least one", "no stages", _REMEDY)
+        refuse("`stages` must hold at least one", "no stages", _REMEDY)
     numbers, found = numbered(stages)
     numbers = whole(numbers)
     if all(isinstance(one, Level) for one in found):
@@ -140,7 +140,9 @@ def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = N
             Stages(numbers, laws, None, tuple(found), (), next((v.backend for v in found if v.backend), None))
         )
     if any(isinstance(one, Level) for one in found):
-        refuse("stages must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none.")
+        refuse(
+            "`stages` must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none."
+        )
     if any(_is_checkpoint(one) for one in found):
         return _alike(_of_checkpoints(numbers, found, X, y))
     laws = [
@@ -181,7 +183,7 @@ def _warn_of_labels(stages: Stages) -> None:
 
 def _require_features(X: ArrayLike | None) -> None:
     if X is None:
-        refuse("a model as stages must come with X", "no X", "Pass the features it should score.")
+        refuse("a model as stages must come with `X`", "no X", "Pass the features it should score.")
 
 
 def _of_sample(sample: Sample) -> Stages:
@@ -263,7 +265,7 @@ def follow(
             refuse("a Sample of stages holds the outcomes already", "y_true beside it", "Pass the Sample alone.")
         sample = Sample.of(stages.sample, X=X, **rows)
     elif y_true is None:
-        refuse("y_true must be given", "None", "Pass the outcomes, or a Sample as stages.")
+        refuse("`y_true` must be given", "None", "Pass the outcomes, or a Sample as `stages`.")
     else:
         if classes is None and pos_label is None and stages.labels is not None:
             rows["classes"] = list(stages.labels)
@@ -540,4 +542,4 @@ def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
         said = str(error).strip().partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):
             raise TypeError(f"{name} must be able to score X; {said}. Pass what it was fitted on.") from None
-        refuse(f"{name} must be able to score X", f"its own error: {said}", "Pass what it was fitted on.")
+        refuse(f"{name} must be able to score `X`", f"its own error: {said}", "Pass what it was fitted on.")

@@ -177,7 +177,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if kind == "probability" and not narrow:
             wanted = "1 or 2 columns for 2 classes" if k == 2 else f"{k} columns for {k} classes"
             refuse(
-                f"scores must have {wanted}",
+                f"`scores` must have {wanted}",
                 f"shape {table.shape} and the classes {listed(map(plain, classes))}",
                 "Pass one column per class that occurs in y, in sorted order of the labels.",
             )
@@ -312,10 +312,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # an apostrophe would make a text of the name, which SQL compares with numbers
         if not isinstance(quote, str) or quote not in _QUOTES:
             refuse(
-                "quote must be what quotes names in SQL: a double quote or a backtick", repr(quote), "Pass '\"' or '`'."
+                "`quote` must be what quotes names in SQL: a double quote or a backtick",
+                repr(quote),
+                "Pass '\"' or '`'.",
             )
         if not isinstance(number, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9 ]*", number):
-            refuse("number must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
+            refuse("`number` must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
         name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
         made: SqlTerm = self._formula("to_sql", SqlTerm(f"CAST({name} AS {number})"))
         return made.text
@@ -349,7 +351,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A name for what a fitted map is a formula of."""
         check_is_fitted(self)
         if not isinstance(column, str) or not column:
-            refuse("column must be the name of a column", repr(column), "For example 'score'.")
+            refuse("`column` must be the name of a column", repr(column), "For example 'score'.")
 
     def _formula(self, who: str, score: Any) -> Any:
         """The map as a formula of a score, in the dialect of the score."""
@@ -388,7 +390,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     del self.feature_names_in_
             elif len(self.classes_) > 2 or self.reduction_ is not None:
                 refuse(
-                    f"scores must have {self.n_features_in_} columns, as in fit",
+                    f"`scores` must have {self.n_features_in_} columns, as in fit",
                     f"{table.shape[0]} numbers in one dimension",
                     "Reshape your data: one row per case.",
                 )
@@ -414,7 +416,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_classes(self, classes: NDArray[Any]) -> None:
         if len(classes) < 2:
             refuse(
-                "y must hold at least two classes",
+                "`y` must hold at least two classes",
                 f"one class, {plain(classes[0])}, among the rows with weight",
                 "Calibrate on rows in which each class occurs.",
                 LabelError,
@@ -496,7 +498,7 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     if isinstance(calibrator, Calibrator):
         return clone(calibrator).set_params(**parameters) if parameters else calibrator
     if isinstance(calibrator, type) and issubclass(calibrator, Calibrator):
-        refuse("calibrator must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
+        refuse("`calibrator` must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
     name = "selected" if calibrator == "auto" else parse_choice(calibrator, CALIBRATORS, "calibrator")
     cls = CALIBRATORS[name]
     known = cls().get_params(deep=False)

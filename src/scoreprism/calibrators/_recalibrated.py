@@ -198,7 +198,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
             refuse(
-                "y must hold at least two classes",
+                "`y` must hold at least two classes",
                 f"one class, {plain(self.classes_[0])}",
                 "Pass rows of each class.",
                 LabelError,
@@ -239,7 +239,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """Folds that never test on a row they trained on, with each class on both sides."""
         if isinstance(self.cv, str):
             refuse(
-                "cv must be a number of folds, a splitter or an iterable of splits",
+                "`cv` must be a number of folds, a splitter or an iterable of splits",
                 repr(self.cv),
                 "For a classifier that is already fitted, pass FrozenEstimator(classifier) and held-out rows.",
             )
@@ -284,7 +284,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             parts = zip(fitted, held, tests, weights, strict=True)
             return [Pair(model, self._map(score, labels[test], w)) for model, score, test, w in parts]
         if self.ensemble is not False:
-            refuse("ensemble must be 'auto', True or False", repr(self.ensemble), "Pass one of these.")
+            refuse("`ensemble` must be 'auto', True or False", repr(self.ensemble), "Pass one of these.")
         pooled = np.concatenate([score for score, _ in held]), held[0][1]
         rows = np.concatenate(tests)
         mapped = self._map(pooled, labels[rows], None if weight is None else np.asarray(weight)[rows])
@@ -350,7 +350,7 @@ def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, s
         return (law[:, 1] if len(classes) == 2 else law), "probability"
     if not hasattr(estimator, "decision_function"):
         refuse(
-            "estimator must have predict_proba or decision_function",
+            "`estimator` must have predict_proba or decision_function",
             named.__name__,
             "Use a classifier that scores rows.",
         )

@@ -17,6 +17,7 @@ from scoreprism._maps.order import judge_order, put_in_order
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_rows import Data
 from scoreprism._sample.folds import Split, enough_rows, make_folds
+from scoreprism._spelling import spell
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules
 from scoreprism.calibrators._kernel_smoothing import KernelCalibrator
 from scoreprism.calibrators._parametric import (
@@ -182,13 +183,13 @@ class SelectedCalibrator(Calibrator):
             warnings.warn(self.describe_contradiction(), ContradictedOrderWarning, stacklevel=outside())
         return self
 
-    def describe_contradiction(self, remedy: str = "pass order='any' to follow them") -> str:
+    def describe_contradiction(self, remedy: str = "pass `order`='any' to follow them") -> str:
         """
         What the data say against the order that the map keeps.
 
         Parameters
         ----------
-        remedy : str, default="pass order='any' to follow them"
+        remedy : str, default="pass `order`='any' to follow them"
             What can be done about it.
 
         Returns
@@ -204,7 +205,8 @@ class SelectedCalibrator(Calibrator):
         figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
         return (
             f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
-            f"{get_loss(self.loss).name} loss {figures} than the best map that keeps it. The order is kept; {remedy}."
+            f"{get_loss(self.loss).name} loss {figures} than the best map that keeps it. "
+            f"The order is kept; {spell(remedy)}."
         )
 
     @property
@@ -254,7 +256,7 @@ class SelectedCalibrator(Calibrator):
             listed_ = [self.candidates] if isinstance(self.candidates, (str, Calibrator)) else self.candidates
             made = [clone(get_calibrator(candidate)) for candidate in listed_]
         if not made:
-            refuse("candidates must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
+            refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
         named: dict[str, Calibrator] = {}
         for candidate in made:
             self._check(candidate, k, order)
@@ -268,14 +270,14 @@ class SelectedCalibrator(Calibrator):
         """Refuse a candidate that does not take the classes, or may reverse an order that must be kept."""
         if k > 2 and not candidate.multiclass:
             remedy = "Wrap it in OneVsRestCalibrator, or leave it out."
-            refuse(f"candidates must take {k} classes", candidate.name, remedy)
+            refuse(f"`candidates` must take {k} classes", candidate.name, remedy)
         if order == "keep" and isinstance(candidate, PlattCalibrator):
             candidate.set_params(increasing=True)
         if order == "keep" and not candidate._keeps_order:
             refuse(
-                "candidates must keep the order of scores, unless order='any'",
+                "`candidates` must keep the order of scores, unless `order`='any'",
                 f"{candidate.name}, which may reverse it",
-                "Pass order='any', or leave it out.",
+                "Pass `order`='any', or leave it out.",
             )
 
     def _contradicted(

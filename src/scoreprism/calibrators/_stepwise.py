@@ -215,7 +215,7 @@ def _parse_bins(value: object, name: str) -> str | int:
 def _parse_edges(value: object, name: str) -> FloatArray:
     edges = parse_numbers(value, name)
     if edges.ndim != 1 or (np.diff(edges) <= 0).any():
-        refuse("edges must be increasing numbers", repr(value), "Pass the cuts between bins in order.")
+        refuse("`edges` must be increasing numbers", repr(value), "Pass the cuts between bins in order.")
     return edges
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from scoreprism._spelling import spelling
+from scoreprism.cli._options import OPTION_OF
 from scoreprism.cli._process import USAGE, open_pipe, run
 
 __all__ = ["COMMANDS", "main"]
@@ -70,9 +72,10 @@ class _Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         standalone = extra.pop("standalone_mode", True)
         called: Any = super().main  # whose overloads are about standalone_mode
-        if not standalone:
-            return called(*args, standalone_mode=False, **extra)
-        return run(lambda: called(*args, standalone_mode=False, **extra))
+        with spelling(OPTION_OF):
+            if not standalone:
+                return called(*args, standalone_mode=False, **extra)
+            return run(lambda: called(*args, standalone_mode=False, **extra))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

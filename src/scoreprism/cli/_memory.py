@@ -37,8 +37,9 @@ def require_room(size: float) -> None:
 
 def _refuse(need: float, limit: float) -> None:
     raise InputError(
-        f"a limit on memory must leave room for FILE, which needs about {need / _MEGABYTE:.0f} MB; "
-        f"got a limit of {limit / _MEGABYTE:.0f} MB (ulimit -v). Raise the limit, or pass fewer rows at a time."
+        f"a limit on memory must leave room for FILE, which needs about {need / _MEGABYTE:.0f} MB",
+        f"a limit of {limit / _MEGABYTE:.0f} MB (ulimit -v)",
+        "Raise the limit, or pass fewer rows at a time.",
     )
 
 

@@ -22,6 +22,17 @@ Decorator = Callable[[F], F]
 
 FORMATS = ("table", "json", "csv", "md")
 
+#: What the arguments of Python, as texts of the library name them, are called here.
+OPTION_OF = {
+    "X": "--features", "by": "--group", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
+    "cv_column": "--cv-column", "engine": "--engine", "every": "--every", "groups": "--cluster", "key": "--key",
+    "latent": "--latent", "loss": "--loss", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
+    "overwrite": "--force", "pos_label": "--pos-label", "q": "--reference", "random_state": "--seed",
+    "sample_weight": "--weight", "score": "--score", "segments": "--group", "target": "--target", "time": "--time",
+    "verify_checksums": "--verify-checksums", "y": "--target", "y_proba": "--score", "y_true": "--target",
+    "Partial.to_json": "--save-partial", "to_json()": "`scoreprism recalibrate --save`",
+}  # fmt: skip
+
 
 class Option(click.Option):
     """An option that stands under a heading of its own in the help."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scoreprism.cli._process import complain, debugging, legible, one_line, to_stderr, visible
-from scoreprism.cli._spelling import in_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +49,7 @@ class Voice:
         said: set[str] = set()
 
         def said_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-            text = one_line(in_options(str(message)))
+            text = one_line(str(message))
             if text not in said and (debugging() or not issubclass(category, _FOR_DEVELOPERS)):
                 said.add(text)
                 self.say(f"warning: {text}")

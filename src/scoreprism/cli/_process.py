@@ -120,9 +120,7 @@ def _failed(error: BaseException) -> int:
         raise error
     exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then it is none of ours
     if exceptions is not None and isinstance(error, exceptions.ScoreprismError):
-        from scoreprism.cli._spelling import in_options
-
-        return _said(in_options(str(error)), USAGE)
+        return _said(str(error), USAGE)
     if debugging():
         import traceback
 

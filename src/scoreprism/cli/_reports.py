@@ -30,7 +30,6 @@ from scoreprism.cli._options import (
 )
 from scoreprism.cli._output import Voice, emit, gate_failed, outputs
 from scoreprism.cli._scale import Call, at_scale, summed
-from scoreprism.cli._spelling import spelled
 from scoreprism.cli._summaries import summarized, told
 from scoreprism.cli._types import FILE
 
@@ -138,8 +137,7 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
     wanted = paths or (f"{call.stem}-report.html",)
     for path in wanted:
         require_ending(path)
-    with spelled():
-        targets = outputs((*wanted, *((kept,) if kept else ())), force=force, inputs=call.inputs)
+    targets = outputs((*wanted, *((kept,) if kept else ())), force=force, inputs=call.inputs)
     found, partial = summed(call, voice, "report", None)
     if kept:
         from scoreprism._core.atomic_files import write_text

@@ -13,7 +13,6 @@ import click
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
-from scoreprism.cli._spelling import spelled, spelled_report
 from scoreprism.cli._summaries import say_floors, warned
 from scoreprism.exceptions import DoubtfulFileWarning
 
@@ -167,7 +166,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
     from scoreprism.report import Origin, summarize_sums
 
     asked = _typed()
-    with voice.listening(), spelled():
+    with voice.listening():
         notes = [] if call.given["partials"] else _doubts(call)
         for note in notes:
             voice.say(f"note: {note}")
@@ -187,7 +186,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
         )  # fmt: skip
     say_floors(report, voice)
-    return replace(warned(spelled_report(report), notes), kind=kind), first[0]
+    return replace(warned(report, notes), kind=kind), first[0]
 
 
 def _doubts(call: Call) -> list[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
-from scoreprism.cli._spelling import spelled_report
 
 if TYPE_CHECKING:
     from scoreprism.cli._predictions import Predictions
@@ -43,7 +42,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predicti
         )  # fmt: skip
     if kind != "recalibration":  # which shows no terms
         say_floors(found, voice)
-    return replace(warned(spelled_report(found), data.doubts), kind=kind)
+    return replace(warned(found, data.doubts), kind=kind)
 
 
 def warned(report: Report, texts: Sequence[str]) -> Report:

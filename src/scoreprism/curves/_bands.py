@@ -48,8 +48,8 @@ class Ask:
         """
         least = int(np.ceil(2.0 / (1.0 - self.level) * REACHED)) - 1
         if self.n_resamples < least:
-            rule = f"n_resamples must be at least {least} for intervals of level {self.level:.6g}"
-            refuse(rule, f"{self.n_resamples}", f"Pass n_resamples={least} or more, or a lower level.")
+            rule = f"`n_resamples` must be at least {least} for intervals of level {self.level:.6g}"
+            refuse(rule, f"{self.n_resamples}", f"Pass `n_resamples`={least} or more, or a lower level.")
         return replicate(lambda some: np.array([curve(self.streams(b)) for b in some]), self.n_resamples, self.n_jobs)
 
     def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ class ScoreBins:
     def of(cls, rows: BinaryRows, n_bins: int, strategy: str) -> ScoreBins:
         """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
         if n_bins > rows.n:
-            refuse("n_bins must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
+            refuse("`n_bins` must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
         if strategy == "uniform":
             index = even_codes(rows.score, n_bins)
         else:

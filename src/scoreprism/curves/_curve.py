@@ -134,7 +134,7 @@ def require_two_classes(k: int) -> None:
 def require_one_model(y_proba: object) -> None:
     """Refuse several models by name, which are for displays, and several classes, before anything is fitted to them."""
     if isinstance(y_proba, Mapping):
-        rule = "y_proba must be the probabilities of one model"
+        rule = "`y_proba` must be the probabilities of one model"
         refuse(rule, "a mapping", "Call it once per model, or use a display.")
     shape = getattr(y_proba, "shape", ())
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 2:

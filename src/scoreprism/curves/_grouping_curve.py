@@ -158,7 +158,7 @@ def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = 
     require_two_classes(chain.k)
     if len(chain.levels) != 3:
         rule = "a grouping curve must have the levels S, C and Q"
-        refuse(rule, ", ".join(chain.level_names), "Pass X or q=, and no further levels.")
+        refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
     cell, n_cells = _cells(chain, count)
     found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
     x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T

@@ -86,7 +86,7 @@ class MurphyCurve(Curve):
     def _exact(self) -> ThresholdLine:
         if self._line is None:
             rule = "only a curve that knows every jump has values elsewhere"
-            refuse(rule, "a curve made with thresholds=", "Make it with thresholds=None.")
+            refuse(rule, "a curve made with thresholds=", "Make it with `thresholds`=None.")
         return self._line
 
     def _columns(self) -> dict[str, FloatArray]:
@@ -100,7 +100,7 @@ def parse_thresholds(theta: ArrayLike) -> FloatArray:
     """Thresholds between 0 and 1, as a column of numbers."""
     numbers = np.atleast_1d(parse_numbers(theta, "thresholds"))
     if numbers.ndim != 1 or not numbers.size or numbers.min() < 0.0 or numbers.max() > 1.0:
-        rule = "thresholds must be a column of numbers between 0 and 1"
+        rule = "`thresholds` must be a column of numbers between 0 and 1"
         shape = f"shape {numbers.shape}"
         got = shape if numbers.ndim != 1 or not numbers.size else f"{numbers.min():g} to {numbers.max():g}"
         refuse(rule, got, "For example np.arange(1, 100) / 100.")

@@ -149,7 +149,9 @@ class MurphyDecomposition(Curve):
         if baseline.n != self.n or not np.array_equal(baseline.theta, self.theta):
             got = f"{self.n} rows, {self.theta.size} thresholds and {baseline.n} rows, {baseline.theta.size} thresholds"
             refuse(
-                "baseline must be a curve of the same rows at the same thresholds", got, "Make both from one y_true."
+                "`baseline` must be a curve of the same rows at the same thresholds",
+                got,
+                "Make both from one `y_true`.",
             )
         return largest_difference(self, baseline, confidence)
 

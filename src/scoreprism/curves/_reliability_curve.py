@@ -112,7 +112,7 @@ class ReliabilityCurve(Curve):
         """
         columns = self._band_columns()
         if not columns:
-            refuse("the curve must have a band", "band=None", "Ask for band='consistency' or 'confidence'.")
+            refuse("the curve must have a band", "band=None", "Ask for `band`='consistency' or 'confidence'.")
         return make_frame(columns, backend or self._backend)
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def reliability_curve(
 
 def _parse_flag(value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        refuse("uniform must be True or False", repr(value), "True asks for a band that holds at all scores at once.")
+        refuse("`uniform` must be True or False", repr(value), "True asks for a band that holds at all scores at once.")
     return bool(value)
 
 

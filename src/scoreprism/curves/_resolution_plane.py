@@ -93,8 +93,8 @@ class ResolutionPlane(Curve):
 
 def _by_corp(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
     if sample.k > 2:
-        rule = 'method="corp" must have two classes, because isotonic regression needs an order'
-        refuse(rule, f"{sample.k}", 'Pass method="crossfit".')
+        rule = '`method`="corp" must have two classes, because isotonic regression needs an order'
+        refuse(rule, f"{sample.k}", 'Pass `method`="crossfit".')
     return [corp_decomposition(sample.model(name), **options) for name in sample.predictions]
 
 
@@ -162,8 +162,8 @@ def resolution_plane(
     """
     chosen = parse_choice(method, PLANES, "method")
     if chosen == "corp" and options:
-        rule = "method='corp' must have no further options"
-        refuse(rule, listed(map(repr, options)), "Leave them out, or use method='crossfit'.")
+        rule = "`method`='corp' must have no further options"
+        refuse(rule, listed(map(repr, options)), "Leave them out, or use `method`='crossfit'.")
     require_known(options, decompose, "method='crossfit'")
     given: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
     rows = {key: given.pop(key) for key in ("X", *ROW_OPTIONS) if key in given}

@@ -127,7 +127,7 @@ class SquareLaw(ABC):
         """
         features = parse_numbers(X, "X")
         if features.ndim != 2 or features.shape[1] != 2:
-            refuse("X must have shape (n, 2)", f"shape {features.shape}", "Pass the columns x1 and x2.")
+            refuse("`X` must have shape (n, 2)", f"shape {features.shape}", "Pass the columns x1 and x2.")
         return sigmoid(self.logit(features[:, 0], features[:, 1]))
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Sample:
@@ -188,7 +188,7 @@ class SquareLaw(ABC):
             Nodes in increasing order of ``score``: ``calibrated``, ``mass``, and the ``method`` of quadrature.
         """
         if not callable(score):
-            refuse("score must be a function of (x1, x2)", type(score).__name__, "For example lambda x1, x2: x1.")
+            refuse("`score` must be a function of (x1, x2)", type(score).__name__, "For example lambda x1, x2: x1.")
 
         def checked(x1: FloatArray, x2: FloatArray) -> FloatArray:
             values = np.asarray(score(x1, x2), dtype=np.float64)

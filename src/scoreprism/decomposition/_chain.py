@@ -22,6 +22,7 @@ from scoreprism._document.tables import floor_mark
 from scoreprism._kernels.term_intervals import FORMS, Ends, Moments, TermInference, WhatIf, steps
 from scoreprism._sample.level import Level, spread
 from scoreprism._sample.sample import Sample, parse_laws
+from scoreprism._spelling import spell
 from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
 from scoreprism.losses import ProperLoss, get_loss
@@ -520,12 +521,12 @@ def bring_together(levels: Sequence[Level]) -> tuple[Level, ...]:
 def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
     remedy = "For example [Level('S', s), Level('C', c)]."
     if isinstance(levels, (str, Level)) or not isinstance(levels, Sequence):
-        refuse("levels must be a sequence of Level", type(levels).__name__, remedy)
+        refuse("`levels` must be a sequence of Level", type(levels).__name__, remedy)
     for level in levels:
         if not isinstance(level, Level):
-            refuse("levels must be a sequence of Level", f"a {type(level).__name__} among them", remedy)
+            refuse("`levels` must be a sequence of Level", f"a {type(level).__name__} among them", remedy)
     if len(levels) < 2:
-        refuse("levels must hold the prediction and at least one level to judge it by", f"{len(levels)}", remedy)
+        refuse("`levels` must hold the prediction and at least one level to judge it by", f"{len(levels)}", remedy)
     first = levels[0]
     for level in levels[1:]:
         require_rows(level.law.shape[0], first.law.shape[0], f"level {level.name!r}", f"level {first.name!r}")
@@ -536,7 +537,7 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
                 "Write all laws over the same outcome.",
             )
     if len({level.name for level in levels}) < len(levels):
-        refuse("levels must have different names", ", ".join(level.name for level in levels), "Rename one of them.")
+        refuse("`levels` must have different names", ", ".join(level.name for level in levels), "Rename one of them.")
     return tuple(levels)
 
 
@@ -638,13 +639,13 @@ def infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str)
             raise InfiniteLossError(
                 f"level {chain.levels[t].name!r} must have a finite {loss!s} loss in every row; "
                 f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
-                "to what happened. Pass clip=1e-6 (or another distance from 0), or form='plugin'."
+                "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
             )
     note = (
         f"the {loss!s} loss is infinite in {sample.describe(np.logical_or.reduce(infinite))}, where probability 0 "
         "was given to what happened; intervals are undefined"
     )
-    remedy = "Pass clip=1e-6 (or another distance from 0) for finite numbers."
+    remedy = spell("Pass `clip`=1e-6 (or another distance from 0) for finite numbers.")
     warnings.warn(f"{note}. {remedy}", InfiniteLossWarning, stacklevel=outside())
     return [note]
 

@@ -53,12 +53,12 @@ class FiniteModel:
         self.law = frozen(parse_law(law, "law").copy())
         self.prob = frozen(parse_numbers(prob, "prob").copy())
         if self.prob.ndim != 1:
-            refuse("prob must be one-dimensional", f"shape {self.prob.shape}", "Pass one probability per state.")
+            refuse("`prob` must be one-dimensional", f"shape {self.prob.shape}", "Pass one probability per state.")
         require_rows(self.prob.shape[0], self.law.shape[0], "prob", "law")
         total = self.prob.sum()
         if (self.prob < 0).any() or abs(total - 1.0) > 1e-9:
             refuse(
-                "prob must be nonnegative and sum to 1",
+                "`prob` must be nonnegative and sum to 1",
                 f"a sum of {plain(float(total))}, smallest {plain(self.prob.min())}",
                 "Divide counts by their sum.",
             )
@@ -158,7 +158,7 @@ class FiniteModel:
         require_rows(law.shape[0], self.prob.shape[0], "prediction", "law")
         if n_classes(law) != n_classes(self.law):
             refuse(
-                "prediction must have as many classes as the model",
+                "`prediction` must have as many classes as the model",
                 f"{n_classes(law)} and {n_classes(self.law)}",
                 "Predict the same outcome.",
             )
@@ -222,10 +222,10 @@ def _named(partitions: Sequence[ArrayLike] | Mapping[str, ArrayLike]) -> dict[st
         named = dict(zip(names, partitions, strict=False))
     else:
         refuse(
-            "partitions must be a list, or a mapping from level name to labels",
+            "`partitions` must be a list, or a mapping from level name to labels",
             type(partitions).__name__,
             "For example [s, x].",
         )
     if not named:
-        refuse("partitions must hold at least one labelling of the states", "none", "For example [s] for σ(S).")
+        refuse("`partitions` must hold at least one labelling of the states", "none", "For example [s] for σ(S).")
     return named

@@ -501,7 +501,7 @@ class Decomposition(Drawable, TermTable):
         n = self.n if kept is None or self.chain is None else self.chain.sample.n_given
         found = parse_groups(groups, n)
         if found is None:
-            refuse("groups must give the group of each row", "None", "Pass one label per row.")
+            refuse("`groups` must give the group of each row", "None", "Pass one label per row.")
         return found if kept is None else (found[0], found[1][kept])
 
     def minus(self, other: Decomposition) -> PairedDifference:
@@ -519,7 +519,7 @@ class Decomposition(Drawable, TermTable):
             Differences with paired standard errors.
         """
         if not isinstance(other, Decomposition):
-            refuse("other must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
+            refuse("`other` must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
         (losses, extras, what_if), (other_losses, other_extras, other_what_if) = self._kept, other._kept
         for what in ("loss", "form", "names", "n", "clip"):
             if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves

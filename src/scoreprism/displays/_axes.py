@@ -23,9 +23,9 @@ def check_axes(ax: Any) -> Canvas:
 
     remedy = "For example fig, ax = plt.subplots(layout='constrained')."
     if not isinstance(ax, Axes):
-        refuse("ax must be matplotlib Axes", type(ax).__name__, remedy)
+        refuse("`ax` must be matplotlib Axes", type(ax).__name__, remedy)
     if ax.name != "rectilinear":
-        refuse("ax must have straight axes", f"the projection {ax.name!r}", remedy)
+        refuse("`ax` must have straight axes", f"the projection {ax.name!r}", remedy)
     return ax
 
 
@@ -62,7 +62,7 @@ def zoomed(zoom: Any, low: float, high: float) -> tuple[float, float]:
     pair = np.asarray(zoom, dtype=object).ravel()
     numbers = all(isinstance(value, (int, float, np.number)) for value in pair)
     if pair.size != 2 or not numbers or not 0.0 <= float(pair[0]) < float(pair[1]) <= 1.0:
-        refuse('zoom must be "auto", None or two ascending numbers from 0 to 1', repr(zoom), "For example (0, 0.1).")
+        refuse('`zoom` must be "auto", None or two ascending numbers from 0 to 1', repr(zoom), "For example (0, 0.1).")
     return float(pair[0]), float(pair[1])
 
 
@@ -70,7 +70,7 @@ def require_finite(losses: Mapping[str, float], beside: str = "Pass") -> None:
     """Refuse to draw an infinite loss."""
     wrong = [name or "the model" for name, value in losses.items() if not np.isfinite(value)]
     if wrong:
-        remedy = f"{beside} clip=1e-6, or loss='brier': a score of 0 or 1 was wrong."
+        remedy = f"{beside} `clip`=1e-6, or `loss`='brier': a score of 0 or 1 was wrong."
         refuse("a loss that is drawn must be finite", f"an infinite one of {listed(wrong)}", remedy)
 
 

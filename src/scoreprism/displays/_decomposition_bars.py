@@ -80,7 +80,7 @@ class DecompositionDisplay(Display[Any]):
         if not isinstance(given, Mapping) or not given or not all(isinstance(d, Decomposition) for d in given.values()):
             remedy = "Use decompose(y_true, y_proba), or from_predictions."
             refuse(
-                "decompositions must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
+                "`decompositions` must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
             )
         kinds = {(d.names, str(d.loss)) for d in given.values()}
         if len(kinds) > 1:
@@ -160,9 +160,9 @@ class DecompositionDisplay(Display[Any]):
         shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
         self._whole = len(shown) == len(names)
         if chosen == "waterfall" and not self._whole:
-            refuse("a waterfall shows all terms", f"terms={shown}", 'Use kind="bars".')
+            refuse("a waterfall shows all terms", f"terms={shown}", 'Use `kind`="bars".')
         if chosen == "waterfall" and len(self.decompositions) > 1:
-            refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use kind="bars".')
+            refuse("a waterfall is of one decomposition", f"{len(self.decompositions)}", 'Use `kind`="bars".')
         beside = "Draw its floored, or pass" if all(d.floored is not None for d in self.curves) else "Pass"
         require_finite({name: d.risk for name, d in self.decompositions.items()}, beside)
         style = parse_bar(curve_kwargs)
@@ -382,7 +382,7 @@ def _row(name: str, tail: str, width: int, lines: int) -> str:
 def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
     """Options of bars."""
     if curve_kwargs is not None and not isinstance(curve_kwargs, Mapping):
-        refuse("curve_kwargs of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
+        refuse("`curve_kwargs` of bars must be a dict", repr(curve_kwargs), "For example {'height': 0.4}.")
     return dict(curve_kwargs or {})
 
 

@@ -433,7 +433,7 @@ def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
     """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
     sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
     if label is not None and label not in labels:
-        refuse("pos_label must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+        refuse("`pos_label` must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
     return [
         part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
         for k, one in enumerate(labels)
@@ -456,7 +456,7 @@ def sequence_of(curves: Any) -> tuple[Any, ...]:
 def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
     """Several models by different names."""
     if name is not None:
-        refuse("name must go with one model", f"a mapping as {what}", "Name models by its keys.")
+        refuse("`name` must go with one model", f"a mapping as {what}", "Name models by its keys.")
     if not models:
         refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
     named = {str(key): model for key, model in models.items()}
@@ -469,7 +469,7 @@ def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
     """What each model of a sample is called in a figure; one that nobody named has no name."""
     if len(sample.predictions) > 1:
         if name is not None:
-            refuse("name must go with one model", listed(sample.predictions), "Leave it out.")
+            refuse("`name` must go with one model", listed(sample.predictions), "Leave it out.")
         return {key: key for key in sample.predictions}
     only = sample.name
     return {only: name or (None if only == "model" else only)}
@@ -490,12 +490,12 @@ def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
             else type(cv_results).__name__
         )
         remedy = "Call cross_validate with return_estimator=True and return_indices=True."
-        refuse("cv_results must hold estimators and indices", got, remedy)
+        refuse("`cv_results` must hold estimators and indices", got, remedy)
     found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
     last = max(int(test.max()) for test, _ in found if test.size)
     if last >= len(y):
-        rule = "X and y must be the rows that cross_validate was called with"
-        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same X and y.")
+        rule = "`X` and `y` must be the rows that cross_validate was called with"
+        refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same `X` and `y`.")
     return found
 
 

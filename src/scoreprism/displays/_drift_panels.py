@@ -115,7 +115,7 @@ class DriftDisplay:
         shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
         tracks = [self._track(name, confidence) for name in shown]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
-            refuse("a figure must show a finite term", "infinite losses only", "Pass clip=1e-6 to decompose.")
+            refuse("a figure must show a finite term", "infinite losses only", "Pass `clip`=1e-6 to decompose.")
         with house_style():
             self.axes_ = self._panels(ax, len(tracks))
             self.ax_, self.figure_ = self.axes_[-1], self.axes_[-1].figure

@@ -37,7 +37,7 @@ class PipelineBootstrapDisplay:
         known = {name: self.result.interval(name, confidence) for name in shown}
         finite = [name for name in shown if np.isfinite(known[name].low)]
         if not finite:
-            refuse("a figure must show a finite quantity", "infinite losses only", "Pass clip=1e-6 to the bootstrap.")
+            refuse("a figure must show a finite quantity", "infinite losses only", "Pass `clip`=1e-6 to the bootstrap.")
         with house_style(), open_axes(ax, (6.4, 0.9 + 0.55 * len(finite))) as axes:
             self.ax_, self.figure_ = axes, axes.figure
             inks = Inks.of(axes)
@@ -355,7 +355,7 @@ class SplitsDisplay(Strips):
         lines = [i for i, one in enumerate(self.summary.losses) if one == chosen]
         plugin = self._column("reliability_plugin", lines)
         if plugin is None or not all(np.isfinite(column).all() for column in plugin):
-            remedy = "Use the frame of repeated_splits, with clip=1e-6 where losses are infinite."
+            remedy = "Use the frame of repeated_splits, with `clip`=1e-6 where losses are infinite."
             refuse("the figure shows reliability_plugin, which must be there and finite", "something else", remedy)
         debiased, floor = (self._column(name, lines) for name in ("reliability", "noise_floor"))
         means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]

@@ -88,7 +88,7 @@ class StagewiseDisplay(Display[StagewiseCurve]):
         count, asked = len(found.laws), options.get("stages")
         some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
         if some.size == 0 or some.min() < 1 or some.max() > count:
-            refuse(f"stages must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
+            refuse(f"`stages` must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
         return {int(stage): found.laws[stage - 1].values for stage in some}, found.labels
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
@@ -261,7 +261,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
     def _kind_on(self, ax: Any, kind: str | None) -> str:
         """What is drawn on these axes."""
         if not self._steps and kind == "gains":
-            refuse("gains must be between two stages of the grid", "one stage", "Use kind='stages'.")
+            refuse("gains must be between two stages of the grid", "one stage", "Use `kind`='stages'.")
         narrow = ax is not None and hasattr(ax, "get_window_extent") and inches(ax)[0] < _TWO_PANELS
         if not self._steps or (kind is None and narrow):
             return "stages"

@@ -154,7 +154,7 @@ def brushes(
     several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
     if not several or not all(one is None or isinstance(one, Mapping) for one in given):
         got = f"{len(given)} of them" if isinstance(given, (list, tuple)) else repr(curve_kwargs)
-        refuse(f"curve_kwargs must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
+        refuse(f"`curve_kwargs` must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
     thin = {"linewidth": 0.9, "alpha": 0.75} if folds else {}
     looks = [inks.model(before if folds else before + i) | thin for i in range(count)]
     return [look | parse_line(one or {}) for look, one in zip(looks, given, strict=True)]

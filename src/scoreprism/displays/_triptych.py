@@ -162,5 +162,5 @@ def _three(ax: Any) -> list[Canvas]:
     """Three axes that the user made."""
     found = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
     if len(found) != 3:
-        refuse("ax must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
+        refuse("`ax` must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
     return [check_axes(one) for one in found]

@@ -144,7 +144,7 @@ def averaging_gap(
 def gap_of(ensemble: Ensemble) -> AveragingGap:
     """The gap of a linear pool."""
     if ensemble.shares is None:
-        refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use aggregate='mean'.")
+        refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use `aggregate`='mean'.")
     sample, pooled = ensemble.sample, as_matrix(ensemble.law)
     weight, hit = sample.weight, one_hot(sample.y, sample.k)
     if sample.k == 2:  # one coordinate, as the paper writes it

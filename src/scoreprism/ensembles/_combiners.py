@@ -89,7 +89,9 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = np.arange(labels.shape[0]) if weight is None else np.flatnonzero(weight)
         classes, codes = distinct(labels[kept], "y")
         if classes.size < 2:
-            refuse("y must hold at least two classes", f"one class, {plain(classes[0])}", "Use other rows.", LabelError)
+            refuse(
+                "`y` must hold at least two classes", f"one class, {plain(classes[0])}", "Use other rows.", LabelError
+            )
         members = _side_by_side(scores, classes.size) or parse_members(scores)
         require_rows(labels.shape[0], members.n, "y", "scores")
         _check_classes(members, classes)
@@ -158,19 +160,19 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The members in the order of the fit."""
         if len(members) != len(self.member_names_):
             refuse(
-                f"scores must have the {len(self.member_names_)} members of the fit",
+                f"`scores` must have the {len(self.member_names_)} members of the fit",
                 f"{len(members)}",
                 f"Pass {listed(self.member_names_)}.",
             )
         if members.k != len(self.classes_):
             refuse(
-                f"scores must have {len(self.classes_)} classes, as in fit", f"{members.k}", "Pass the same columns."
+                f"`scores` must have {len(self.classes_)} classes, as in fit", f"{members.k}", "Pass the same columns."
             )
         if not (members.named and self._named) or members.names == self.member_names_:
             return members
         if set(members.names) != set(self.member_names_):
             refuse(
-                f"scores must have the members of the fit, {listed(self.member_names_)}",
+                f"`scores` must have the members of the fit, {listed(self.member_names_)}",
                 listed(members.names),
                 "Name them alike, or pass a list in the same order.",
             )
@@ -250,7 +252,7 @@ def _by_width(scores: Any, m: int, k: int) -> Members | None:
         return parse_members(list(np.swapaxes(table, 0, 1)))
     width = m if k == 2 else m * k
     if table.shape[1] != width:
-        refuse(f"scores must have {width} columns, as in fit", f"{table.shape[1]}", "Pass the members of the fit.")
+        refuse(f"`scores` must have {width} columns, as in fit", f"{table.shape[1]}", "Pass the members of the fit.")
     if k > 2:
         return _blocks(table, k)
     if names is None:

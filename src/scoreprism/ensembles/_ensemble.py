@@ -140,7 +140,9 @@ def _pool(
         return _pool_by_name(members, aggregate, weights)
     if weights is not None:
         refuse(
-            "weights must come with the name of a pool", f"aggregate={plain(aggregate)}"[:80], "Leave one of them out."
+            "`weights` must come with the name of a pool",
+            f"aggregate={plain(aggregate)}"[:80],
+            "Leave one of them out.",
         )
     if isinstance(aggregate, type) or (hasattr(aggregate, "fit") and not hasattr(aggregate, "predict_proba")):
         found = aggregate.__name__ if isinstance(aggregate, type) else type(aggregate).__name__
@@ -159,7 +161,9 @@ def _apply(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
     known = np.asarray(combiner.classes_).tolist()
     if sorted(map(str, known)) != sorted(map(str, labels)):
         found = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
-        refuse("a fitted combiner must speak of the labels of y_true", found, "Fit it on the same labels.", LabelError)
+        refuse(
+            "a fitted combiner must speak of the labels of `y_true`", found, "Fit it on the same labels.", LabelError
+        )
     order = [[str(v) for v in labels].index(str(label)) for label in known]
     turned = laws[..., order] if k > 2 else laws if order == [0, 1] else 1.0 - laws
     given: Any = _side_by_side(turned)
@@ -187,7 +191,7 @@ def _pool_by_name(
         refuse(rule, repr(name), "For example 'mean'.")
     if name in ("mean", "weighted-average"):
         if name == "weighted-average" and weights is None:
-            refuse("a weighted average must have weights", "none", "Pass weights=[…], one per member.")
+            refuse("a weighted average must have weights", "none", "Pass `weights`=[…], one per member.")
         if weights is None:
             return average(_raw(members)), "the mean", np.full(len(members), 1.0 / len(members))
         shares = parse_shares(weights, members)
@@ -195,7 +199,7 @@ def _pool_by_name(
     if name == "log-pool":
         return log_pool(_raw(members), weights), name, None
     if weights is not None:
-        refuse(f"weights must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
+        refuse(f"`weights` must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
     return None
 
 

@@ -111,7 +111,7 @@ def is_ensemble(model: Any) -> bool:
 def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Members:
     """The members of a forest or a vote; they know classes by number, the ensemble by label."""
     if X is None:
-        refuse("a fitted ensemble must come with X", f"{type(model).__name__} and no X", "Pass the features.")
+        refuse("a fitted ensemble must come with `X`", f"{type(model).__name__} and no X", "Pass the features.")
     _, columns, notes, doubts = predicted(model, X, y=y)
     if hasattr(model, "named_estimators_"):
         parts = {str(name): part for name, part in model.named_estimators_.items() if part in model.estimators_}
@@ -135,7 +135,7 @@ def _parts(scores: Any) -> tuple[dict[str, Any], bool]:
     if isinstance(scores, (list, tuple)):
         return _numbered(_from_sequence(scores)), False
     if hasattr(scores, "predict_proba"):
-        refuse("scores must hold the members of an ensemble", f"one {type(scores).__name__}", _FORMS)
+        refuse("`scores` must hold the members of an ensemble", f"one {type(scores).__name__}", _FORMS)
     return _numbered(_from_array(scores)), False
 
 
@@ -197,9 +197,9 @@ def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scor
         return Scored(law, column_names(part) if law.ndim == 2 else None)
     if X is None:
         refuse(
-            "fitted classifiers as members must come with X",
+            "fitted classifiers as members must come with `X`",
             f"{name!r}, a {type(part).__name__}, and no X",
-            "Pass X where it is taken, or their predict_proba(X).",
+            "Pass `X` where it is taken, or their predict_proba(X).",
         )
     return predicted(part, X, y=y)
 

@@ -224,16 +224,16 @@ def parse_exponents(weights: ArrayLike, members: Members) -> FloatArray:
     if isinstance(weights, Mapping):
         if set(weights) != set(members.names):
             refuse(
-                f"weights must name every member once ({listed(members.names)})",
+                f"`weights` must name every member once ({listed(members.names)})",
                 listed(map(str, weights)) or "none",
                 "Pass one weight per member.",
             )
         weights = [weights[name] for name in members.names]
     values = parse_numbers(weights, "weights")
     if values.shape != (len(members),):
-        refuse(f"weights must hold {len(members)} numbers, one per member", f"shape {values.shape}", "Pass a list.")
+        refuse(f"`weights` must hold {len(members)} numbers, one per member", f"shape {values.shape}", "Pass a list.")
     if (values < 0.0).any():
-        refuse("weights must be nonnegative", plain(values.min()), "Use 0 to leave a member out.")
+        refuse("`weights` must be nonnegative", plain(values.min()), "Use 0 to leave a member out.")
     return values
 
 
@@ -242,6 +242,6 @@ def parse_shares(weights: ArrayLike, members: Members) -> FloatArray:
     values = parse_exponents(weights, members)
     total = float(values.sum())
     if not (total > 0.0 and np.isfinite(total)):
-        refuse("weights must have a positive, finite sum", plain(total), "Give at least one member weight.")
+        refuse("`weights` must have a positive, finite sum", plain(total), "Give at least one member weight.")
     shares: FloatArray = values / total
     return shares

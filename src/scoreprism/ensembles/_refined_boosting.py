@@ -170,7 +170,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         self.classes_, codes = distinct(labels, "y")
         if self.classes_.size < 2:
             found = f"one class, {plain(self.classes_[0])}"
-            refuse("y must hold at least two classes", found, "Pass rows of each class.", LabelError)
+            refuse("`y` must hold at least two classes", found, "Pass rows of each class.", LabelError)
         rng = parse_random_state(self.random_state)
         clusters = parse_groups(groups, labels.shape[0])
         train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
@@ -246,7 +246,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         """Rows that are trained on, and rows that are held out: features, codes, weights, groups."""
         if eval_set is not None:
             if groups is not None:
-                refuse("groups must be left out with eval_set", "both", "The rows are divided already.")
+                refuse("`groups` must be left out with `eval_set`", "both", "The rows are divided already.")
             return (X, codes, weight, None), self._given(eval_set)
         rule = "a share between 0 and 1"
         share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
@@ -256,7 +256,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             rare = plain(self.classes_[int(counts.argmin())])
             found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
             rule = f"held-out rows must hold at least {least} of each class"
-            refuse(rule, found, "Pass more rows, or eval_set=(X, y).")
+            refuse(rule, found, "Pass more rows, or `eval_set`=(X, y).")
         seed = int(rng.integers(2**31))
         parts = split_rows(codes, share, seed) if groups is None else _split_groups(codes, groups, share, least, seed)
         first, second = (
@@ -267,8 +267,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     def _given(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
         """Held-out rows that came with the call."""
         if self.refit:
-            refuse("refit must be False with eval_set", "True", "Fit on all rows, with validation_fraction.")
-        rule = "eval_set must be (X, y) or (X, y, sample_weight)"
+            refuse("`refit` must be False with `eval_set`", "True", "Fit on all rows, with `validation_fraction`.")
+        rule = "`eval_set` must be (X, y) or (X, y, sample_weight)"
         pairs = isinstance(eval_set, list) and bool(eval_set) and all(isinstance(one, tuple) for one in eval_set)
         if pairs and len(eval_set) > 1:  # boosters stop by the last of several, which is easily overlooked
             refuse(rule, f"{len(eval_set)} of them", "Pass the one to choose the stage on.")
@@ -282,7 +282,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         position = {label: code for code, label in enumerate(self.classes_.tolist())}
         strange = [label for label in labels.tolist() if label not in position]
         if strange:
-            rule = "eval_set must hold labels that were trained on"
+            rule = "`eval_set` must hold labels that were trained on"
             refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
         codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -369,14 +369,14 @@ def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) 
 
     count = np.unique(groups).size
     if count < 2 or not 1 <= round(count * share) < count:
-        refuse("groups must be enough to hold some out", f"{count}", "Pass more of them, or eval_set=(X, y).")
+        refuse("`groups` must be enough to hold some out", f"{count}", "Pass more of them, or `eval_set`=(X, y).")
     k = int(codes.max()) + 1
     draws = GroupShuffleSplit(20, test_size=round(count * share), random_state=seed).split(codes, codes, groups)
     rarest = (([np.bincount(codes[part], minlength=k).min() for part in parts], parts) for parts in draws)
     found = next((parts for (train, held), parts in rarest if train >= 1 and held >= least), None)
     if found is None:
         rule = f"held-out groups must hold at least {least} of each class, and the others every class"
-        refuse(rule, f"{count} groups that do not", "Pass more groups, or eval_set=(X, y).")
+        refuse(rule, f"{count} groups that do not", "Pass more groups, or `eval_set`=(X, y).")
     return [np.sort(part) for part in found]
 
 
@@ -388,7 +388,7 @@ def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
         name, last = estimator.steps[-1]
         return {f"{name}__{key}": value for key, value in _name_weights(last, weight).items()}
     if "sample_weight" not in signature(estimator.fit).parameters:
-        rule = "a booster must take sample_weight in fit, where there are weights"
+        rule = "a booster must take `sample_weight` in fit, where there are weights"
         refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
     return {"sample_weight": weight}
 
@@ -402,6 +402,6 @@ def _set_rounds(estimator: Any, stage: int) -> Any:
     name = next((word for word in _ROUNDS if word in known), None)
     if name is None:
         rule = "refit needs a booster with a number of rounds"
-        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or refit=False.")
+        refuse(rule, type(inner).__name__, f"One of {', '.join(_ROUNDS)}; or `refit`=False.")
     inner.set_params(**{name: stage})
     return estimator

@@ -523,11 +523,11 @@ class Folds:
         data = sample.model(next(iter(sample.predictions))).fit_rows()
         data = replace(data, score=np.full(data.score.shape, 1.0 / sample.k) if score is None else score)
         if np.unique(sample.y).size < 2:
-            refuse("y_true must hold at least two classes", "one", "Pass rows in which each class occurs.")
+            refuse("`y_true` must hold at least two classes", "one", "Pass rows in which each class occurs.")
         seed = int(parse_random_state(random_state).integers(2**62))
         plan = make_crossfit(cv, data, sample.groups, seed)
         if plan.factor != 1.0 or not plan.whole:
-            refuse("cv must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
+            refuse("`cv` must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
         return Folds(data, plan.home, sample.weight, sample.groups)
 
     def recalibrate(self, score: FloatArray, learner: MapLearner) -> FloatArray:
@@ -543,7 +543,9 @@ class Folds:
         """Line f: for the rows of every other fold j, the loss of a map that saw neither f nor j; NaN in f itself."""
         if self.count < 3:
             refuse(
-                "cv must have at least 3 folds, for choices are nested in them", f"{self.count}", "For example cv=5."
+                "`cv` must have at least 3 folds, for choices are nested in them",
+                f"{self.count}",
+                "For example `cv`=5.",
             )
         data = replace(self.rows, score=score)
         shared = learner.shared(data)

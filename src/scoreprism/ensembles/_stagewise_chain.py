@@ -378,7 +378,7 @@ def stagewise_decomposition(
     if read.given:
         return _known(read, y_true, prediction, chosen, confidence, clip, rows)
     if prediction is not None:
-        refuse("prediction must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
+        refuse("`prediction` must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
     beside = not _needs(stages) if features is None else features
     path = follow(read, y_true, X if beside else None, **rows)
     above = tuple(level for level in path.sample.levels if beside and level.name == "Q")
@@ -411,7 +411,7 @@ def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
     if grid is None:
         return np.arange(numbers.size, dtype=np.intp) if given else geometric(numbers.size, GRID)
     if given:
-        refuse("grid must be left out for levels", repr(grid), "Pass only the levels that are meant.")
+        refuse("`grid` must be left out for levels", repr(grid), "Pass only the levels that are meant.")
     if isinstance(grid, (int, np.integer)) and not isinstance(grid, bool):
         return geometric(numbers.size, parse_count(grid, "grid", 1))
     wanted = [float(number) for number in grid] if np.ndim(grid) == 1 else []
@@ -419,7 +419,7 @@ def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
     missing = [number for number in wanted if number not in known]
     if not wanted or missing or len(set(wanted)) < len(wanted):
         found = f"{missing or grid}" if wanted else repr(grid)
-        refuse("grid must be a number of stages, or numbers of stages that there are", found, "For example [1, 10].")
+        refuse("`grid` must be a number of stages, or numbers of stages that there are", found, "For example [1, 10].")
     return np.array(sorted(known[number] for number in wanted), dtype=np.intp)
 
 
@@ -434,7 +434,7 @@ def parse_splits(cv: Any, path: StagePath) -> Any:
     try:
         return list(check_cv(cv).split(np.zeros((len(labels), 1)), labels, groups))
     except (TypeError, ValueError) as error:
-        refuse("cv must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
+        refuse("`cv` must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
 
 
 # ── every stage ─────────────────────────────────────────────────────────────────────────────────────

@@ -50,7 +50,7 @@ class Monitor:
         require_rows(n, self.codes.size, "X_val", "y_val")
         if self.labels.size != k:
             remedy = "Validate on rows in which each class occurs."
-            refuse("y_val must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
+            refuse("`y_val` must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
         weight = parse_weights(self.options["sample_weight"], n)
         sample = drop_absent_rows(Sample(self.codes, {"booster": law}, self.labels, weight))
         self._held = slice(None) if sample.kept is None else sample.kept
@@ -224,7 +224,7 @@ def xgboost_refinement_stopping(
     True
     """
     if not isinstance(save_best, bool):
-        refuse("save_best must be True or False", repr(save_best), "Pass one of these.")
+        refuse("`save_best` must be True or False", repr(save_best), "Pass one of these.")
     options = {
         "rounds": rounds, "criterion": criterion, "loss": loss, "calibrator": calibrator, "cv": cv,
         "min_delta": min_delta, "sample_weight": sample_weight, "save_best": save_best, "random_state": random_state,

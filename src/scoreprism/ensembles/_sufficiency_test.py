@@ -111,7 +111,7 @@ def sufficiency_test(
     if chosen == "score":
         return score_test(ensemble)
     if ensemble.sample.groups is not None:
-        refuse(f"groups must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
+        refuse(f"`groups` must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
     sample = replace(ensemble.alone, levels=(ensemble.block,))
     found = grouping_test(sample, method=chosen, n_resamples=n_resamples, random_state=seed, n_jobs=n_jobs)
     return TestResult(

@@ -269,10 +269,10 @@ def _floors(samples: Sequence[Sample], loss: ProperLoss, clip: float | None) -> 
 def _require_whole(y_proba: object, options: Mapping[str, Any]) -> None:
     """Refuse what cannot be cut to a segment."""
     if options.get("levels") is not None or hasattr(y_proba, "predict_proba"):
-        refuse("decompose_by takes scores and X", "levels or a model", "Decompose the segments one by one for these.")
+        refuse("decompose_by takes scores and `X`", "levels or a model", "Decompose the segments one by one for these.")
     if options.get("calibration") is not None:
         remedy = "Decompose the segments one by one, each with its part of the split."
         refuse("decompose_by fits laws inside segments", "calibration=", remedy)
     if not isinstance(options.get("cv", 5), (int, np.integer)):
         found = type(options["cv"]).__name__
-        refuse("cv must be a number of folds", found, "Splits of all rows do not fit a segment.")
+        refuse("`cv` must be a number of folds", found, "Splits of all rows do not fit a segment.")

@@ -90,11 +90,11 @@ def grouping_test(
     """
     chosen = parse_choice(method, _METHODS, "method")
     if X is None and not isinstance(y_true, Sample):
-        refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
+        refuse("grouping_test must have `X`", "None", "Pass the features; calibration_test needs none.")
     rng = parse_random_state(random_state)
     sample = Sample.of(y_true, y_proba, X, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     if not any(isinstance(level, FeatureBlock) for level in sample.levels):
-        refuse("grouping_test must have X", "None", "Pass the features; calibration_test needs none.")
+        refuse("grouping_test must have `X`", "None", "Pass the features; calibration_test needs none.")
     fit = ChainFit.of(sample, reference=StackedReference(("logistic",)), random_state=int(rng.integers(2**62)))
     count = parse_count(n_resamples, "n_resamples", 19)
     statistic, pvalue, draws = _METHODS[chosen](fit, rng, count, n_jobs)
@@ -104,7 +104,7 @@ def grouping_test(
 def _features(fit: ChainFit) -> Features:
     level = fit.levels[0]
     if not isinstance(level, LevelTask) or not isinstance(level.known, Features):
-        refuse("X must be a table of features", type(level).__name__, "Pass columns, not laws.")
+        refuse("`X` must be a table of features", type(level).__name__, "Pass columns, not laws.")
     return level.known
 
 

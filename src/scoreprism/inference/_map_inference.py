@@ -238,7 +238,7 @@ class MapInference(Drawable, TermTable):
         score = parse_law(y_proba, "y_proba")
         k = n_classes(self._score)
         if n_classes(score) != k:
-            refuse(f"y_proba must have {k} classes, as in the fit", f"{n_classes(score)}", "Pass the same columns.")
+            refuse(f"`y_proba` must have {k} classes, as in the fit", f"{n_classes(score)}", "Pass the same columns.")
         score = as_vector(score) if k == 2 else score
         confidence = self.level if level is None else parse_confidence(level)
         cov = self._sandwich.robust
@@ -417,10 +417,10 @@ def map_inference(
     """
     confidence = parse_confidence(level)
     if not isinstance(small_sample, (bool, np.bool_)):
-        refuse("small_sample must be True or False", repr(small_sample), "Pass one of them.")
+        refuse("`small_sample` must be True or False", repr(small_sample), "Pass one of them.")
     if not isinstance(calibrator, (str, Calibrator)):
         what = type(calibrator).__name__
-        refuse("calibrator must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
+        refuse("`calibrator` must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
     chosen = get_calibrator(calibrator)
     _require_parametric(chosen)
     sample = Sample.of(
@@ -464,12 +464,12 @@ def _require_parametric(chosen: Calibrator) -> None:
     """Refuse what has no standard errors by M-estimation."""
     if chosen.name not in PARAMETRIC:
         refuse(
-            f"calibrator must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
+            f"`calibrator` must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",
             chosen.name,
             "Use a bootstrap for the others.",
         )
     if getattr(chosen, "kind", "probability") != "probability":
-        refuse("calibrator must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
+        refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
 def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
@@ -478,7 +478,7 @@ def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 1:
-            refuse("groups must be at least two", "one group", "Leave groups out, if rows are independent.")
+            refuse("`groups` must be at least two", "one group", "Leave groups out, if rows are independent.")
     score = as_vector(law) if sample.k == 2 else law
     return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
 

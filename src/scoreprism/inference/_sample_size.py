@@ -187,7 +187,7 @@ def required_sample_size(
     normal = NormalDist()
     z = normal.inv_cdf(confidence), normal.inv_cdf(chance)
     if sum(z) <= 0.0:
-        refuse("power must be above 1 − level", f"power {chance:g} at level {confidence:g}", "Raise one of them.")
+        refuse("`power` must be above 1 − `level`", f"power {chance:g} at level {confidence:g}", "Raise one of them.")
     if pilot is not None:
         target, sd, name, notes = _from_pilot(pilot, reliability, loss)
         n_test = None
@@ -209,7 +209,9 @@ def _require_one_source(*sources: object) -> None:
     given = [name for name, value in zip(("y_proba", "base_rate", "pilot"), sources, strict=True) if value is not None]
     if len(given) > 1:
         refuse(
-            "at most one of y_proba, base_rate and pilot must be given", " and ".join(given), "Leave the others out."
+            "at most one of `y_proba`, `base_rate` and `pilot` must be given",
+            " and ".join(given),
+            "Leave the others out.",
         )
 
 
@@ -227,7 +229,7 @@ def _local(reliability: float, loss: ProperLoss, z: tuple[float, float]) -> tupl
         refuse(
             f"the {loss} loss must come with scores, because its rows vary with them",
             "neither y_proba, base_rate nor pilot",
-            "Pass y_proba, typical scores.",
+            "Pass `y_proba`, typical scores.",
         )
     sd = math.sqrt(2.0 * reliability)
     n_test = max(2, math.ceil(sum(z) ** 2 / (2.0 * reliability) - 1e-9))
@@ -263,7 +265,7 @@ def _recalibrated(reliability: float, loss: ProperLoss, law: FloatArray, family:
     if excess(high) < 0.0:
         largest = excess(high) + reliability
         refuse(
-            f"reliability must be one that a {family} of these scores can have, at most {largest:.4g}",
+            f"`reliability` must be one that a {family} of these scores can have, at most {largest:.4g}",
             f"{reliability:.6g}",
             "Ask for less, or for the other alternative.",
         )
@@ -290,15 +292,15 @@ def _from_pilot(
     """Reliability, σ and the loss of a pilot; σ grows as the root of the reliability."""
     if not isinstance(pilot, Decomposition) or "reliability" not in pilot.names:
         found = f"the terms {', '.join(pilot.names)}" if isinstance(pilot, Decomposition) else type(pilot).__name__
-        refuse("pilot must be a Decomposition with a term 'reliability'", found, "Use Chain.decompose.")
+        refuse("`pilot` must be a Decomposition with a term 'reliability'", found, "Use Chain.decompose.")
     if loss is not None:
-        refuse("loss must be left out beside a pilot, which has one", repr(loss), "Decompose the pilot by that loss.")
+        refuse("`loss` must be left out beside a pilot, which has one", repr(loss), "Decompose the pilot by that loss.")
     estimate, error = pilot.terms["reliability"], pilot.std_error["reliability"]
     if not (estimate > 0.0 and 0.0 < error < math.inf):
         refuse(
-            "pilot must have a positive reliability with a finite standard error",
+            "`pilot` must have a positive reliability with a finite standard error",
             f"{estimate:.4g} ± {error:.4g}",
-            "Take more rows, or pass y_proba.",
+            "Take more rows, or pass `y_proba`.",
         )
     target = estimate if reliability is None else _parse_reliability(reliability)
     sd = error * math.sqrt(pilot.n_units) * math.sqrt(target / estimate)

@@ -140,8 +140,9 @@ class FunctionLoss(_CustomLoss):
             else:
                 return law.ndim == 1
         raise InputError(
-            "the loss function must take two-class probabilities of shape (n,) or (n, 2) and class codes; "
-            f"got {type(reason).__name__}: {reason}. Write it for arrays, one row a case."
+            "the loss function must take two-class probabilities of shape (n,) or (n, 2) and class codes",
+            f"{type(reason).__name__}: {reason}",
+            "Write it for arrays, one row a case.",
         )
 
     def _layout(self, law: FloatArray) -> FloatArray:
@@ -217,8 +218,9 @@ def _directional(function: Callable[[FloatArray], FloatArray], p: FloatArray, di
     if (rough & ~infinite).any():
         row = int(np.flatnonzero(rough & ~infinite)[0])
         raise InputError(
-            f"the entropy must have a numerical derivative of eight digits; got fewer at {_said(p[row])}, on or near "
-            "the boundary of the simplex. Pass gradient=, the row-wise gradient of the entropy."
+            "the entropy must have a numerical derivative of eight digits",
+            f"fewer at {_said(p[row])}, on or near the boundary of the simplex",
+            "Pass `gradient`=, the row-wise gradient of the entropy.",
         )
     return np.where(still, 0.0, np.where(infinite, np.inf, slope))
 
@@ -314,7 +316,7 @@ def _coerce(loss: ProperLoss | RowFunction, k: int) -> ProperLoss:
         return loss
     if not callable(loss):
         refuse(
-            "loss must be a ProperLoss or a function of (p, y)",
+            "`loss` must be a ProperLoss or a function of (p, y)",
             type(loss).__name__,
             "Use get_loss(name) for a loss by name.",
         )
@@ -413,7 +415,7 @@ def from_loss(function: RowFunction, n_classes: int = 2, *, name: str | None = N
     """
     classes = parse_count(n_classes, "n_classes", 2)
     if not callable(function):
-        refuse("function must be callable as function(p, y)", type(function).__name__, "Pass a row-wise function.")
+        refuse("`function` must be callable as function(p, y)", type(function).__name__, "Pass a row-wise function.")
     loss = FunctionLoss(function, classes, name or str(getattr(function, "__name__", "loss")))
     check_proper(loss, classes)
     _settle(loss, classes)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scoreprism._core.arrays import as_law_array, is_law, parse_codes, parse_law, refuse_law
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
+from scoreprism._spelling import mark
 
 #: Numbers per block of rows: few enough that a block and its temporaries stay in cache, many enough to hide Python.
 _BLOCK = 1 << 17
@@ -279,7 +280,7 @@ class ProperLoss(ABC):
         """Refuse more than two classes where the loss is for two."""
         if n_classes(law) != 2:
             refuse(
-                f"the {self.name} loss is for two classes, so {name} must have shape (n,) or (n, 2)",
+                f"the {self.name} loss is for two classes, so {mark(name)} must have shape (n,) or (n, 2)",
                 f"shape {law.shape}",
                 "Use brier, log, spherical, tsallis or ranked-probability for more classes.",
             )
@@ -288,7 +289,7 @@ class ProperLoss(ABC):
         """Check `laws` and apply `kernel` to them, a block of rows at a time."""
         shapes = " and ".join(str(law.shape) for law in laws.values())
         if len({n_classes(law) for law in laws.values()}) > 1:
-            refuse("p and q must have the same number of classes", shapes, "Compare laws of the same outcome.")
+            refuse("`p` and `q` must have the same number of classes", shapes, "Compare laws of the same outcome.")
         shaped = unify(list(laws.values()))
         lengths = [law.shape[0] for law in shaped] + ([] if y is None else [y.shape[0]])
         n = max(lengths)

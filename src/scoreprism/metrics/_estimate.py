@@ -31,7 +31,7 @@ class Inference(ABC):
 def require_no_method(method: str | None) -> None:
     """Refuse a way to use resamples where there are none."""
     if method is not None:
-        refuse("method must be left out for an interval without resamples", repr(method), "Leave it out.")
+        refuse("`method` must be left out for an interval without resamples", repr(method), "Leave it out.")
 
 
 class Wald(Inference):

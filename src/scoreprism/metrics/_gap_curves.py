@@ -230,7 +230,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
     plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
     if not plan.whole:
         missing = int((plan.home < 0).sum())
-        refuse("cv must test every row", f"{missing} rows that no split tests", "Use K folds, for example cv=5.")
+        refuse("`cv` must test every row", f"{missing} rows that no split tests", "Use K folds, for example `cv`=5.")
     return plan.home
 
 
@@ -341,9 +341,9 @@ def density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArr
     grid = grid[(grid >= x.min()) & (grid <= x.max())]
     if grid.size == 0:
         refuse(
-            f'over="density" must have scores on both sides of a point of the grid 0, 1/{_GRID - 1}, …, 1',
+            f'`over`="density" must have scores on both sides of a point of the grid 0, 1/{_GRID - 1}, …, 1',
             f"scores from {x.min():.6g} to {x.max():.6g}",
-            'Use over="sample".',
+            'Use `over`="sample".',
         )
     n = 1.0 / float((share**2).sum())
     width = _rule_of_thumb(x, share, n)
@@ -387,7 +387,7 @@ class Binning:
             refuse(
                 "there must be at least as many rows as bins",
                 f"{rows.n} rows and {count} bins",
-                f"Pass n_bins of at most {rows.n}, better a tenth of it.",
+                f"Pass `n_bins` of at most {rows.n}, better a tenth of it.",
             )
         return cls(count, chosen)
 

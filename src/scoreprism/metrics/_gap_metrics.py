@@ -116,7 +116,7 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
     """
     on_grid = parse_choice(over, OVER, "over") == "density"
     if on_grid and cv is not None:
-        refuse('over="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use over="sample" with cv.')
+        refuse('`over`="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use `over`="sample" with cv.')
     return _smooth_estimate("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
 
 

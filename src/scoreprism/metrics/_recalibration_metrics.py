@@ -24,7 +24,7 @@ def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
         refuse(
             f"{name} must have scores strictly between 0 and 1, because it is computed from log-odds",
             f"{bad.size} of {rows.n} rows at 0 or 1 (row {listed(bad)})",
-            "Pass clip=1e-6, for example, to keep scores that far from 0 and 1.",
+            "Pass `clip`=1e-6, for example, to keep scores that far from 0 and 1.",
         )
     return log_odds(law)
 
@@ -60,7 +60,9 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
     design = np.stack([np.ones(rows.n), (x - centre) / scale])
     fit = fit_logistic(design, y, rows.plain)
     if not fit.converged:
-        refuse(f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or clip=.")
+        refuse(
+            f"{name} must have a finite fit", f"{rows.n} rows on which none was found", "Pass more rows, or `clip`=."
+        )
     back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
     try:
         covariance = _sandwich(design, y, rows.plain, clipped_sigmoid(fit.coefficients @ design))

@@ -149,7 +149,7 @@ def parse_rows(
     """Rows of one model."""
     if isinstance(y_proba, Mapping):
         refuse(
-            "y_proba must be the probabilities of one model",
+            "`y_proba` must be the probabilities of one model",
             f"a mapping of {len(y_proba)}",
             "Pass one of its values, and call once for each model.",
         )

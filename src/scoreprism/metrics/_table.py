@@ -184,7 +184,7 @@ def _asked(metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: i
         metrics = [metrics]
     options = metrics if isinstance(metrics, Mapping) else {name: {} for name in metrics}
     if not options:
-        refuse("metrics must name at least one metric", "none", "Leave it out for all of them.")
+        refuse("`metrics` must name at least one metric", "none", "Leave it out for all of them.")
     return {parse_choice(name, METRICS, "metrics"): dict(given) for name, given in options.items()}
 
 

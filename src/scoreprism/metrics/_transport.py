@@ -75,10 +75,12 @@ def transport_cost(
     require_rows(g.shape[0], s.shape[0], "recalibrated", "y_proba")
     if n_classes(s) != n_classes(g):
         refuse(
-            "recalibrated must have as many classes as y_proba", f"shapes {g.shape} and {s.shape}", "Pass all classes."
+            "`recalibrated` must have as many classes as `y_proba`",
+            f"shapes {g.shape} and {s.shape}",
+            "Pass all classes.",
         )
     if isinstance(p, bool) or p not in (1, 2):
-        refuse("p must be 1 or 2", repr(p), "Pass one of these.")
+        refuse("`p` must be 1 or 2", repr(p), "Pass one of these.")
     chosen = parse_choice(method, METHODS, "method")
     weight = parse_weights(sample_weight, s.shape[0], "y_proba")
     if weight is not None and not weight.all():
@@ -93,10 +95,10 @@ def transport_cost(
     most = _MOST_ASSIGNED if equal else _MOST_PROGRAMMED
     if chosen == "exact" and s.shape[0] > most:
         refuse(
-            f'method="exact" must have at most {most} rows{"" if equal else " with weights"}, because its time grows '
+            f'`method`="exact" must have at most {most} rows{"" if equal else " with weights"}, because its time grows '
             "with their cube",
             f"{s.shape[0]} rows",
-            'Use method="sliced", or draw that many rows.',
+            'Use `method`="sliced", or draw that many rows.',
         )
     if chosen == "exact" or (chosen == "auto" and s.shape[0] <= (_ASSIGNED if equal else _PROGRAMMED)):
         value = _assigned(s, g, p) if equal else _programmed(s, g, np.asarray(weight), p)
@@ -192,5 +194,5 @@ def _programmed(s: FloatArray, g: FloatArray, weight: FloatArray, p: int) -> flo
     margins = vstack([kron(same, ones), kron(ones, same)]).tocsr()[:-1]  # the last one follows from the others
     solved = linprog(_costs(s, g, p).ravel(), A_eq=margins, b_eq=np.concatenate([share, share])[:-1], method="highs")
     if not solved.success:
-        refuse("the transport must be solvable", solved.message, 'Use method="sliced".')
+        refuse("the transport must be solvable", solved.message, 'Use `method`="sliced".')
     return float(max(solved.fun, 0.0) ** (1.0 / p))

@@ -263,7 +263,9 @@ def paired_comparison(
     side, confidence = parse_choice(alternative, ALTERNATIVES, "alternative"), parse_confidence(level)
     others = [name for name in table.methods if name != base]
     if not others:
-        refuse("frame must hold a method beside the reference", f"{base!r} alone", "Pass a frame with several methods.")
+        refuse(
+            "`frame` must hold a method beside the reference", f"{base!r} alone", "Pass a frame with several methods."
+        )
     ratio = _ratio(table, test_ratio)
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}
@@ -276,7 +278,7 @@ def paired_comparison(
         lines += family
         differences |= {line.label: deltas[line.method] for line in family}
     if not lines:
-        refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass clip=1e-6 to repeated_splits.")
+        refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass `clip`=1e-6 to repeated_splits.")
     if lines[0].n_splits < 2:
         refuse("a comparison must have at least two splits", "1", "Pass more splits.")
     notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_warn_of_double_use(table, metric)]
@@ -309,7 +311,7 @@ def _ratio(table: Long, given: float | None) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = float(np.mean(table.numbers("n_test") / learned))
     if not (math.isfinite(ratio) and ratio > 0.0):
-        refuse("n_train and n_test must hold numbers of rows", f"a ratio of {ratio:g}", "Pass test_ratio.")
+        refuse("n_train and n_test must hold numbers of rows", f"a ratio of {ratio:g}", "Pass `test_ratio`.")
     return ratio
 
 

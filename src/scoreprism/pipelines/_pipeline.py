@@ -26,6 +26,7 @@ from scoreprism._fitting.crossfit import REFITS
 from scoreprism._sample.models import predicted
 from scoreprism._sample.sample import Sample, drop_absent_rows
 from scoreprism._sample.scores import count_rows
+from scoreprism._spelling import mark
 from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._checkpoint import digest, digest_of_scores
@@ -79,7 +80,7 @@ class Pipeline:
         parse_choice(resample, ("auto", "rows", "weights"), "resample")
         parse_flag(resample_test, "resample_test")
         if q is not None and reference is not None:
-            refuse("pass reference, to have Q fitted, or q, where it is known", "both", "Leave one of them out.")
+            refuse("pass `reference`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         parts = _parse_splits(splits, refit, groups)
         train, test = parts.get("train"), parts["test"]
         _require_classifier(estimator, fitted=train is None)
@@ -122,7 +123,7 @@ class Pipeline:
         present = {*np.unique(y).tolist(), *np.unique(test_y).tolist()}
         if not present <= set(classes):
             found = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
-            refuse("calibration and test must hold labels the classifier was trained on", found, "Mend the labels.")
+            refuse("`calibration` and `test` must hold labels the classifier was trained on", found, "Mend the labels.")
         place = {label: code for code, label in enumerate(classes)}
         codes, labels = np.array([place[label] for label in y.tolist()], dtype=np.intp), np.asarray(classes)
         test = Sample.of(
@@ -163,13 +164,13 @@ def _parse_splits(splits: Mapping[str, Any], refit: str, groups: Any) -> dict[st
     """The splits that there are, with their clusters."""
     names = [name for name in splits if name != "train" or splits[name] is not None]
     if "train" not in names and refit == "all":
-        refuse("refit='all' must have training rows", "train=None", "Pass train=(X, y), or refit='calibrator'.")
+        refuse("`refit`='all' must have training rows", "train=None", "Pass `train`=(X, y), or `refit`='calibrator'.")
     given = [None] * len(names) if groups is None else groups
     if isinstance(given, (tuple, list)) and len(given) == len(splits):
         given = given[len(splits) - len(names) :]
     if not isinstance(given, (tuple, list)) or len(given) != len(names):
-        rule = f"groups must be a tuple with the clusters of {', '.join(names)}, None for single rows"
-        refuse(rule, type(groups).__name__, "For example groups=(None, clinic_of_calibration, clinic_of_test).")
+        rule = f"`groups` must be a tuple with the clusters of {', '.join(names)}, None for single rows"
+        refuse(rule, type(groups).__name__, "For example `groups`=(None, clinic_of_calibration, clinic_of_test).")
     return {name: parse_split(splits[name], name, group) for name, group in zip(names, given, strict=True)}
 
 
@@ -177,7 +178,7 @@ def parse_split(value: object, name: str, groups: Any) -> Sample:
     """The rows of one split that have weight, without predictions; the classes are the labels it came with."""
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         size = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
-        rule = f"{name} must be (X, y) or (X, y, sample_weight)"
+        rule = f"{mark(name)} must be (X, y) or (X, y, sample_weight)"
         refuse(rule, f"{type(value).__name__}{size}", "Pass a tuple of features and outcomes.")
     X, y, weight = (*value, None)[:3]
     by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": weight, f"groups of {name}": groups}
@@ -285,7 +286,7 @@ def two_of_each(sample: Sample) -> Accepts:
 
 def _require_classifier(estimator: Any, *, fitted: bool) -> None:
     """One that came fitted has only to score rows."""
-    rule = f"estimator must be a classifier with {'' if fitted else 'fit and '}predict_proba"
+    rule = f"`estimator` must be a classifier with {'' if fitted else 'fit and '}predict_proba"
     if isinstance(estimator, type):
         refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
     needed = ("predict_proba",) if fitted else ("fit", "predict_proba", "get_params")
@@ -301,12 +302,12 @@ def _choose_resampling(estimator: Any, train: Sample | None, resample: str, refi
         return "rows", ()
     key, name = weight_key(estimator), type(estimator).__name__
     if train.weight is not None and key is None:
-        rule = "a classifier must take sample_weight in fit, where there are weights"
+        rule = "a classifier must take `sample_weight` in fit, where there are weights"
         refuse(rule, f"{name}, which does not", "Use another one, or leave the weights out.")
     if refit != "all":
         return "rows", ()
     if resample == "weights" and key is None:
-        refuse("resample='weights' must have a classifier that takes sample_weight", name, "Use resample='rows'.")
+        refuse("`resample`='weights' must have a classifier that takes `sample_weight`", name, "Use `resample`='rows'.")
     inner = inner_validation(estimator, train.n)
     chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
     if inner is None or chosen == "weights":

@@ -205,7 +205,7 @@ def repeated_splits(
     )
     count, counts = parse_count(n_splits, "n_splits", 1), parse_sizes(sizes, sample.n)
     if parse_flag(stratify, "stratify") and groups is not None:
-        refuse("stratify must be False where there are groups", "both", "Leave one of them out.")
+        refuse("`stratify` must be False where there are groups", "both", "Leave one of them out.")
     if splits is None:
         options = {"stratify": stratify, "halves": study.halves}
         plan = [draw_split(sample, counts, **options, seed=(study.seed, r)) for r in range(count)]
@@ -224,7 +224,7 @@ def _parse_rows(
     labels = parse_labels(y, "y")
     present, _ = distinct(labels, "y")
     if present.size < 2:
-        refuse("y must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
+        refuse("`y` must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
     k = present.size if classes is None else max(int(parse_labels(classes, "classes").size), 2)
     law = np.full((labels.size, k), 1.0 / k)
     return labels, Sample.of(y, law, sample_weight=weight, groups=groups, pos_label=pos_label, classes=classes)
@@ -235,8 +235,8 @@ def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss
     lopsided = [str(loss) for loss in losses if not loss.symmetric]
     present = np.unique(labels)
     if k == 2 and lopsided and not told and set(present.tolist()) not in ({0, 1}, {-1, 1}):
-        rule = f"pos_label must be given where a loss treats the classes differently ({lopsided[0]})"
-        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass pos_label={plain(present[1])}.", LabelError)
+        rule = f"`pos_label` must be given where a loss treats the classes differently ({lopsided[0]})"
+        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass `pos_label`={plain(present[1])}.", LabelError)
 
 
 def _require_enough(plan: Sequence[Split], sample: Sample) -> None:
@@ -390,7 +390,7 @@ def parse_estimators(models: object) -> dict[str, Any]:
     """Classifiers by name, not fitted."""
     remedy = "For example {'logistic': LogisticRegression(), 'forest': RandomForestClassifier()}."
     if not isinstance(models, Mapping) or not models:
-        refuse("models must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
+        refuse("`models` must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
     for name, model in models.items():
         if not isinstance(name, str) or not name:
             refuse("the name of a model must be a word", plain(name), remedy)
@@ -408,11 +408,11 @@ def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combi
         ensembles = (ensembles,)
     if not isinstance(ensembles, (Mapping, Sequence)):
         remedy = "For example ('average', 'stacking')."
-        refuse("ensembles must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
+        refuse("`ensembles` must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
     asked = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_named, ensembles)}
     taken = [name for name in asked if name in models]
     if taken:
-        refuse("ensembles and models must have different names", listed(map(repr, taken)), "Rename the model.")
+        refuse("`ensembles` and `models` must have different names", listed(map(repr, taken)), "Rename the model.")
     return {name: _combining(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
 
 

@@ -63,7 +63,7 @@ class Setup:
         reference = "auto" if pipeline.reference is None else pipeline.reference
         fit = _fit_of(calibration, test, pipeline.calibrator, reference, seed)
         if not two_of_each(calibration)(np.ones(calibration.n)):
-            rule = "calibration must hold at least two rows of each class, and five rows or clusters"
+            rule = "`calibration` must hold at least two rows of each class, and five rows or clusters"
             refuse(rule, f"{calibration.n} rows", "Use a larger split.")
         return cls(
             estimator=pipeline.estimator,

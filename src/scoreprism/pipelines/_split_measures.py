@@ -46,7 +46,7 @@ class RegressionMap:
             found = np.asarray(model.predict(score[:, None]), dtype=np.float64).ravel()
             if not np.isfinite(found).all():
                 remedy = "IsotonicRegression needs out_of_bounds='clip'."
-                refuse("calibrator must give a number to every score", "NaN or infinities", remedy)
+                refuse("`calibrator` must give a number to every score", "NaN or infinities", remedy)
             return np.clip(found, 0.0, 1.0)
 
         return law

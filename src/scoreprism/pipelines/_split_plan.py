@@ -41,7 +41,7 @@ def _lacking(sample: Sample, rows: IntArray, least: int = 1) -> IntArray:
 
 def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
     """The numbers of rows that train, calibrate and test."""
-    rule = "sizes must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
+    rule = "`sizes` must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
     remedy = "For example (0.6, 0.2, 0.2)."
     given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
     number = (int, float, np.integer, np.floating)
@@ -55,7 +55,7 @@ def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
         ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(given, dtype=np.float64)))]
         counts = np.diff(ends).tolist()
     if min(counts) < 1 or sum(counts) > n:
-        refuse("sizes must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
+        refuse("`sizes` must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
     train, calibration, test = counts
     return train, calibration, test
 
@@ -123,7 +123,7 @@ def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
 
 def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> list[Split]:
     """Splits of one's own, by the numbers of the rows that came; calibration parts are halved if asked for."""
-    rule = "splits must hold (train, calibration, test) triples of row numbers"
+    rule = "`splits` must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
     place = np.full(sample.n_given, -1)
@@ -187,5 +187,5 @@ def _refuse_rare(sample: Sample, code: int | None, what: str) -> NoReturn:
     refuse(
         "every class must be in the training and test rows of every split, and twice in those of the calibrator",
         f"{what}, with {counts[rare]} rows of class {plain(sample.classes[rare])}",
-        "Pass more rows, larger parts, stratify=True, or fewer classes.",
+        "Pass more rows, larger parts, `stratify`=True, or fewer classes.",
     )

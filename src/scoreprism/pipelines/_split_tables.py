@@ -68,15 +68,17 @@ def read_long(frame: Any, names: dict[str, str]) -> Long:
     found = columns_of(frame) if backend_of(frame) is not None else None
     if found is None:
         remedy = "Pass what repeated_splits returns, or a frame like it."
-        refuse("frame must be a dataframe of pandas, polars or pyarrow", type(frame).__name__, remedy)
+        refuse("`frame` must be a dataframe of pandas, polars or pyarrow", type(frame).__name__, remedy)
     heads = [str(name) for name in column_names(frame) or range(len(found))]
     if len(set(heads)) < len(heads):
-        refuse("frame must have columns of different names", "a repeated one", "Rename them.")
+        refuse("`frame` must have columns of different names", "a repeated one", "Rename them.")
     columns = dict(zip(heads, found, strict=True))
     missing = [name for key, name in names.items() if name not in columns and key != "loss"]
     if missing:
         remedy = "Say what they are called, for example split='seed'."
-        refuse(f"frame must have the columns {listed(map(repr, missing))}", f"the columns {listed(heads, 20)}", remedy)
+        refuse(
+            f"`frame` must have the columns {listed(map(repr, missing))}", f"the columns {listed(heads, 20)}", remedy
+        )
     split, method = (parse_labels(columns[names[key]], f"column {names[key]!r}") for key in ("split", "method"))
     loss = np.full(split.shape, "", dtype=object)
     if names["loss"] in columns:
@@ -106,7 +108,7 @@ def side_by_side(
         place = {split: row for row, split in zip(rows.tolist(), table.split[rows].tolist(), strict=True)}
         if len(place) < rows.size:
             what = f"{rows.size} rows for {len(place)} splits of {method!r}{where}"
-            refuse("frame must hold every split, method and loss once", what, "Pass one run of repeated_splits.")
+            refuse("`frame` must hold every split, method and loss once", what, "Pass one run of repeated_splits.")
         absent = [split for split in wanted if split not in place]
         if absent:
             what = f"{len(absent)} of {len(wanted)} splits missing for {method!r}{where} ({listed(absent)})"
@@ -117,7 +119,7 @@ def side_by_side(
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             what = f"{plain(column[bad[0]])} in {bad.size} of {column.size} splits of {method!r}{where}"
-            remedy = "Pass clip=1e-6 to repeated_splits, choose another loss= or metric, or drop these splits."
+            remedy = "Pass `clip`=1e-6 to repeated_splits, choose another `loss`= or metric, or drop these splits."
             refuse(f"{metric} must be finite", what, remedy)
         found[method] = column
     return found
@@ -250,7 +252,7 @@ def splits_summary(
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
     measures = [measure for measure in MEASURES if measure in table.columns]
     if not measures:
-        refuse("frame must have some of the columns " + ", ".join(MEASURES), listed(table.columns), "Rename them.")
+        refuse("`frame` must have some of the columns " + ", ".join(MEASURES), listed(table.columns), "Rename them.")
     pairs = [(name, loss) for loss in table.losses for name in table.methods]
     rows = {pair: np.flatnonzero((table.method == pair[0]) & (table.loss == pair[1])) for pair in pairs}
     kept = [pair for pair in pairs if rows[pair].size]

@@ -158,7 +158,7 @@ def partition_lower_bound(
     """
     law = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
     if n_classes(law.values) != 2:
-        refuse("the partition bound must have two classes", f"{n_classes(law.values)}", "Use decompose with X.")
+        refuse("the partition bound must have two classes", f"{n_classes(law.values)}", "Use decompose with `X`.")
     outcomes = parse_outcomes(y_true, [law], pos_label=pos_label, classes=classes)
     order = outcomes.orders[0]
     s = as_vector(law.values if order is None else law.values[:, order])
@@ -170,7 +170,7 @@ def partition_lower_bound(
         c = get_calibrator(calibrator).fit(s, y).calibrate(s)
         return _judge(chosen, y, bins, parsed[1], c)
     if X is None:
-        refuse("partition_lower_bound must have X or partition", "neither", "Pass the features.")
+        refuse("partition_lower_bound must have `X` or `partition`", "neither", "Pass the features.")
     features = parse_features(X, y.size)
     leaves = parse_count(max_regions, "max_regions", 2)
     halves = parse_random_state(random_state).permutation(y.size) % 2

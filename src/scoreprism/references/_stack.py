@@ -72,7 +72,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return list(MEMBERS) if self.members == "auto" else [parse_choice(self.members, MEMBERS, "members")]
         names = [parse_choice(name, MEMBERS, "members") for name in self.members]
         if not names:
-            refuse("members must name at least one learner", "none", f"Choose among {', '.join(MEMBERS)}.")
+            refuse("`members` must name at least one learner", "none", f"Choose among {', '.join(MEMBERS)}.")
         return names
 
     def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
@@ -120,7 +120,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = distinct(labels, "y")
         k = self.classes_.size
         if k < 2:
-            refuse("y must hold at least two classes", "one", "Fit on rows in which each class occurs.")
+            refuse("`y` must hold at least two classes", "one", "Fit on rows in which each class occurs.")
         table = parse_features(X, codes.size)
         weight = parse_weights(sample_weight, codes.size, "y")
         weight = None if weight is None else weight * (weight.sum() / (weight @ weight))  # as many as they are worth
@@ -157,7 +157,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         require_rows(law.shape[0], n, "y_proba", "X")
         if n_classes(law) != self.classes_.size:
             found = f"{n_classes(law)} classes beside {self.classes_.size} labels"
-            refuse("y_proba must have a column for each label", found, "Pass a law over the labels of y.")
+            refuse("`y_proba` must have a column for each label", found, "Pass a law over the labels of y.")
         return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
 
     def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
@@ -181,12 +181,14 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "weights_")
         if (y_proba is not None) != self._given:
-            rule = "predict_proba must get y_proba" if self._given else "predict_proba must not get y_proba"
+            rule = "predict_proba must get `y_proba`" if self._given else "predict_proba must not get `y_proba`"
             refuse(f"{rule}, as fit did", "the opposite", "Call both the same way.")
         rows = getattr(X, "shape", (len(X),))[0]  # type: ignore[arg-type]
         table = parse_features(X, rows)
         if len(table) != self.n_features_in_:
-            refuse(f"X must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features.")
+            refuse(
+                f"`X` must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features."
+            )
         base = self._base(y_proba, rows)
         features = self._encoder(self._columns(table, base))
         return as_matrix(mixed(self._predict(features, base), self.weights_))

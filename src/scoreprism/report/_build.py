@@ -143,7 +143,7 @@ def summarize(
     asked = [parse_choice(key, SECTIONS, "section") for key in (SECTIONS if sections is None else sections)]
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
-        refuse("random_state of a report must be a whole number", plain(random_state), remedy)
+        refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
     confidence, losses = parse_confidence(level), parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss)
     maps = tuple(calibrators or ())
     for name in maps:
@@ -405,7 +405,7 @@ def _named_sums(partials: object) -> dict[str, tuple[Partial, ...]]:
         return {partials.settings.score: (partials,)}
     if not isinstance(partials, Mapping) or not partials:
         refuse(
-            "partials must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
+            "`partials` must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
         )
     found = {}
     for name, given in partials.items():

@@ -87,7 +87,7 @@ def judge_maps(
             ends = (found.difference - reach, found.difference + reach)
             gains.append(Gain(name, loss_name, found.loss + found.difference, found.loss, found.difference, *ends))
     if not gains:
-        refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in calibrators=.")
+        refuse("at least one calibrator must fit these rows", f"{failed}", "Pass other names in `calibrators`=.")
     first = next(iter(losses))
     candidates = [gain for gain in gains if gain.loss == first]
     named = [gain for gain in candidates if gain.name != CHOOSER] or candidates

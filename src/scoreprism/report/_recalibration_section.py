@@ -31,7 +31,7 @@ def recalibration(case: RowCase) -> Section:
     blocks += [Notice("note", _described(model)) for model in case.models.values()]
     for model in case.models.values():
         if getattr(model.map, "contradiction_", None) is not None:
-            said = model.map.describe_contradiction("order='any' follows them")
+            said = model.map.describe_contradiction("`order`='any' follows them")
             blocks.append(Notice("warning", said if len(case.models) == 1 else f"{model.name}: {said}"))
     if case.binary:
         blocks.append(_picture(case))

@@ -80,7 +80,7 @@ def _check_map(calibrator: object) -> None:
     """A fitted map that has a formula."""
     if not isinstance(calibrator, Calibrator):
         refuse(
-            "calibrator must be a fitted calibrator",
+            "`calibrator` must be a fitted calibrator",
             type(calibrator).__name__,
             "Pass one of scoreprism.calibrators; that of a RecalibratedClassifier is in calibrated_.",
         )
@@ -94,7 +94,7 @@ def _open(frame: Any) -> Any:
         return nw.from_native(frame)
     except TypeError:
         refuse(
-            "frame must be a dataframe narwhals knows",
+            "`frame` must be a dataframe narwhals knows",
             type(frame).__name__,
             "Pass a frame of Polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow.",
         )
@@ -107,26 +107,26 @@ def _check_names(frame: Any, score: object, name: object) -> None:
     if not isinstance(score, str) or score not in columns:
         near = difflib.get_close_matches(str(score), columns, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
-        refuse(f"score must be a column of the frame ({listed(map(repr, columns), 12)})", repr(score), hint)
+        refuse(f"`score` must be a column of the frame ({listed(map(repr, columns), 12)})", repr(score), hint)
     if not schema[score].is_numeric():
         refuse(f"the column {score!r} must hold numbers", str(schema[score]), "Cast it to double precision first.")
     if not isinstance(name, str) or not name:
-        refuse("name must be the name of the new column", repr(name), "For example 'calibrated'.")
+        refuse("`name` must be the name of the new column", repr(name), "For example 'calibrated'.")
     taken = [column for column in columns if str(column).casefold() == name.casefold()]
     if taken:
-        refuse("name must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another name=.")
+        refuse("`name` must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another `name`=.")
 
 
 def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
     """The score that the map was fitted on, where that is known; of two columns the second."""
     if not isinstance(any_score, bool):
-        refuse("any_score must be True or False", repr(any_score), "Pass one of them.")
+        refuse("`any_score` must be True or False", repr(any_score), "Pass one of them.")
     known = None if calibrator.provenance_ is None else calibrator.provenance_.score
     if known is not None and known[-1] != score and not any_score:
         refuse(
             f"the map must be applied to the score it was fitted on, {known[-1]!r}",
             repr(score),
-            "Correct score=, or pass any_score=True if it is the same score under another name.",
+            "Correct `score`=, or pass `any_score`=True if it is the same score under another name.",
         )
 
 

@@ -15,6 +15,7 @@ from scoreprism._core.arrays import SUM_TOLERANCE
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
@@ -89,11 +90,15 @@ def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
 
 def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     require_columns(schema, roles)
-    grouping = {role: name for role, name in roles.columns.items() if role == "cv_column or key" or role[:2] == "by"}
+    grouping = {
+        role: name for role, name in roles.columns.items() if role == "`cv_column` or `key`" or role[:2] == "by"
+    }
     for role, name in grouping.items():
         if schema[name].is_temporal() or schema[name].is_nested():
-            remedy = "Make a column of words or whole numbers; periods are passed as time=."
-            refuse(f"{role} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy)
+            remedy = "Make a column of words or whole numbers; periods are passed as `time`=."
+            refuse(
+                f"{mark(role)} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy
+            )
     return with_period(schema, roles)
 
 
@@ -108,9 +113,9 @@ def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple
             sample = next(iter(by_name.values()))
             return tuple(by_name.get(name, _like(name, sample)) for name in tried)
     return refuse(
-        "classes must give the labels in the order of the columns, unless columns are named after them",
+        "`classes` must give the labels in the order of the columns, unless columns are named after them",
         f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
-        "For example classes=['a', 'b', 'c'].",
+        "For example `classes`=['a', 'b', 'c'].",
         LabelError,
     )
 
@@ -127,7 +132,7 @@ def _check_labels(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
     words = [isinstance(label, str) for label in roles.classes]
     if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
         refuse(
-            f"classes must be labels of column {roles.target!r}",
+            f"`classes` must be labels of column {roles.target!r}",
             f"{listed(map(plain, roles.classes), 10)} for a column of type {kind}",
             "Write them as in the data.",
             LabelError,
@@ -253,11 +258,11 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
         if gaps:
             what = f"{gaps:,} of {count:,} rows without one"
-            refuse(f"cv_column or key {roles.fold!r} must not be missing", what, "Fill it.")
+            refuse(f"`cv_column` or `key` {roles.fold!r} must not be missing", what, "Fill it.")
     labels = rows.source.select(v=nw.col("target"), y=_code("target", roles.classes))
     wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(
-        f"target {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
+        f"`target` {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
         f"{listed(shown)} in {wrong:,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,

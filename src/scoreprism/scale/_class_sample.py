@@ -121,7 +121,7 @@ def _decompose(
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     labels = sorted(set(folds.tolist()), key=key_order)
     if not 2 <= len(labels) <= MOST_MODELS:
-        refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another cv_column or key.")
+        refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another `cv_column` or `key`.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
 
 

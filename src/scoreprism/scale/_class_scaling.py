@@ -62,7 +62,7 @@ class Scaling:
         if type(calibrator) is VectorScalingCalibrator:
             ridge = calibrator.ridge
             if not isinstance(ridge, (int, float)) or not ridge > 0.0:
-                refuse("ridge must be a positive number", repr(ridge), "The default is 0.01.")
+                refuse("`ridge` must be a positive number", repr(ridge), "The default is 0.01.")
             return cls("vector-scaling", float(ridge))
         return None
 
@@ -198,9 +198,9 @@ class Fitting:
             lines = self.home != f
             if self.facts.table["worst"][lines].min() >= 0.0 and self.facts.table["best"][lines].max() > 0.0:
                 refuse(
-                    "calibrator='temperature' must have rows where the likeliest class did not happen",
+                    "`calibrator`='temperature' must have rows where the likeliest class did not happen",
                     f"none outside of fold number {f}",
-                    "Use calibrator='vector', or 'auto'.",
+                    "Use `calibrator`='vector', or 'auto'.",
                 )
 
     # ── passes ──────────────────────────────────────────────────────────────────────────────────────
@@ -258,7 +258,7 @@ class Fitting:
             curved = curved or bool((shrunk > 0.3).any())  # the common curvature does not serve: each its own
             before = sizes
         else:
-            refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use calibrator='auto'.")
+            refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use `calibrator`='auto'.")
         pairs = zip(thetas, floors, strict=True)
         lows = self._lows_that_matter()
         maps = [self.scaling.map(t, self.k, lows[f], floor) for f, (t, floor) in enumerate(pairs)]

@@ -63,9 +63,9 @@ def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]
         labels = {key[place] for key in facts.segments}
         if len(labels) > MOST_SEGMENTS:
             refuse(
-                f"by and time must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
+                f"`by` and `time` must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
                 f"{len(labels):,}",
-                "Use coarser columns, or calibrator='auto', which fits to a sample.",
+                "Use coarser columns, or `calibrator`='auto', which fits to a sample.",
             )
         found[kind] = sorted(labels, key=key_order)
     return found
@@ -129,7 +129,9 @@ def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
     """The number of the fold of each line of the facts; every class must be outside of every fold."""
     column = rows.roles.fold
     if not 2 <= len(labels) <= MOST_MODELS:
-        refuse(f"cv_column or key {column!r} must make from 2 to {MOST_MODELS} folds", f"{len(labels):,}", "Change it.")
+        refuse(
+            f"`cv_column` or `key` {column!r} must make from 2 to {MOST_MODELS} folds", f"{len(labels):,}", "Change it."
+        )
     place = {label: i for i, label in enumerate(labels)}
     home = np.array([place[fold] for fold in facts.folds], dtype=np.intp)
     y, n = facts.table["y"].astype(np.intp), facts.table["n"]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_choice, parse_count, plain, refuse
-from scoreprism.exceptions import InputError, LabelError
+from scoreprism._spelling import mark
+from scoreprism.exceptions import LabelError
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
 #: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
@@ -87,7 +88,7 @@ class ColumnRoles:
     @property
     def columns(self) -> dict[str, str]:
         """Every column that is read, by what it is."""
-        rest = {"sample_weight": self.sample_weight, "time": self.time, "cv_column or key": self.fold}
+        rest = {"sample_weight": self.sample_weight, "time": self.time, "`cv_column` or `key`": self.fold}
         segments = {f"by[{i}]" if len(self.by) > 1 else "by": name for i, name in enumerate(self.by)}
         named = {role: name for role, name in rest.items() if name is not None}
         return {"target": self.target, **self.law_columns, **named, **segments}
@@ -120,7 +121,7 @@ class Settings(ColumnRoles):
         for name, mine in self._facts().items():
             if mine != theirs[name]:
                 found = f"{mine!s} and {theirs[name]!s}"
-                refuse(f"partials must have the same {name} to be added", found, "Add like to like.")
+                refuse(f"`partials` must have the same {name} to be added", found, "Add like to like.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain objects."""
@@ -152,7 +153,7 @@ def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRo
     """The roles of columns, by the arguments of `scale.decompose`; `laws` are those of the levels."""
     fold, fold_hash = _parse_folds(options["cv"], options["cv_column"], options["key"])
     if "Π" in laws and "Q" not in laws:
-        refuse("latent must stand above q", "latent alone", "Pass q as well, or the law as q.")
+        refuse("`latent` must stand above `q`", "latent alone", "Pass `q` as well, or the law as `q`.")
     label = options.get("pos_label")
     return ColumnRoles(
         target=options["target"],
@@ -172,14 +173,14 @@ def parse_count_of_folds(cv: object) -> int:
     """Number of folds."""
     count = parse_count(cv, "cv", 2)
     if count > MOST_FOLDS:
-        refuse(f"cv must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
+        refuse(f"`cv` must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
     return count
 
 
 def _parse_folds(cv: object, cv_column: str | None, key: str | None) -> tuple[str | None, int | None]:
     """The column that folds come from, and the number of folds that it is hashed to (None if it holds them)."""
     if cv_column is not None and key is not None:
-        refuse("folds must come from cv_column or key", "both", "Leave one of them out.")
+        refuse("folds must come from `cv_column` or `key`", "both", "Leave one of them out.")
     folds = parse_count_of_folds(cv)
     return (cv_column, None) if key is None else (key, folds)
 
@@ -190,9 +191,9 @@ def _parse_by(by: object) -> tuple[str, ...]:
         return ()
     names = (by,) if isinstance(by, str) else by
     if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
-        refuse("by must name one or more columns", plain(by), "For example 'region'.")
+        refuse("`by` must name one or more columns", plain(by), "For example 'region'.")
     if len(set(names)) < len(names):
-        refuse("by must name each column once", listed(names), "Leave the repeated one out.")
+        refuse("`by` must name each column once", listed(names), "Leave the repeated one out.")
     return tuple(names)
 
 
@@ -207,9 +208,9 @@ def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
     require_columns(schema, roles)
     for role, name in roles.columns.items():
-        labels = role.startswith("by") or role in ("time", "cv_column or key")
+        labels = role.startswith("by") or role in ("time", "`cv_column` or `key`")
         if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
-            refuse(f"{role} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
+            refuse(f"{mark(role)} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
     _check_target(schema[roles.target], roles)
     return with_period(schema, roles)
 
@@ -219,16 +220,16 @@ def require_columns(schema: Schema, roles: ColumnRoles) -> None:
     columns, numeric = roles.columns, {"sample_weight", *roles.law_columns}
     for role, name in columns.items():
         if not isinstance(name, str):
-            refuse(f"{role} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
+            refuse(f"{mark(role)} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
         if name not in schema:
             near = difflib.get_close_matches(name, schema, 3, 0.6)
             hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-            refuse(f"{role} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
+            refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
     for role, name in columns.items():
         if role in numeric and not schema[name].is_numeric():
             truth = schema[name] == nw.Boolean and role != "sample_weight"
             remedy = "A probability is meant." if truth else "Cast it to a number first."
-            refuse(f"{role} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
+            refuse(f"{mark(role)} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
     names = list(columns.values())
     shared = [name for name in names if names.count(name) > 1]
     if shared:
@@ -268,7 +269,7 @@ class Seen:
             event = 1 if roles.pos_label is None else roles.pos_label
             found = sorted(self.others, key=str)
             refuse(
-                f"target {roles.target!r} must hold two labels",
+                f"`target` {roles.target!r} must hold two labels",
                 listed([plain(event), *(plain(label) for label in found)]),
                 "Filter the rows, or make a column of 0 and 1.",
                 LabelError,
@@ -288,7 +289,7 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
     given = roles.pos_label
     if kind == nw.Boolean and given is not None and (isinstance(given, str) or given not in (0, 1)):
         refuse(
-            f"pos_label must be a label of column {roles.target!r}",
+            f"`pos_label` must be a label of column {roles.target!r}",
             f"{given!r} for a column of booleans",
             "Pass True or False.",
         )
@@ -296,14 +297,15 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
         return
     if roles.pos_label is None:
         refuse(
-            "pos_label must name the label that the score speaks of, unless labels are 0 and 1, −1 and 1, or booleans",
+            "`pos_label` must name the label that the score speaks of, "
+            "unless labels are 0 and 1, −1 and 1, or booleans",
             f"a target of type {kind}",
-            "For example pos_label='yes'.",
+            "For example `pos_label`='yes'.",
         )
     word = isinstance(roles.pos_label, str)
     if word == kind.is_numeric():
         refuse(
-            f"pos_label must be a label of column {roles.target!r}",
+            f"`pos_label` must be a label of column {roles.target!r}",
             f"{roles.pos_label!r} for a column of type {kind}",
             "Write it as in the data.",
         )
@@ -313,15 +315,15 @@ def with_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """The length of a period: a month for dates unless said otherwise, none for other columns."""
     if roles.time is None:
         if roles.every is not None:
-            refuse("every must come with time", f"every={roles.every!r} alone", "Pass time= as well.")
+            refuse("`every` must come with `time`", f"every={roles.every!r} alone", "Pass `time`= as well.")
         return roles
     kind = schema[roles.time]
     if isinstance(kind, (nw.Date, nw.Datetime)) or kind in (nw.Date, nw.Datetime):
         return replace(roles, every=parse_choice(roles.every or "month", PERIODS, "every"))
     if roles.every is not None:
-        refuse("every must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave every out.")
+        refuse("`every` must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave `every` out.")
     if kind.is_float() or kind == nw.Unknown:
-        refuse("time must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
+        refuse("`time` must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
     return roles
 
 
@@ -428,9 +430,10 @@ _PRIME, _ROOT = 2**31 - 1, 48271
 def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
     """A fold from a whole number, the same in every engine."""
     if not kind.is_integer():
-        raise InputError(
-            f"key must be a column of whole numbers, which every engine hashes alike; got {key!r} of type {kind}. "
-            "Make a column of folds in the engine and pass it as cv_column."
+        refuse(
+            "`key` must be a column of whole numbers, which every engine hashes alike",
+            f"{key!r} of type {kind}",
+            "Make a column of folds in the engine and pass it as `cv_column`.",
         )
     # the largest unsigned numbers are no signed ones
     value = (nw.col(key) % _PRIME).cast(nw.Int64) if kind == nw.UInt64 else nw.col(key).cast(nw.Int64) % _PRIME

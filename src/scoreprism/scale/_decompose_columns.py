@@ -12,6 +12,7 @@ from scoreprism._core.progress import tracked
 from scoreprism._core.source_files import verify_files
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._spelling import mark
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import find_facts, read_rows
@@ -108,10 +109,10 @@ def summarize(
     losses = tuple(parse_losses(list(loss) if _several(loss) else [loss]).values())  # type: ignore[arg-type, list-item]
     for one in losses:
         if not known_loss(one):
-            refuse("loss must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
+            refuse("`loss` must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
         if q is not None and not by_row(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
-            refuse("with q or latent, a loss must be one that engines evaluate", str(one), f"Use {known}.")
+            refuse("with `q` or `latent`, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     laws = {"S": (score,), **{level: (name,) for level, name in (("Q", q), ("Π", latent)) if name is not None}}
     roles = parse_roles(
         laws, target=target, sample_weight=sample_weight, by=by, time=time, every=every, cv=cv, cv_column=cv_column,
@@ -234,7 +235,9 @@ def decompose(
             cv_column=cv_column, key=key, form=form, clip=clip, pos_label=pos_label, random_state=random_state,
         )  # fmt: skip
     if classes is not None or sample is not None:
-        refuse("classes and sample must come with one score per class", f"score={score!r}", "Pass a list of columns.")
+        refuse(
+            "`classes` and `sample` must come with one score per class", f"score={score!r}", "Pass a list of columns."
+        )
     partial = summarize(
         data, target=target, score=score, q=q, latent=latent, loss=_summable(loss), by=by, time=time, every=every,  # type: ignore[arg-type]
         sample_weight=sample_weight, cells=cells, cv=cv, cv_column=cv_column, key=key, clip=clip, pos_label=pos_label,
@@ -313,12 +316,14 @@ def _decompose_two(
 ) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
     """Two columns that sum to 1: the second says it all."""
     if sample is not None:
-        refuse("sample must come with three or more classes", "two columns", "Two classes need none: leave it out.")
+        refuse("`sample` must come with three or more classes", "two columns", "Two classes need none: leave it out.")
     given = _parse_classes(classes, 2)
     positive = options.pop("pos_label")
     if given and positive is not None and positive != given[1]:
         refuse(
-            "pos_label must be the last of classes", f"{plain(positive)} and {listed(map(plain, given))}", "Mend it."
+            "`pos_label` must be the last of `classes`",
+            f"{plain(positive)} and {listed(map(plain, given))}",
+            "Mend it.",
         )
     rows = read_rows(frame, ColumnRoles(target=options["target"], laws={"S": names}, classes=given))
     find_facts(rows)
@@ -331,13 +336,13 @@ def _decompose_two(
 
 
 def _parse_names(value: object, role: str) -> tuple[str, ...]:
-    rule = f"{role} must name one column, or one for each class"
+    rule = f"{mark(role)} must name one column, or one for each class"
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
         refuse(rule, plain(value)[:80], "For example ['p_a', 'p_b', 'p_c'].")
     if len(value) < 2:
         refuse(rule, f"{len(value)} in a list", "Pass the name itself, or a column for each class.")
     if len(set(value)) < len(value):
-        refuse(f"{role} must name each column once", listed(value), "Leave the repeated one out.")
+        refuse(f"{mark(role)} must name each column once", listed(value), "Leave the repeated one out.")
     return tuple(value)
 
 
@@ -345,7 +350,7 @@ def _parse_classes(classes: object, k: int) -> tuple[Any, ...]:
     if classes is None:
         return ()
     labels = list(np.asarray(classes, dtype=object).ravel()) if isinstance(classes, np.ndarray) else classes
-    rule = f"classes must be the {k} labels in the order of the columns"
+    rule = f"`classes` must be the {k} labels in the order of the columns"
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         refuse(rule, plain(classes)[:80], "For example ['a', 'b', 'c'].")
     if len(labels) != k or len(set(labels)) < k:
@@ -356,15 +361,15 @@ def _parse_classes(classes: object, k: int) -> tuple[Any, ...]:
 def _parse_request(names: tuple[str, ...], classes: object, sample: object, options: dict[str, Any]) -> ClassRequest:
     k, loss = len(names), options["loss"]
     if k > MOST_CLASSES:
-        refuse(f"score must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
+        refuse(f"`score` must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
     if options["pos_label"] is not None:
-        refuse("pos_label must be left out with several classes", plain(options["pos_label"]), "Pass classes=.")
+        refuse("`pos_label` must be left out with several classes", plain(options["pos_label"]), "Pass `classes`=.")
     single = isinstance(loss, (str, ProperLoss))
     losses = parse_losses([loss] if single else list(loss))
     scaling = Scaling.of(options["calibrator"]) if sample is None else None
     for role in ("target", "sample_weight", "time", "cv_column", "key"):
         if not isinstance(options[role], str) and (options[role] is not None or role == "target"):
-            refuse(f"{role} must be the name of a column", plain(options[role])[:80], "For example 'label'.")
+            refuse(f"{mark(role)} must be the name of a column", plain(options[role])[:80], "For example 'label'.")
     roles = parse_roles(_parse_laws(names, options), **{**options, "classes": _parse_classes(classes, k)})
     size = SAMPLE if sample is None else parse_count(sample, "sample", 100)
     form = parse_choice(options["form"], FORMS, "form")
@@ -392,26 +397,26 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
             laws[level] = _parse_names(options[role], role)
             if len(laws[level]) != len(names):
                 found = f"{len(laws[level])} and {len(names)}"
-                refuse(f"{role} must have as many columns as score", found, "Add them.")
+                refuse(f"{mark(role)} must have as many columns as `score`", found, "Add them.")
     return laws
 
 
 def _require_fit(scaling: Scaling, roles: ColumnRoles, losses: dict[str, ProperLoss], form: str) -> None:
     """What a fit to all rows cannot do, and what can."""
-    remedy = "Pass calibrator='auto', which fits to a sample."
+    remedy = "Pass `calibrator`='auto', which fits to a sample."
     if roles.fold is None:
         refuse(
-            f"calibrator={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
+            f"`calibrator`={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
             "neither cv_column nor key",
-            "Pass key=, a column of whole numbers that is hashed to folds, or cv_column=; or calibrator='auto', "
+            "Pass `key`=, a column of whole numbers that is hashed to folds, or `cv_column`=; or `calibrator`='auto', "
             "which fits to a sample.",
         )
     other = [name for name, loss in losses.items() if type(loss) not in CLASS_FORMULAS]
     if other:
         known = ", ".join(cls.name for cls in CLASS_FORMULAS)
-        refuse(f"loss must be one that engines evaluate ({known})", listed(other), remedy)
+        refuse(f"`loss` must be one that engines evaluate ({known})", listed(other), remedy)
     if form == "plugin":
-        refuse("form must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
+        refuse("`form` must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
     if scaling.vector and len(roles.laws["S"]) > _MOST_VECTOR:
-        what = f"calibrator='vector' must have at most {_MOST_VECTOR} classes"
-        refuse(what, f"{len(roles.laws['S'])}", "Use calibrator='temperature', or 'auto', which fits to a sample.")
+        what = f"`calibrator`='vector' must have at most {_MOST_VECTOR} classes"
+        refuse(what, f"{len(roles.laws['S'])}", "Use `calibrator`='temperature', or 'auto', which fits to a sample.")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
@@ -280,7 +281,7 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
     if settings.weighted and (columns["w4"] < np.finfo(float).tiny).any():
         refuse(
-            f"sample_weight {settings.sample_weight!r} must be 0, or large enough for a fourth power",
+            f"`sample_weight` {settings.sample_weight!r} must be 0, or large enough for a fourth power",
             f"weights below {MOST_WEIGHT**-1:.0e}",
             "Multiply all weights by the same number.",
         )
@@ -354,7 +355,7 @@ def require_rows(partial: Partial) -> Partial:
 def refuse_empty(absent: int) -> NoReturn:
     """Data without rows, or with `absent` rows of weight 0 only."""
     what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
-    refuse("data must hold rows with weight", what, "Check the filter, or the weights.")
+    refuse("`data` must hold rows with weight", what, "Check the filter, or the weights.")
 
 
 def require_few_groups(partial: Partial) -> None:
@@ -368,9 +369,9 @@ def _require_few(groups: int, settings: Settings) -> None:
     if groups > MOST_GROUPS:
         names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
         refuse(
-            f"by, time and cv_column must make at most {MOST_GROUPS:,} groups",
+            f"`by`, `time` and `cv_column` must make at most {MOST_GROUPS:,} groups",
             f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
-            "Use coarser columns; identifiers are no segments (key= deals them to folds).",
+            "Use coarser columns; identifiers are no segments (`key`= deals them to folds).",
         )
 
 
@@ -412,16 +413,16 @@ def _explain(total: int, scan: Scan) -> NoReturn:
         count, _ = count_wrong(folds, there("v", scan.schema[roles.fold]))
         if count:
             refuse(
-                f"cv_column or key {asked.fold!r} must not be missing",
+                f"`cv_column` or `key` {asked.fold!r} must not be missing",
                 f"{count:,} of {total:,} rows without",
                 "Drop these rows, or give them a fold.",
             )
     labels = scan.frame.select(y=outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
     count, shown = count_wrong(labels, is_outcome())
-    rule = f"target {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    rule = f"`target` {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:
-        rule = f"target {asked.target!r} must not be missing"
-    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass pos_label= for other labels."
+        rule = f"`target` {asked.target!r} must not be missing"
+    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass `pos_label`= for other labels."
     refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
 
 
@@ -441,12 +442,12 @@ def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoRetur
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
     if shown == ["missing"]:
         remedy = "Drop these rows, or fill them."
-    refuse(f"{role} {name!r} must hold probabilities from 0 to 1", what, remedy)
+    refuse(f"{mark(role)} {name!r} must hold probabilities from 0 to 1", what, remedy)
 
 
 def refuse_weights(name: str | None, what: str) -> NoReturn:
     """Weights that are negative, missing or too large."""
-    rule = f"sample_weight {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
+    rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
     refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
 
 

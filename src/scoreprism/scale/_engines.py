@@ -47,8 +47,10 @@ class Engine:
             return importlib.import_module(self.module)
         except ImportError as error:
             raise InputError(
-                f"engine {self.name!r} must be installed; got {first_line(error)}. "
-                f"Run: python -m pip install 'scoreprism[{self.extra}]', or use engine='polars', which is always there."
+                f"`engine` {self.name!r} must be installed",
+                first_line(error),
+                f"Run: python -m pip install 'scoreprism[{self.extra}]', "
+                "or use `engine`='polars', which is always there.",
             ) from None
 
 
@@ -103,9 +105,9 @@ def _spark_session() -> Any:
 
     if not (os.environ.get("JAVA_HOME") or shutil.which("java") or "SPARK_REMOTE" in os.environ):
         refuse(
-            "engine 'spark' must have a Java runtime",
+            "`engine` 'spark' must have a Java runtime",
             "no java on the path and no JAVA_HOME",
-            "Install Java 17 or newer, or use engine='polars'.",
+            "Install Java 17 or newer, or use `engine`='polars'.",
         )
     given, builder = SparkConf(), SparkSession.builder
     for name, value in _SPARK.items():
@@ -128,9 +130,9 @@ _SPARK = {
 def _require_parquet(engine: str, kind: str) -> None:
     if kind != "parquet":
         refuse(
-            f"engine {engine!r} must get Parquet files",
+            f"`engine` {engine!r} must get Parquet files",
             f"{kind.upper()}, whose types it guesses from the first rows",
-            "Use engine='polars', or convert the files.",
+            "Use `engine`='polars', or convert the files.",
         )
 
 
@@ -182,13 +184,13 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
         verify_files(source)
     if not isinstance(source, (str, Path, list, tuple)):
         if engine is not None and parse_choice(engine, ENGINES, "engine") != (found := engine_of(source)):
-            refuse("engine must be left out for a frame", f"{engine!r} and a frame of {found}", "It has its own.")
+            refuse("`engine` must be left out for a frame", f"{engine!r} and a frame of {found}", "It has its own.")
         wrap(source)
         return source
     chosen = ENGINES[parse_choice(engine or "polars", ENGINES, "engine")]
     chosen.require()
     if chosen.scan is None:
-        refuse(f"engine {chosen.name!r} must get a table", "files", "Make the table with ibis and pass it.")
+        refuse(f"`engine` {chosen.name!r} must get a table", "files", "Make the table with ibis and pass it.")
     paths, kind = find_files(source)
     return opened(chosen, paths, kind)
 
@@ -227,7 +229,7 @@ def told(rule: str, remedy: str) -> Iterator[None]:
         line = first_line(error)
         if _INTERRUPTED.fullmatch(line):  # how DuckDB says it
             raise KeyboardInterrupt from None
-        raise EngineError(f"{rule}; got an error of its own: {line.rstrip('.')}. {remedy}") from None
+        raise EngineError(rule, f"an error of its own: {line.rstrip('.')}", remedy) from None
 
 
 #: What engines say after Ctrl-C; other errors may have the word in a name.
@@ -280,12 +282,13 @@ def wrap(frame: Any) -> Any:
         return nw.from_native(frame).lazy()
     except TypeError:
         raise InputError(
-            "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; "
-            f"got {type(frame).__name__}. For example 'scores/*.parquet'."
+            "`data` must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow",
+            type(frame).__name__,
+            "For example 'scores/*.parquet'.",
         ) from None
     except nw.exceptions.DuplicateError as error:
         found = " ".join(str(error).split())
-        raise InputError(f"columns must have names of their own; got {found}. Rename one of them.") from None
+        raise InputError("columns must have names of their own", found, "Rename one of them.") from None
 
 
 def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:

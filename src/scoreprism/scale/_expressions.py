@@ -30,7 +30,9 @@ def parse_cells(cells: object) -> int:
     """Number of cells between 0 and 1."""
     count = parse_count(cells, "cells", 8)
     if count > MOST_CELLS:
-        refuse(f"cells must be at most {MOST_CELLS:,}", f"{count:,}", f"The default, {CELLS}, is enough for most data.")
+        refuse(
+            f"`cells` must be at most {MOST_CELLS:,}", f"{count:,}", f"The default, {CELLS}, is enough for most data."
+        )
     return count
 
 

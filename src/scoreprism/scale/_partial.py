@@ -125,7 +125,7 @@ class Partial(SumTable):
         """
         if self.settings.time is None:
             refuse(
-                "drift must have periods", "a partial without a time column", "Pass time= to summarize or decompose."
+                "drift must have periods", "a partial without a time column", "Pass `time`= to summarize or decompose."
             )
         if not isinstance(loss, (str, ProperLoss)):
             refuse("drift takes one loss", f"{loss!r}"[:80], "Call it once for each.")
@@ -150,17 +150,19 @@ def _parse(
     if len(settings.levels) > 1:
         if form == "plugin":
             refuse(
-                "form='plugin' must have the laws of all rows, which sums do not hold",
+                "`form`='plugin' must have the laws of all rows, which sums do not hold",
                 f"the levels {', '.join(settings.levels)}",
-                "Use form='debiased' or 'difference'.",
+                "Use `form`='debiased' or 'difference'.",
             )
         known = {str(loss) for loss in settings.losses if by_row(loss)}
         if not set(losses) <= known:
             found = ", ".join(sorted(set(losses) - known))
-            refuse("with q or latent, a loss must be one that was summed", found, f"Summed were {', '.join(known)}.")
+            refuse(
+                "with `q` or `latent`, a loss must be one that was summed", found, f"Summed were {', '.join(known)}."
+            )
     maps = parse_calibrator(calibrator, 2)
     if any(isinstance(learner, ForeignMap) for learner in maps):
-        refuse("calibrator must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
+        refuse("`calibrator` must be one of scoreprism's maps, which take sums", f"{calibrator!r}"[:80], "Use 'auto'.")
     count = parse_count_of_folds(cv)
     seed = int(parse_random_state(random_state).integers(2**62))
     return Options(losses, maps, count, form, seed)

@@ -96,7 +96,7 @@ class ScaledDecomposition(Decomposition):
             Changes with intervals.
         """
         if self.periods is None:
-            refuse("drift must have periods", "a decomposition without them", "Pass time= to decompose.")
+            refuse("drift must have periods", "a decomposition without them", "Pass `time`= to decompose.")
         return compare_periods(self.periods, against)
 
     def to_dict(self) -> dict[str, Any]:

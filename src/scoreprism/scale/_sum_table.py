@@ -252,7 +252,7 @@ class SumTable:
         remedy = _READER.remedy
         data = _READER.read(text)
         if not isinstance(data, dict) or "partial_version" not in data:
-            refuse("a partial must be JSON that Partial.to_json wrote", "something else", remedy)
+            refuse("a partial must be JSON that `Partial.to_json` wrote", "something else", remedy)
         version = data["partial_version"]
         if version != PARTIAL_VERSION:
             refuse(f"partial_version must be {PARTIAL_VERSION}", repr(version), "Use the scoreprism that wrote it.")
@@ -265,7 +265,9 @@ class SumTable:
 
 
 #: Bounds of what is read: 1024 cells of two labels in 1,000 segments have 30 million numbers.
-_READER = Reader("a partial", "Pass the text that Partial.to_json wrote, unchanged.", megabytes=1000, values=50_000_000)
+_READER = Reader(
+    "a partial", "Pass the text that `Partial.to_json` wrote, unchanged.", megabytes=1000, values=50_000_000
+)
 
 
 _Table = TypeVar("_Table", bound=SumTable)

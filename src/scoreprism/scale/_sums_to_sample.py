@@ -56,7 +56,7 @@ def _shares(partial: SumTable, options: Options) -> FloatArray:
         return draw_folds(partial, options.cv, options.seed)
     if not 2 <= len(partial.folds) <= MOST_FOLDS:
         rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
-        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; key= deals identifiers to folds.")
+        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; `key`= deals identifiers to folds.")
     fold = table["fold"].astype(np.intp)
     shares = np.zeros((1, len(partial.folds), fold.size))
     shares[0, fold, np.arange(fold.size)] = 1.0

@@ -1,0 +1,67 @@
+"""How our texts name arguments: in backticks, which Python's words leave out; the command line's have options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+#: A text with marked names; or alternatives, of which readers get those whose arguments they have.
+Marked = str | tuple[str, ...]
+
+#: Either somebody's data in quotes, which stay as they are; or a marked name, perhaps with an index or a value.
+_PARTS = re.compile(
+    r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"""|`(?P<name>[A-Za-z_][\w.]*(?:\(\))?)`(?:\[\d+\]|=True\b|='(?P<word>\w+)'|(?P<value>=)(?=[^\s.,;)])|=)?"""
+)
+#: What arguments are called by whoever reads our texts; None: as in Python.
+_OPTIONS: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=None)
+
+
+@contextmanager
+def spelling(options: Mapping[str, str] | None) -> Iterator[None]:
+    """Within it, and in the workers that it starts, texts name arguments as `options` does."""
+    before = _OPTIONS.set(options)
+    try:
+        yield
+    finally:
+        _OPTIONS.reset(before)
+
+
+def current_spelling() -> Mapping[str, str] | None:
+    """The table that is in force."""
+    return _OPTIONS.get()
+
+
+def mark(name: str) -> str:
+    """The name of an argument, or of one of its entries, marked; a phrase stays as it is."""
+    word, bracket, entry = name.partition("[")
+    return f"`{word}`{bracket}{entry}" if word.isidentifier() else name
+
+
+def first_name(text: str) -> str:
+    """The first argument that a text names, or nothing."""
+    return next((name for name in _names(text) if name.isidentifier()), "")
+
+
+def spell(text: Marked) -> str:
+    """A text in the words of its reader."""
+    options = _OPTIONS.get()
+    if isinstance(text, tuple):
+        usable = [one for one in text if options is None or all(name in options for name in _names(one))]
+        text = ", or ".join(usable or text) + "."
+    return _PARTS.sub(lambda found: _spelled(found, options), text)
+
+
+def _spelled(found: re.Match[str], options: Mapping[str, str] | None) -> str:
+    if found["name"] is None:
+        return found[0]
+    if options is None or found["name"] not in options:
+        return found[0].replace("`", "")
+    option = options[found["name"]]
+    return f"{option} {found['word'] or ''}" if found["word"] or found["value"] else option
+
+
+def _names(text: str) -> list[str]:
+    return [found["name"] for found in _PARTS.finditer(text) if found["name"] is not None]
