@@ -28,7 +28,7 @@ from reproduction.population import (
 )
 from reproduction.work import Outcome, Work
 from scoreprism.calibrators import MonotoneSplineCalibrator
-from scoreprism.datasets import CopulaLaw, Sample
+from scoreprism.datasets import CopulaLaw, Draw
 from scoreprism.metrics import lcs
 from scoreprism.report import Figure, Notice, Section
 
@@ -78,7 +78,7 @@ def run(work: Work) -> Outcome:
 # ── runs ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fit_scores(train: Sample) -> dict[str, Score]:
+def fit_scores(train: Draw) -> dict[str, Score]:
     """Fit all scores of the experiment on training rows."""
     return make_scores(lambda features: fit_logistic(train.X, train.y, features))
 

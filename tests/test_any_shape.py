@@ -9,7 +9,7 @@ import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism._core.simplex import one_hot
-from scoreprism._fitting.second_order import leaves
+from scoreprism._fitting.fitted_laws import leaves
 from scoreprism._kernels.term_intervals import Ends, WhatIf
 from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.exceptions import UnavailableError

@@ -1072,7 +1072,7 @@ NO_BORDER = {
     "losses.from_loss": "takes functions", "losses.from_entropy": "takes functions", "losses.check_proper": "functions",
     "decomposition.Decomposition": "a result", "datasets.AppendixELaw": "a law, whose q is a function of X",
     "datasets.CopulaLaw": "a law, whose q is a function of X", "datasets.SquareLaw": "the same",
-    "datasets.Sample": "a result", "datasets.GermanCredit": "a result",
+    "datasets.Draw": "a result", "datasets.GermanCredit": "a result",
     "simplex.one_hot": "trusts what was parsed", "simplex.pick": "trusts what was parsed",
     "scale.Partial": "sums, made by summarize", "metrics.LocalRegression": "a smoother, called with parsed rows",
 }  # fmt: skip

@@ -1047,9 +1047,9 @@ def test_folds_are_random_and_share_the_bins():
 
 
 def _data(s, y):
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
 
-    return Data(s, y, None, 2, "probability")
+    return FitRows(s, y, None, 2, "probability")
 
 
 def test_pooled_ties_are_sums():
@@ -1324,13 +1324,13 @@ def test_a_bin_without_rows_changes_nothing():
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
     """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
     from scoreprism.calibrators._kernel_smoothing import _coarse_curve
 
     rng = np.random.default_rng(0)
     x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])
     y = (rng.random(402) < x / 64).astype(int)
-    curve = _coarse_curve(x, Data(x, y, None, 2, "logit"), 16.0, kernel)
+    curve = _coarse_curve(x, FitRows(x, y, None, 2, "logit"), 16.0, kernel)
     at = np.arange(0.0, 65.0)
     mass = kernel((at[:, None] - x) / 16.0)
     assert curve(at) == pytest.approx((mass @ y) / mass.sum(axis=1), abs=1e-9)

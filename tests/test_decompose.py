@@ -231,10 +231,10 @@ def test_calibration_split_by_hand():
     d = decompose(y[rows], s[rows], loss="brier", calibrator="platt", calibration=(s[held], y[held]), random_state=3)
     law = PlattCalibrator().fit(s[held], y[held]).calibrate(s[rows])
     assert d.level_losses[:, 1] == pytest.approx((law - y[rows]) ** 2, abs=1e-12)
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
 
     seed = int(np.random.default_rng(3).integers(2**62))
-    kept = split_blocks(Data(s[held], y[held], None, 2, "probability"), seed)
+    kept = split_blocks(FitRows(s[held], y[held], None, 2, "probability"), seed)
     refits = np.stack([PlattCalibrator().fit(s[held][i], y[held][i]).calibrate(s[rows]) for i in kept])
     spread = (REFITS - 1) / REFITS * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
     assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
@@ -274,11 +274,13 @@ def test_calibration_split_speaks_the_labels_of_the_rows():
 
 
 def test_folds_do_not_look_at_outcomes():
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
 
     rng = np.random.default_rng(0)
     s = rng.random(60)
-    homes = [make_crossfit(5, Data(s, rng.integers(0, 2, 60), None, 2, "probability"), None, 7).home for _ in range(5)]
+    homes = [
+        make_crossfit(5, FitRows(s, rng.integers(0, 2, 60), None, 2, "probability"), None, 7).home for _ in range(5)
+    ]
     assert all(np.array_equal(homes[0], home) for home in homes)
     assert np.bincount(homes[0]).tolist() == [12] * 5
 
@@ -401,9 +403,9 @@ def test_groups_stay_together_and_widen_errors():
 
 
 def _data(y, s):
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
 
-    return Data(s, y, None, 2, "probability")
+    return FitRows(s, y, None, 2, "probability")
 
 
 # ── splits of one's own ─────────────────────────────────────────────────────────────────────────────────
@@ -906,14 +908,14 @@ def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
 def test_fitted_laws_stay_a_square_away_from_certainty():
     """1/(2n)², n being the rows or the weight a law was fitted on; never more than 1/K."""
     from scoreprism._fitting.candidates import floored
-    from scoreprism._sample.fit_rows import Data
+    from scoreprism._sample.fit_rows import FitRows
 
     law, codes, rows = np.array([0.0, 1.0, 0.3]), np.array([0, 1, 1]), np.arange(2)
-    plain = Data(law, codes, None, 2, "probability")
+    plain = FitRows(law, codes, None, 2, "probability")
     assert floored(law, plain, rows) == pytest.approx([1 / 16, 15 / 16, 0.3], abs=1e-15)  # (1/(2·2))²
-    weighed = Data(law, codes, np.array([2.0, 3.0, 4.0]), 2, "probability")
+    weighed = FitRows(law, codes, np.array([2.0, 3.0, 4.0]), 2, "probability")
     assert floored(law, weighed, rows) == pytest.approx([0.01, 0.99, 0.3], abs=1e-15)  # (1/(2·5))²
-    light = Data(law, codes, np.array([0.1, 0.1, 4.0]), 2, "probability")
+    light = FitRows(law, codes, np.array([0.1, 0.1, 4.0]), 2, "probability")
     assert floored(law, light, rows) == pytest.approx([0.25, 0.75, 0.3], abs=1e-15)  # as one row at least
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from scoreprism import compare, decompose, decompose_by
 from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._fitting.fitted_laws import ScoreCells
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.ensembles import aggregation_decomposition, stagewise_decomposition
 from scoreprism.exceptions import InputError
@@ -39,7 +39,7 @@ def classes(n=300, seed=0, *, tied=False):
 
 
 def partitions_of(y, s, count=20, groups=None, folds=5):
-    return make_partitions(folds, Data(s, y, None, 2, "probability"), groups, SEED, count)[1]
+    return make_partitions(folds, FitRows(s, y, None, 2, "probability"), groups, SEED, count)[1]
 
 
 # ── the partitions ──────────────────────────────────────────────────────────────────────────────────
@@ -71,7 +71,7 @@ def test_rows_of_the_same_score_and_outcome_are_told_apart_by_their_features():
     words, order = rng.permutation(np.repeat(["a", "b"], 50)), rng.permutation(100)
 
     def home(rows):
-        data = Data(s[rows], y[rows], None, 2, "probability")
+        data = FitRows(s[rows], y[rows], None, 2, "probability")
         return make_partitions(5, data, None, 3, 4, lambda: [x[rows], words[rows]])[1].home
 
     assert np.array_equal(home(order), home(np.arange(100))[:, order])

@@ -17,7 +17,7 @@ import scoreprism
 from scoreprism import Sample, scale
 from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import get_calibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.displays._decomposition_bars import drawn_lengths
@@ -113,7 +113,7 @@ def _log_loss(y, p):
 def _out_of_fold(y, p, name):
     """Maps fitted row by row, without each fold of the first four partitions that a seed of 0 draws."""
     seed = int(np.random.default_rng(0).integers(2**62))
-    _, partitions = make_partitions(5, Data(p, y.astype(np.intp), None, 2, "probability"), None, seed, 4)
+    _, partitions = make_partitions(5, FitRows(p, y.astype(np.intp), None, 2, "probability"), None, seed, 4)
     losses = []
     for home in partitions.home:
         law = np.empty(y.size)

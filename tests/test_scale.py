@@ -14,7 +14,7 @@ import scoreprism
 from scoreprism import scale
 from scoreprism._fitting.chain_fit import PARTITIONS
 from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._sample.fit_rows import Data, fitting_weights
+from scoreprism._sample.fit_rows import FitRows, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
 from scoreprism.scale._column_settings import period_label
@@ -168,7 +168,7 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
     y, s = data["y"].to_numpy(), data["s"].to_numpy()
     weight = data["w"].to_numpy() if weighted else None
     seed = int(np.random.default_rng(0).integers(2**62))
-    fitted = Data(s, y.astype(np.intp), fitting_weights(weight), 2, "probability")
+    fitted = FitRows(s, y.astype(np.intp), fitting_weights(weight), 2, "probability")
     _, partitions = make_partitions(5, fitted, None, seed, PARTITIONS)
 
     def shared(partial, cv, seed):

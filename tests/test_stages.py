@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreprism import FiniteModel, Level, Sample, decompose
 from scoreprism._fitting.crossfit import make_crossfit
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.staged_models import read_stages
 from scoreprism.calibrators import IdentityCalibrator, PlattCalibrator, get_calibrator
 from scoreprism.displays import DISPLAYS, StagewiseDisplay
@@ -698,7 +698,7 @@ def test_scores_are_compared_in_the_same_folds():
     s = rng.uniform(0.05, 0.95, (2, 300))
     y = (rng.random(300) < s[0]).astype(int)
     seed = int(np.random.default_rng(0).integers(2**62))
-    blind = Data(np.full(300, 0.5), y.astype(np.intp), None, 2, "probability")
+    blind = FitRows(np.full(300, 0.5), y.astype(np.intp), None, 2, "probability")
     home = make_crossfit(5, blind, None, seed).home
     for score in s:
         law = np.empty(300)

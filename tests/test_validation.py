@@ -13,7 +13,7 @@ from scipy import sparse
 
 import scoreprism
 from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
-from scoreprism._core.arrays import parse_weights
+from scoreprism._core.checks import parse_weights
 from scoreprism._core.workers import run_all
 from scoreprism._spelling import spelling
 from scoreprism.calibrators import IsotonicCalibrator

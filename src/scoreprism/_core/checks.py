@@ -1,17 +1,21 @@
-"""Checks of single values: refusals, choices, numbers, counts, seeds."""
+"""Checks of single arguments: choices, numbers, counts; probabilities, fold laws, codes and weights in arrays."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._spelling import Marked, mark
-from scoreprism.exceptions import InputError
+from scoreprism._core.frames import unwrap
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
+from scoreprism._spelling import Marked, mark, spell
+from scoreprism.exceptions import HardLabelsWarning, InputError, WeightScaleWarning
 
 
 def refuse(rule: str, got: str, remedy: Marked, kind: type[InputError] = InputError) -> NoReturn:
@@ -123,3 +127,288 @@ def require_jobs(n_jobs: object) -> None:
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
         refuse("`n_jobs` must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
+
+
+#: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
+SUM_TOLERANCE = 1e-6
+#: Sums of weights that could count rows. Outside, the weights vanish beside one row, or one row beside them.
+_ROWS = (2.0**-53, 2.0**53)
+#: A weight below this share of the largest counts as none: no sum notices it, and its square is no float.
+_NO_WEIGHT = 2.0**-500
+#: Numbers that are checked at a time, so that the second look finds them in cache.
+_IN_CACHE = 1 << 17
+_LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+_ROUNDING = "If this is rounding, use np.clip(p, 0, 1)."
+_PERCENT = "If these are percentages, divide by 100."
+
+
+def refuse_missing(name: str, missing: NDArray[np.bool_]) -> NoReturn:
+    bad = np.flatnonzero(missing)
+    refuse(
+        f"{mark(name)} must have no missing values",
+        f"{bad.size} of {missing.shape[0]} rows missing or NaN (row {listed(bad)})",
+        "Drop or impute these rows first.",
+    )
+
+
+def _by_row(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether anything in a row is marked."""
+    return np.asarray(mask.reshape(mask.shape[0] if mask.ndim else 1, -1).any(axis=1))
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN, NaT, pandas.NA: the last one is the only object that refuses to say whether it equals itself."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+    except ValueError:  # an array or list inside: not missing, but not a number either
+        return False
+
+
+def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
+    """Anything array-like as an ndarray with no missing entries."""
+    if value is None:
+        refuse(f"{mark(name)} must be an array", "None", "Pass one value per row.")
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        refuse(f"{mark(name)} must be a dense array", f"a sparse {type(value).__name__}", "Call .toarray() first.")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        mask = np.ma.getmaskarray(value)
+        refuse_missing(name, _by_row(mask))
+    column = unwrap(value)
+    if column.missing is not None:
+        refuse_missing(name, column.missing)
+    try:
+        array = np.asarray(column.values)
+    except (ValueError, TypeError) as error:
+        refuse(
+            f"{mark(name)} must be a rectangular array",
+            f"{type(value).__name__} ({error})",
+            "Give every row the same length.",
+        )
+    if array.dtype == object:
+        missing = np.array([_is_missing(v) for v in array.reshape(-1)], dtype=bool)
+        if missing.any():
+            refuse_missing(name, _by_row(missing.reshape(array.shape)))
+    return array
+
+
+def _real(value: ArrayLike, name: str) -> FloatArray:
+    """A float64 array that may still hold NaN."""
+    array = as_array(value, name)
+    if array.dtype.kind not in "fiub":
+        what = {"O": "dtype object", "c": "complex numbers", "U": "strings", "S": "bytes"}.get(
+            array.dtype.kind, f"dtype {array.dtype}"
+        )
+        refuse(f"{mark(name)} must hold real numbers", what, "Convert with .astype(float) if these are numbers.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _require_finite(numbers: FloatArray, name: str) -> None:
+    if numbers.size == 0:
+        return
+    rows = numbers.reshape(numbers.shape[0] if numbers.ndim else 1, -1)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        first = rows[bad[0]]
+        value = first[~np.isfinite(first)][0]
+        refuse(
+            f"{mark(name)} must be finite",
+            f"{plain(value)} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows with NaN or infinities)",
+            "Drop or impute these rows first.",
+        )
+
+
+def parse_numbers(value: ArrayLike, name: str) -> FloatArray:
+    """A float64 array without NaN or infinities."""
+    numbers = _real(value, name)
+    _require_finite(numbers, name)
+    return numbers
+
+
+def is_law(block: FloatArray) -> bool:
+    """Whether every row is a point of the simplex; made for blocks that fit in cache."""
+    if block.size == 0:
+        return True
+    if not np.minimum.reduce(block, axis=None) >= 0.0:  # NaN fails too
+        return False
+    if block.ndim == 1:
+        return bool(np.maximum.reduce(block) <= 1.0)
+    sums = block @ np.ones(block.shape[1])
+    least, most = np.minimum.reduce(sums), np.maximum.reduce(sums)
+    if not (least >= 1.0 - SUM_TOLERANCE and most <= 1.0 + SUM_TOLERANCE):
+        return False
+    # nonnegative rows that sum to 1 up to rounding have no entry above 1: only sloppier ones need the look
+    return bool(most <= 1.0 + 1e-12 or np.maximum.reduce(block, axis=None) <= 1.0)
+
+
+def refuse_law(law: FloatArray, name: str) -> NoReturn:
+    """Say why `is_law` said no."""
+    _require_finite(law, name)
+    rows = law.reshape(law.shape[0], -1)
+    outside = np.flatnonzero(((rows < 0.0) | (rows > 1.0)).any(axis=1))
+    if outside.size:
+        row = rows[outside[0]]
+        worst = row[np.argmax(np.maximum(-row, row - 1.0))]
+        percent = rows.min() >= 0.0 and 1.0 < rows.max() <= 100.0 and np.median(rows.max(axis=1)) > 1.5
+        refuse(
+            f"{mark(name)} must hold probabilities between 0 and 1",
+            f"{float(worst)!r} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
+            _ROUNDING if max(-rows.min(), rows.max() - 1.0) < 1e-6 else _PERCENT if percent else _LOGITS,
+        )
+    sums = rows.sum(axis=1)
+    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    refuse(
+        f"{mark(name)} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
+        f"{plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
+        f"Divide each row by its sum if that is what you mean. {_LOGITS}",
+    )
+
+
+def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
+    """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities."""
+    law = _real(value, name)
+    if law.ndim == 0 and single:
+        law = law.reshape(1)
+    if law.ndim == 0:
+        refuse(f"{mark(name)} must hold one row per case", "a single number", "Pass [p] for one case.")
+    if law.ndim == 2 and law.shape[1] == 1:
+        law = law[:, 0]
+    if law.ndim > 2 or (law.ndim == 2 and law.shape[1] == 0):
+        refuse(
+            f"{mark(name)} must have shape (n,) or (n, K)",
+            f"shape {law.shape}",
+            "Pass one row per case, one column per class.",
+        )
+    if law.shape[0] == 0:
+        refuse(f"{mark(name)} must not be empty", f"shape {law.shape}", "Pass at least one row.")
+    return law
+
+
+def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) -> FloatArray:
+    """Probabilities of shape ``(n,)`` or ``(n, K)``; a single number only where losses are evaluated by hand."""
+    law = as_law_array(value, name, single=single)
+    rows = max(1, _IN_CACHE // n_classes(law))
+    if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
+        refuse_law(law, name)
+    return law
+
+
+def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
+    """The laws of the fold models on every row: ``(F, n)`` or ``(F, n, K)``."""
+    folds = parse_numbers(value, name)
+    if folds.ndim == law.ndim + 2 and folds.shape[-1] == 1:
+        folds = folds[..., 0]
+    if folds.ndim != law.ndim + 1 or folds.shape[1:] != law.shape:
+        refuse(
+            f"{mark(name)} must have shape (F, {', '.join(map(str, law.shape))})",
+            f"shape {folds.shape}",
+            "Stack one law per fold model.",
+        )
+    if folds.shape[0] < 2:
+        refuse(
+            f"{mark(name)} must hold at least two fold models",
+            f"{folds.shape[0]}",
+            "Leave folds out for a law that was given.",
+        )
+    for f, fold in enumerate(folds):
+        if not is_law(fold):
+            refuse_law(fold, f"{name}[{f}]")
+    return folds
+
+
+def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
+    """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
+    # the fast lane of the kernels; not for subclasses: a masked array has numbers behind its mask
+    integers = type(value) is np.ndarray and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
+    if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]
+        return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
+    numbers = parse_numbers(value, name)
+    if numbers.ndim == 0:
+        numbers = numbers.reshape(1)
+    if numbers.ndim != 1:
+        refuse(f"{mark(name)} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= k) | (numbers != np.floor(numbers)))
+    if wrong.size:
+        refuse(
+            f"{mark(name)} must hold class codes 0 to {k - 1}",
+            f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
+            "Encode labels first, or use Chain, which takes labels.",
+        )
+    return numbers.astype(np.intp)
+
+
+def parse_weights(
+    value: ArrayLike | None, n: int, other: str = "y_true", *, as_rows: bool = False
+) -> FloatArray | None:
+    """
+    Nonnegative weights that are not all zero; None means equal weights.
+
+    Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: their
+    squares would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight
+    of 2 counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
+    """
+    if value is None:
+        return None
+    weights = parse_numbers(value, "sample_weight").copy()
+    if weights.ndim == 2 and weights.shape[1] == 1:
+        weights = weights[:, 0]
+    if weights.ndim != 1:
+        refuse("`sample_weight` must be one-dimensional", f"shape {weights.shape}", "Pass one weight per row.")
+    require_rows(weights.shape[0], n, "sample_weight", other)
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        refuse(
+            "`sample_weight` must be nonnegative",
+            f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
+            "Use 0 to leave a row out.",
+        )
+    if not weights.any():
+        refuse("`sample_weight` must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
+    weights = _scaled_to_rows(weights, as_rows)
+    weights[weights < _NO_WEIGHT * weights.max()] = 0.0
+    return weights
+
+
+def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
+    """Weights as they are if their sum could count rows, else their ratios with the number of rows as their sum."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if _ROWS[0] <= total <= _ROWS[1]:
+        return weights
+    largest = float(weights.max())
+    if largest < np.finfo(np.float64).tiny:
+        refuse(
+            "`sample_weight` must not be subnormal",
+            f"{plain(largest)} as the largest",
+            "Multiply the weights by a constant: only their ratios matter.",
+        )
+    ratios = weights / largest
+    held = np.count_nonzero(ratios)
+    if as_rows:
+        warnings.warn(
+            spell(
+                f"`sample_weight` sums to {total:.3g}, which is no number of rows: only the ratios of the weights are "
+                f"used, scaled to sum to the {held} rows that have weight."
+            ),
+            WeightScaleWarning,
+            stacklevel=outside(),
+        )
+    return np.asarray(ratios * (held / ratios.sum()))
+
+
+#: Fewer rows than this may well be all certain.
+_SUSPICIOUS = 30
+
+
+def is_hard(law: FloatArray) -> bool:
+    """Whether probabilities look like predicted labels."""
+    return not (law.shape[0] < _SUSPICIOUS or bool(((law != 0.0) & (law != 1.0)).any()))
+
+
+def warn_of_hard_labels(name: str = "y_proba") -> None:
+    """Say that probabilities look like predicted labels."""
+    note = f"{name} holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
+    warnings.warn(note, HardLabelsWarning, stacklevel=outside())

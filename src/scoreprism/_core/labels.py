@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import as_array, refuse_missing
-from scoreprism._core.checks import listed, plain, refuse, require_rows
+from scoreprism._core.checks import as_array, listed, plain, refuse, refuse_missing, require_rows
 from scoreprism._core.frames import unwrap
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._spelling import mark
@@ -133,7 +132,7 @@ def parse_outcomes(
             "Correct the labels, `pos_label` or classes.",
             LabelError,
         )
-    final = _positive_last(columns, k, pos_label)
+    final = columns if pos_label is None else _positive_last(columns, k, pos_label)
     position = {label: code for code, label in enumerate(final.tolist())}
     recode = [position[label] for label in present.tolist()]
     if recode != list(range(len(recode))):
@@ -347,9 +346,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
 
 
 def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[Any]:
-    """The classes with the positive label, where one was named, as code 1."""
-    if pos_label is None:
-        return columns
+    """The classes with the positive label as code 1."""
     if k > 2:
         refuse(
             "`pos_label` must be left out for more than two classes",

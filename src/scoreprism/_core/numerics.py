@@ -199,3 +199,15 @@ def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
     scaled = 134217729.0 * a  # 2²⁷ + 1
     high = scaled - (scaled - a)
     return high, a - high
+
+
+def weighted_quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
+    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
+    if weight is None:
+        ranks = np.ceil(np.array(shares) * x.size * REACHED).astype(np.intp) - 1
+        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
+    order = np.argsort(x)
+    upto = np.cumsum(weight[order])
+    at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
+    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
+    return found

@@ -20,7 +20,7 @@ from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
 from scoreprism._sample.features import Encoder
-from scoreprism._sample.fit_rows import Batch, Data
+from scoreprism._sample.fit_rows import Batch, FitRows
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
@@ -484,7 +484,7 @@ def _fitted_on_split(fit: ChainFit, learner: MapLearner) -> ScoreLaw:
     return ScoreLaw((learner.name,), models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS), own)
 
 
-def floored(law: FloatArray, data: Data, train: IntArray) -> FloatArray:
+def floored(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:
     """A fitted law stays 1/(2n)² away from 0 and 1: it mixes laws that are already shrunken."""
     total = float(train.size if data.weight is None else data.weight[train].sum())
     return clip_law(law, min((0.5 / max(total, 1.0)) ** 2, 1.0 / data.k))

@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import outside, parse_choice, parse_count, parse_random_state, refuse, require_jobs
+from scoreprism._core.checks import (
+    outside,
+    parse_choice,
+    parse_count,
+    parse_law,
+    parse_random_state,
+    refuse,
+    require_jobs,
+)
 from scoreprism._core.frames import column_names
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
@@ -45,7 +52,7 @@ from scoreprism._fitting.learners import (
     parse_reference,
 )
 from scoreprism._kernels.term_intervals import Alternative
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample, drop_absent_rows, find_floors, parse_laws
 from scoreprism.decomposition import Chain, Decomposition
@@ -75,24 +82,18 @@ class Mixture:
     floors: Mapping[str, float]  # of infinite losses, and of those compared with them
     check: CalibrationCheck | None  # whether the score is calibrated at all; None where rows are dependent
 
-    def describe(self) -> str:
-        """The maps that matter and their shares."""
-        mean = self.shares.reshape(-1, len(self.names)).mean(axis=0)
-        main = sorted(zip(mean, self.names, strict=True), key=lambda pair: -pair[0])
-        return ", ".join(f"{name} {100 * share:.0f} %" for share, name in main if share >= 0.005)
-
 
 @dataclass(frozen=True)
 class ChainFit:
     """Everything that the laws of a chain are fitted with; `fit` gives the chain."""
 
     sample: Sample  # of one model; rows that no split tests have weight 0
-    rows: Data  # what C is fitted on
+    rows: FitRows  # what C is fitted on
     plan: CrossFit
     maps: Sequence[MapLearner]
     reference: Any
     levels: Sequence[Level | LevelTask]  # above C: laws that were given, and those to fit
-    calibration: Data | None  # a split of its own to fit C on
+    calibration: FitRows | None  # a split of its own to fit C on
     seed: int
     n_jobs: int | None
     notes: tuple[str, ...] = ()
@@ -289,7 +290,10 @@ class ChainFit:
         if len(self.maps) == 1:
             notes = [f"C = P(Y | S) is {self.maps[0].name}, {where}"]
         else:
-            notes = [f"C = P(Y | S) mixes {self.mixture.describe()} by their likelihood out of sample, {where}"]
+            mean = self.mixture.shares.reshape(-1, len(self.mixture.names)).mean(axis=0)
+            ranked = sorted(zip(mean, self.mixture.names, strict=True), key=lambda pair: -pair[0])
+            main = ", ".join(f"{name} {100 * share:.0f} %" for share, name in ranked if share >= 0.005)
+            notes = [f"C = P(Y | S) mixes {main} by their likelihood out of sample, {where}"]
         if self.calibration is not None or self.partitions is None:
             absent = [one.name for one in self.maps if isinstance(one, (ShiftLearner, BoostLearner))]
             rule = "are left out: they are fitted only in random folds of the rows"
@@ -396,7 +400,7 @@ def _feature_columns(blocks: Sequence[FeatureBlock]) -> list[NDArray[Any]]:
     return [column for block in blocks for column in block.columns]
 
 
-def _require_both(rows: Data, calibration: Data | None) -> None:
+def _require_both(rows: FitRows, calibration: FitRows | None) -> None:
     """Some map must be fitted somewhere: one class alone teaches nothing."""
     if calibration is not None:
         return
@@ -447,7 +451,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
     return drop_absent_rows(held)
 
 
-def _split_notes(calibration: Data, rows: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_notes(calibration: FitRows, rows: FitRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Notes and doubts on a calibration split that is these very rows, or hardly there."""
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
         note = "calibration= holds these very rows: C was fitted on the outcomes that judge it"
@@ -499,7 +503,7 @@ def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
     notes: list[str] = []
     for t in fitted:
         name = result.level_names[t]
-        remedy = "pass more rows" if own or t == 1 else "use a smaller model for `reference`=, or the default"
+        remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
         overfit = describe_overfit(result, t, remedy)
         if overfit is not None:
             warnings.warn(overfit, OverfitWarning, stacklevel=outside())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._sample.fit_rows import Data, Origin
+from scoreprism._sample.fit_rows import FitRows, Origin
 from scoreprism._sample.folds import among, disjoint
 from scoreprism.exceptions import InputError
 
@@ -108,7 +108,7 @@ class Partitions:
 
 
 def make_partitions(
-    cv: object, data: Data, groups: IntArray | None, random_state: object, count: int, ties: Ties | None = None
+    cv: object, data: FitRows, groups: IntArray | None, random_state: object, count: int, ties: Ties | None = None
 ) -> tuple[CrossFit, Partitions | None]:
     """
     Random partitions of the rows into folds, and the first of them as a cross-fit; or splits of one's own.
@@ -141,11 +141,11 @@ def _is_number(cv: object) -> bool:
     return cv is None or isinstance(cv, (bool, int, np.integer, str, float))
 
 
-def _held(data: Data) -> IntArray:
+def _held(data: FitRows) -> IntArray:
     return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
 
 
-def _ranks(data: Data, ties: Ties | None) -> IntArray:
+def _ranks(data: FitRows, ties: Ties | None) -> IntArray:
     """Rank of each row by score, outcome, weight, and where these are tied by a hash of the rest; ties share one."""
     columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
     keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
@@ -200,7 +200,7 @@ def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
     return place[inverse]
 
 
-def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state: object) -> CrossFit:
+def make_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
     """The models of a cross-fit."""
     if _is_number(cv):
         return make_partitions(cv, data, groups, random_state, 1)[0]
@@ -233,7 +233,7 @@ def make_crossfit(cv: object, data: Data, groups: IntArray | None, random_state:
     return _from_splits(splits, home, data, groups, rng)
 
 
-def no_crossfit(data: Data) -> CrossFit:
+def no_crossfit(data: FitRows) -> CrossFit:
     """No models at all: every law is given, or was fitted on rows of its own."""
     return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
 
@@ -249,7 +249,7 @@ def from_folds(fold: IntArray, held: IntArray) -> CrossFit:
 def _from_splits(
     splits: Sequence[tuple[IntArray, IntArray]],
     home: IntArray,
-    data: Data,
+    data: FitRows,
     groups: IntArray | None,
     rng: np.random.Generator,
 ) -> CrossFit:
@@ -269,7 +269,9 @@ def _from_splits(
     return CrossFit(tuple(trains), place, members, (REFITS - 1) / REFITS, tuple(mixing))
 
 
-def _random_folds(data: Data, cv: int, groups: IntArray | None, held: IntArray, rng: np.random.Generator) -> IntArray:
+def _random_folds(
+    data: FitRows, cv: int, groups: IntArray | None, held: IntArray, rng: np.random.Generator
+) -> IntArray:
     """The fold of every row: random, groups together, every class in every training part."""
     count = held.size if groups is None else np.unique(groups[held]).size
     counts = np.bincount(data.codes[held], minlength=data.k)
@@ -314,7 +316,7 @@ def _deal(n: int, groups: IntArray | None, held: IntArray, cv: int, rng: np.rand
     return of_unit[inverse]
 
 
-def _has_classes(data: Data, held: IntArray, train: IntArray) -> bool:
+def _has_classes(data: FitRows, held: IntArray, train: IntArray) -> bool:
     """Both classes; of more classes, all that occur at least twice among the rows with weight."""
     counts = np.bincount(data.codes[train], minlength=data.k)
     if data.k == 2:
@@ -322,7 +324,7 @@ def _has_classes(data: Data, held: IntArray, train: IntArray) -> bool:
     return bool((counts[np.bincount(data.codes[held], minlength=data.k) >= 2] > 0).all())
 
 
-def _require_classes(data: Data, held: IntArray, train: IntArray, where: str) -> None:
+def _require_classes(data: FitRows, held: IntArray, train: IntArray, where: str) -> None:
     if not _has_classes(data, held, train):
         missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
         refuse(
@@ -367,7 +369,7 @@ def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -
     return bool(whole and all(train.size + np.isin(held, test).sum() == held.size for train, test in splits))
 
 
-def split_blocks(data: Data, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
+def split_blocks(data: FitRows, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
     """Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own."""
     rows = np.arange(data.codes.shape[0])
     block = _random_folds(data, REFITS, groups, rows, parse_random_state(random_state))

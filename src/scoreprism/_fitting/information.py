@@ -18,7 +18,7 @@ from scoreprism._fitting.learners import fit_foreign
 from scoreprism._learners.members import Task, foreign_law, hit_rows, mixed, mixing_weights
 from scoreprism._sample.feature_tables import Table, joined
 from scoreprism._sample.features import Encoder, Features, score_columns
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
 
@@ -35,7 +35,7 @@ class LevelTask:
     reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
 
 
-def make_tasks(sample: Sample, rows: Data, *, own: bool) -> list[Level | LevelTask]:
+def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | LevelTask]:
     """Laws as they are, features as tasks that contain all coarser ones and the score."""
     tasks: list[Level | LevelTask] = []
     blocks: list[FeatureBlock] = []

@@ -15,7 +15,7 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import foreign_law
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Batch, Data
+from scoreprism._sample.fit_rows import Batch, FitRows
 from scoreprism._spelling import mark
 from scoreprism.calibrators import (
     CALIBRATORS,
@@ -43,15 +43,15 @@ class OwnMap:
     name: str
     calibrator: Calibrator
 
-    def shared(self, data: Data) -> OwnMap:
+    def shared(self, data: FitRows) -> OwnMap:
         """With what the folds of one data set share."""
         return OwnMap(self.name, self.calibrator._shared(data))
 
-    def fitted(self, data: Data) -> Map:
+    def fitted(self, data: FitRows) -> Map:
         """The map fitted on some rows."""
         return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
 
-    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
+    def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G)."""
         return self.calibrator._fit_many(batch)
 
@@ -64,16 +64,16 @@ class ForeignMap:
     estimator: Any
     seed: int = 0
 
-    def shared(self, data: Data) -> ForeignMap:
+    def shared(self, data: FitRows) -> ForeignMap:
         """Nothing is shared."""
         return self
 
-    def fitted(self, data: Data) -> Map:
+    def fitted(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
         fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
         return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
 
-    def fit_many(self, batch: Batch, data: Data, partitions: Partitions | None) -> FloatArray:
+    def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
         assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
         plans = [partitions.plan(p) for p in range(len(partitions.home))]

@@ -31,18 +31,6 @@ def auto_bins(total: float) -> int:
     return max(1, int(np.ceil(2.0 * total ** (1.0 / 3.0) - 1e-9)))
 
 
-def weighted_quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[float, ...]) -> FloatArray:
-    """Values of x below which these shares of the weight lie; rows of weight 2 count as two rows."""
-    if weight is None:
-        ranks = np.ceil(np.array(shares) * x.size * REACHED).astype(np.intp) - 1
-        return np.partition(x, np.maximum(ranks, 0))[np.maximum(ranks, 0)]
-    order = np.argsort(x)
-    upto = np.cumsum(weight[order])
-    at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
-    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
-    return found
-
-
 def even_codes(x: FloatArray, n_bins: int) -> IntArray:
     """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
     scaled = x * n_bins

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.numerics import weighted_quantiles
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
 from scoreprism._kernels.logistic import separated
 from scoreprism._maps.binary_map import BinaryMap, Chart
 from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised, rising_line
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import make_folds
 
 #: From this many rows on they are shared among this many even points (see `linear_bins`).
@@ -54,7 +54,7 @@ class KernelStep(NamedTuple):
 class SplineProblem:
     """A penalised spline for the data at hand; the defaults are those of `MonotoneSplineCalibrator`."""
 
-    data: Data
+    data: FitRows
     shape: Shape
     clip: float  # how far the curve stays from 0 and 1
     hard: bool = False  # whether that distance was asked for
@@ -134,7 +134,7 @@ class SplineProblem:
 
     # ── data on points ──────────────────────────────────────────────────────────────────────────────
 
-    def _cells(self, data: Data, x: FloatArray) -> FitPoints:
+    def _cells(self, data: FitRows, x: FloatArray) -> FitPoints:
         """Rows, points they are shared among, or the kernel estimates of Step A, with the basis there."""
         if self.kernel_step is not None:
             p, step = data.chart("probability")(data.score), self.kernel_step
@@ -145,7 +145,7 @@ class SplineProblem:
         points, mass, events = (x, weight, weight * data.y) if x.size <= _MANY else self._shared(data, x, weight)
         return FitPoints(self.basis.design(points), mass, events, data.rate * data.total, data.total)
 
-    def _shared(self, data: Data, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _shared(self, data: FitRows, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rows shared among even points over the knots and a margin; the few beyond stay what they are."""
         margin = 3.0 * self.basis.width
         low, high = float(x.min()), float(x.max())
@@ -181,7 +181,7 @@ class SplineProblem:
         return float(tries[int(np.argmin(loss))])
 
 
-def monotone_problem(data: Data) -> SplineProblem:
+def monotone_problem(data: FitRows) -> SplineProblem:
     """What `MonotoneSplineCalibrator` fits with its default choices."""
     return SplineProblem(data, rising, data.distance)
 

@@ -154,9 +154,7 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
         names = [str(j) for j in range(len(columns))]
     if not columns:
         refuse(f"{mark(name)} must have at least one column", "none", "Pass the features, or leave it out.")
-    parsed = [
-        _column(np.asarray(c), f"column {label} of {mark(name)}") for c, label in zip(columns, names, strict=True)
-    ]
+    parsed = [_column(np.asarray(c), label, name) for c, label in zip(columns, names, strict=True)]
     nested = [label for column, label in zip(parsed, names, strict=True) if column.ndim != 1]
     if nested:
         refuse(
@@ -183,7 +181,7 @@ def _table(value: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _column(values: NDArray[Any], name: str) -> NDArray[Any]:
+def _column(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     """Numbers as float64, times as seconds, anything else as text."""
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
@@ -192,19 +190,21 @@ def _column(values: NDArray[Any], name: str) -> NDArray[Any]:
         kind = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
         return np.where(gone, np.nan, values.astype(kind).astype(np.int64) / 1e6)
     if values.dtype.kind == "O":
-        return _objects(values, name)
+        return _objects(values, label, name)
     if values.dtype.kind not in "US":
-        refuse(f"{mark(name)} must hold numbers, times or categories", f"dtype {values.dtype}", "Convert or drop it.")
+        rule = f"column {label} of {mark(name)} must hold numbers, times or categories"
+        refuse(rule, f"dtype {values.dtype}", "Convert or drop it.")
     return values.astype(str)
 
 
-def _objects(values: NDArray[Any], name: str) -> NDArray[Any]:
+def _objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     """Python objects: numbers if all are, else text."""
     gone = np.array([_is_gone(v) for v in values], dtype=bool)
     kinds = {type(v) for v in values[~gone]}
     if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
         odd = [kind.__name__ for kind in kinds]
-        refuse(f"{mark(name)} must hold one value per row", f"objects of type {listed(odd)}", "Convert or drop it.")
+        rule = f"column {label} of {mark(name)} must hold one value per row"
+        refuse(rule, f"objects of type {listed(odd)}", "Convert or drop it.")
     numbers = np.full(values.shape[0], np.nan)
     if not kinds or all(issubclass(kind, (int, float, Decimal, np.number, np.bool_)) for kind in kinds):
         numbers[~gone] = values[~gone].astype(np.float64)

@@ -30,7 +30,7 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Data:
+class FitRows:
     """What a map is fitted on, parsed: the score, the class codes, the weights (None for equal ones)."""
 
     score: FloatArray
@@ -70,10 +70,10 @@ class Data:
         """The chart of another coordinate."""
         return self.logit if space == "logit" else Chart(self.kind, space)
 
-    def part(self, rows: NDArray[Any]) -> Data:
+    def part(self, rows: NDArray[Any]) -> FitRows:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return Data(self.score[rows], self.codes[rows], weight, self.k, self.kind)
+        return FitRows(self.score[rows], self.codes[rows], weight, self.k, self.kind)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Reduction(Part):
         return Reduction(np.vstack([slopes, beta[-1:] - center @ slopes]))
 
 
-def smallest(data: Data) -> float:
+def smallest(data: FitRows) -> float:
     """Below which probabilities are not told apart: half the smallest where zeros occur, else it or 1/(2n) if less."""
     if data.kind == "logit":
         return SMALLEST_SCORE
@@ -159,11 +159,11 @@ class Batch:
         return np.asarray(self.weight.sum(axis=1))
 
     @cached_property
-    def everything(self) -> Data:
+    def everything(self) -> FitRows:
         """All rows, as weighted cells."""
         return _data(self.center, self.whole)
 
-    def part(self, m: int) -> Data:
+    def part(self, m: int) -> FitRows:
         """One training set, as weighted cells."""
         return _data(self.center, self.mass[:, m])
 
@@ -179,9 +179,9 @@ class Batch:
         return np.clip(law, low, 1.0 - low)
 
 
-def _data(center: FloatArray, mass: FloatArray) -> Data:
+def _data(center: FloatArray, mass: FloatArray) -> FitRows:
     outcome, cell = np.nonzero(mass)
-    return Data(center[cell], outcome, mass[outcome, cell], 2, "probability")
+    return FitRows(center[cell], outcome, mass[outcome, cell], 2, "probability")
 
 
 def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: FloatArray | None) -> FloatArray | None:
@@ -213,7 +213,7 @@ def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: Floa
     return None
 
 
-def warn_of_reversed_scores(data: Data, classes: NDArray[Any], rows: float | None = None) -> None:
+def warn_of_reversed_scores(data: FitRows, classes: NDArray[Any], rows: float | None = None) -> None:
     """A score that clearly ranks the wrong way round is nearly always that of the other class; `rows` for sums."""
     if data.k > 2:
         return

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism._sample.fit_rows import Data, Origin
+from scoreprism._sample.fit_rows import FitRows, Origin
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100
@@ -24,7 +24,7 @@ def enough_rows(codes: IntArray, cv: object) -> bool:
     return not isinstance(cv, int) or (codes.shape[0] >= cv and int(np.bincount(codes).min()) >= 2)
 
 
-def make_folds(cv: object, data: Data, random_state: object) -> list[Split]:
+def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
     """Random folds for a number; a splitter's or an iterable's own splits, of the rows as they came, otherwise."""
     if cv is None or isinstance(cv, (int, np.integer, str, float)):
         return random_folds(data.codes, parse_count(cv, "cv", 2), parse_random_state(random_state))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_folds, parse_law
-from scoreprism._core.checks import plain, refuse
+from scoreprism._core.checks import parse_folds, parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, take_rows
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes

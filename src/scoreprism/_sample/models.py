@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import outside, plain, refuse
+from scoreprism._core.checks import outside, parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import find_training_rows

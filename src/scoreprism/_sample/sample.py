@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import is_hard, parse_law, parse_weights, warn_of_hard_labels
-from scoreprism._core.checks import listed, parse_choice, plain, refuse, require_rows
+from scoreprism._core.checks import (
+    is_hard,
+    listed,
+    parse_choice,
+    parse_law,
+    parse_weights,
+    plain,
+    refuse,
+    require_rows,
+    warn_of_hard_labels,
+)
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
-from scoreprism._sample.fit_rows import Data, Origin, fitting_weights, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import FitRows, Origin, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
 from scoreprism._spelling import mark
@@ -407,7 +416,7 @@ class Sample:
         right = (self.y == best).astype(np.intp)
         return replace(self, y=right, predictions={self.name: confidence}, classes=np.array([False, True]), levels=())
 
-    def fit_rows(self) -> Data:
+    def fit_rows(self) -> FitRows:
         """
         What a map from the scores of the only model is fitted on.
 
@@ -418,7 +427,7 @@ class Sample:
         """
         law = self.prediction
         score = np.ascontiguousarray(as_vector(law)) if self.k == 2 else law
-        return Data(score, self.y, fitting_weights(self.weight), self.k, self.kind, self._origin)
+        return FitRows(score, self.y, fitting_weights(self.weight), self.k, self.kind, self._origin)
 
     def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
         """
@@ -508,7 +517,7 @@ def _parse(
     for name, law in laws.items():
         if isinstance(models[name], GivenLaw):
             continue  # whoever parsed it has looked at it
-        warn_of_prediction(sample.model(name), law.name)
+        warn_of_prediction(sample if len(laws) == 1 else sample.model(name), law.name)
     return sample
 
 

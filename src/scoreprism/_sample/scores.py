@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import SUM_TOLERANCE, is_law, parse_numbers, refuse_law
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.checks import SUM_TOLERANCE, is_law, listed, parse_numbers, refuse, refuse_law
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
@@ -47,7 +46,7 @@ def refuse_scores(law: FloatArray) -> NoReturn:
     try:
         refuse_law(law, "scores")
     except InputError as error:
-        hint = ' Or declare them with `kind`="logit".' if "logits" in str(error) else ""
+        hint = ' Or declare them with kind="logit".' if "logits" in str(error) else ""
         raise InputError(f"{error}{hint}") from None
 
 

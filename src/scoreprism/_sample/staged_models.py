@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from scoreprism._core.arrays import is_hard, parse_law
-from scoreprism._core.checks import outside, refuse, require_rows
+from scoreprism._core.checks import is_hard, outside, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned
 from scoreprism._core.labels import GivenLaw, parse_labels
 from scoreprism._core.numerics import softmax

@@ -25,8 +25,7 @@ from scoreprism.calibrators._softmax_maps import (
     VectorScalingCalibrator,
 )
 from scoreprism.calibrators._splines import MonotoneSplineCalibrator, NaturalSplineCalibrator, SplineCalibrator
-from scoreprism.calibrators._stepwise import BinEffectsCalibrator, BinningCalibrator, IsotonicCalibrator
-from scoreprism.calibrators._tree import TreeCalibrator
+from scoreprism.calibrators._stepwise import BinEffectsCalibrator, BinningCalibrator, IsotonicCalibrator, TreeCalibrator
 from scoreprism.calibrators._venn_abers import VennAbersCalibrator
 
 __all__ = [

@@ -15,15 +15,24 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scoreprism._core.arrays import is_law, parse_weights
-from scoreprism._core.checks import listed, parse_choice, parse_count, parse_number, plain, refuse, require_rows
+from scoreprism._core.checks import (
+    is_law,
+    listed,
+    parse_choice,
+    parse_count,
+    parse_number,
+    parse_weights,
+    plain,
+    refuse,
+    require_rows,
+)
 from scoreprism._core.frames import unwrap
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
-from scoreprism._sample.fit_rows import Batch, Data, Origin, Reduction, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import Batch, FitRows, Origin, Reduction, warn_of_reversed_scores
 from scoreprism._sample.scores import (
     check_column_names,
     class_labels,
@@ -81,7 +90,7 @@ def parse_distance(value: object, name: str) -> str | float:
     return parse_number(value, name, "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)
 
 
-def resolve_distance(clip: str | float, data: Data) -> float:
+def resolve_distance(clip: str | float, data: FitRows) -> float:
     """The distance for some rows."""
     return data.distance if isinstance(clip, str) else clip
 
@@ -137,7 +146,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     provenance_: Provenance | None
 
     @abstractmethod
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         """The fitted map; parameters have been parsed."""
 
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
@@ -185,7 +194,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_small_weights(weight)
         self.classes_ = classes
         self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
-        data = Data(self._score(table, k), codes, weight, k, kind, origin)
+        data = FitRows(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
         self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)
         self.map_ = self._fit_parsed(data)
@@ -441,14 +450,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(made, name, parse(getattr(self, name), name))
         return made
 
-    def _fit_parsed(self, data: Data) -> Map:
+    def _fit_parsed(self, data: FitRows) -> Map:
         """Fit with parsed parameters, keep what was found, and leave the parameters as they were passed."""
         asked, given = self._parsed(), self.get_params(deep=False)
         fitted = asked._fit(data)
         self.__dict__.update({name: value for name, value in vars(asked).items() if name not in given})
         return fitted
 
-    def _shared(self, data: Data) -> Calibrator:
+    def _shared(self, data: FitRows) -> Calibrator:
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
 

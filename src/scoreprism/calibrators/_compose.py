@@ -10,7 +10,7 @@ from sklearn.base import clone
 from scoreprism._core.numerics import log_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import OneVsRestMap
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, rules
 from scoreprism.calibrators._stepwise import IsotonicCalibrator
 
@@ -55,14 +55,14 @@ class OneVsRestCalibrator(Calibrator):
         self.calibrator = calibrator
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         if data.k == 2:
             return self._fit_binary(data)  # type: ignore[no-any-return]
         law = np.exp(log_softmax(data.score)) if data.kind == "logit" else data.score
         hits = [(data.codes == j).astype(np.intp) for j in range(data.k)]
         columns = [np.ascontiguousarray(law[:, j]) for j in range(data.k)]
-        parts = [Data(s, y, data.weight, 2, "probability") for s, y in zip(columns, hits, strict=True)]
+        parts = [FitRows(s, y, data.weight, 2, "probability") for s, y in zip(columns, hits, strict=True)]
         return OneVsRestMap(data.kind, tuple(self._fit_binary(part) for part in parts))
 
-    def _fit_binary(self, data: Data) -> Any:
+    def _fit_binary(self, data: FitRows) -> Any:
         return clone(self.calibrator).set_params(kind=data.kind)._fit(data)

@@ -17,7 +17,7 @@ from scoreprism._kernels.kernel_regression import (
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_rows import Batch, Data
+from scoreprism._sample.fit_rows import Batch, FitRows
 from scoreprism.calibrators._calibrator import Calibrator, one_of, parse_distance, resolve_distance, rules
 
 #: Points of the estimate that the map is drawn through, at most (twice where rows ask for more).
@@ -90,7 +90,7 @@ class KernelCalibrator(Calibrator):
         self.clip = clip
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         kernel, chart = KERNELS[self.kernel], data.chart("probability")
         x = chart(data.score)
         self.bandwidth_ = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
@@ -107,7 +107,7 @@ class KernelCalibrator(Calibrator):
         return _coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)
 
 
-def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve:
+def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Curve:
     """The estimate at many points, joined by a natural spline; across gaps without rows, by a straight line."""
     low, high = float(x.min()), float(x.max())
     wanted = np.ceil(32.0 * (high - low) / bandwidth)
@@ -122,7 +122,7 @@ def _curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve
     return natural_spline(points, np.interp(points, reached, rate), tails="constant")
 
 
-def _coarse_curve(x: FloatArray, data: Data, bandwidth: float, kernel: Kernel) -> Curve:
+def _coarse_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Curve:
     """The estimate at points h/16 apart that rows are shared between, joined by straight lines: one convolution."""
     low, high = float(x.min()), float(x.max())
     step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)

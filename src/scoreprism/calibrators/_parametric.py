@@ -17,7 +17,7 @@ from scoreprism._kernels.logistic import (
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
-from scoreprism._sample.fit_rows import Batch, Data, fit_lines, smallest
+from scoreprism._sample.fit_rows import Batch, FitRows, fit_lines, smallest
 from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
@@ -48,7 +48,7 @@ class IdentityCalibrator(Calibrator):
     def __init__(self, *, kind: str = "probability") -> None:
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         if data.k > 2:
             return Tempered(data.kind, 1.0, 0.0, 0.0) if data.kind == "logit" else Same("probability")
         return BinaryMap(data.chart("probability"), Affine(1.0, 0.0), "identity")
@@ -105,7 +105,7 @@ class PlattCalibrator(Calibrator):
     def _keeps_order(self) -> bool:
         return bool(self.increasing)
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
         if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
             line = Affine(0.0, rate_log_odds(data.rate))
@@ -132,7 +132,7 @@ class PlattCalibrator(Calibrator):
         return float(self._fitted.curve.intercept)
 
 
-def fit_line(data: Data, *, smooth: bool = False) -> tuple[Affine, bool]:
+def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
     """Platt's line in the logit, and whether the classes were separated."""
     x = data.logit(data.score)
     center = float(np.average(x, weights=data.weight))
@@ -184,7 +184,7 @@ class TemperatureCalibrator(Calibrator):
     def __init__(self, *, kind: str = "probability") -> None:
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         if data.k == 2:
             beta, self.separated_ = _sharpness(_binary_look, data.logit(data.score), data)
             tempered = BinaryMap(data.logit, Affine(beta, 0.0), "logit")
@@ -234,7 +234,7 @@ def _multi_look(logs: FloatArray, targets: FloatArray, weight: FloatArray | None
     return look
 
 
-def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data: Data) -> tuple[float, bool]:
+def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data: FitRows) -> tuple[float, bool]:
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
     hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
     if _no_finite_optimum(x, data):
@@ -246,7 +246,7 @@ def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data
     return _minimum(make(x, hit, data.weight), start), False
 
 
-def _no_finite_optimum(x: FloatArray, data: Data) -> bool:
+def _no_finite_optimum(x: FloatArray, data: FitRows) -> bool:
     """Whether what happened never had a smaller score than something else, so that sharper is always better."""
     if data.k == 2:
         few = slice(0, 1024)  # most scores show it at once
@@ -258,7 +258,7 @@ def _no_finite_optimum(x: FloatArray, data: Data) -> bool:
     return bool((gaps >= 0.0).all() and gaps.any())
 
 
-def _smoothed_rows(targets: FloatArray, data: Data) -> FloatArray:
+def _smoothed_rows(targets: FloatArray, data: FitRows) -> FloatArray:
     """Platt's targets for K classes: (N_k+1)/(N_k+K) for the class that occurred, 1/(N_k+K) for the others."""
     count = np.bincount(data.codes, weights=data.weight, minlength=data.k)[data.codes][:, None]
     return (targets * count + 1.0) / (count + data.k)
@@ -320,7 +320,7 @@ class BetaCalibrator(Calibrator):
         self.parameters = parameters
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         variant = self.parameters
         x = data.logit(data.score)
         columns = np.empty((3, x.size))
@@ -355,7 +355,7 @@ class BetaCalibrator(Calibrator):
         return float(self._fitted.curve.c)
 
 
-def _nonnegative_fit(columns: FloatArray, data: Data, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:
+def _nonnegative_fit(columns: FloatArray, data: FitRows, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:
     """(a, b, c) of the best fit with a, b ≥ 0: the free one, or the best with one or both at zero."""
     ones = columns[2:2] if through_half else columns[2:]
     free = np.array([[1.0, 1.0]]) if tied else np.eye(2)

@@ -14,7 +14,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.frames import backend_of, columns_of
 from scoreprism._core.simplex import FloatArray
 from scoreprism._maps.parts import REMEDY, brief, require_fields
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 
 _FIELDS = {"score", "target", "labels", "rows", "counts", "ranges", "version"}
 
@@ -120,7 +120,7 @@ class Provenance:
 
 
 def record_provenance(
-    scores: object, y: object, classes: NDArray[Any], data: Data, table: FloatArray | None = None
+    scores: object, y: object, classes: NDArray[Any], data: FitRows, table: FloatArray | None = None
 ) -> Provenance:
     """What a fit knows: names of what came in, and rows with weight; `table` where the map sees a reduction of it."""
     seen = (data.score if table is None else table).reshape(len(data.codes), -1)

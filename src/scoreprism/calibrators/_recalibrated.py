@@ -18,8 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.arrays import parse_weights
-from scoreprism._core.checks import listed, outside, parse_random_state, plain, refuse
+from scoreprism._core.checks import listed, outside, parse_random_state, parse_weights, plain, refuse
 from scoreprism._core.frames import take_rows
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray

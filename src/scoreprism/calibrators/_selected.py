@@ -15,7 +15,7 @@ from scoreprism._core.checks import outside, parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._maps.order import judge_order, put_in_order
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, enough_rows, make_folds
 from scoreprism._spelling import spell
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules
@@ -213,7 +213,7 @@ class SelectedCalibrator(Calibrator):
     def _keeps_order(self) -> bool:
         return parse_choice(self.order, _CANDIDATES, "order") == "keep"
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         loss = get_loss(self.loss)
         named = self.named_candidates(data.k, data.kind)
         self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(named)), {}, {}, None
@@ -281,7 +281,7 @@ class SelectedCalibrator(Calibrator):
             )
 
     def _contradicted(
-        self, data: Data, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
+        self, data: FitRows, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
     ) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
         free = [one for one in _CANDIDATES["any"][data.k == 2] if data.k <= one.most_classes]
@@ -336,10 +336,10 @@ def _paired(rows: FloatArray, others: FloatArray, weight: FloatArray | None) -> 
 
 
 #: The loss of each row that was held out, from its law.
-_Judge = Callable[[FloatArray, Data], FloatArray]
+_Judge = Callable[[FloatArray, FitRows], FloatArray]
 
 
-def _row_losses(candidate: Calibrator, data: Data, folds: Sequence[Split], judges: Sequence[_Judge]) -> FloatArray:
+def _row_losses(candidate: Calibrator, data: FitRows, folds: Sequence[Split], judges: Sequence[_Judge]) -> FloatArray:
     """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
     shared = candidate._parsed()._shared(data)
     total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
@@ -354,14 +354,14 @@ def _row_losses(candidate: Calibrator, data: Data, folds: Sequence[Split], judge
 
 
 def _freed(
-    candidate: Calibrator, data: Data, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
+    candidate: Calibrator, data: FitRows, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
 ) -> FloatArray:
     """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
 
-    def as_it_is(law: FloatArray, held: Data) -> FloatArray:
+    def as_it_is(law: FloatArray, held: FitRows) -> FloatArray:
         return loss.evaluate(law, held.codes)
 
-    def ordered(law: FloatArray, held: Data) -> FloatArray:
+    def ordered(law: FloatArray, held: FitRows) -> FloatArray:
         return as_it_is(put_in_order(law, -held.score if falling else held.score, held.weight), held)
 
     return _row_losses(candidate, data, folds, [as_it_is, ordered])

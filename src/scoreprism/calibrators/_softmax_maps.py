@@ -11,7 +11,7 @@ from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, log_law
-from scoreprism._sample.fit_rows import Data, smallest
+from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.calibrators._calibrator import Calibrator, number, rules
 
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
@@ -32,20 +32,20 @@ class _SoftmaxCalibrator(Calibrator):
 
     ridge: float
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         low = smallest(data)
         weights = self._weights(FEATURES[self._features](log_law(data.score, data.kind, low)), data)
         fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
         return replace(fitted, floor=_floor(as_matrix(fitted(data.score)), data.total))
 
-    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
+    def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
         """Weights of the features, one column per class, and below them the intercepts."""
         design = np.column_stack([features, np.ones(len(features))])
         start = np.zeros((design.shape[1], data.k))
         start[: data.k] = np.eye(data.k)
         return fit_softmax(design, data.codes, data.weight, start, self._ridges(start, data))
 
-    def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
+    def _ridges(self, start: FloatArray, data: FitRows) -> FloatArray:
         """Penalty of every weight."""
         return np.full(start.shape, self.ridge)
 
@@ -98,7 +98,7 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
         self.ridge = ridge
         self.kind = kind
 
-    def _weights(self, features: FloatArray, data: Data) -> FloatArray:
+    def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
         slopes, intercepts = fit_softmax(
             features, data.codes, data.weight, start, np.full(start.shape, self.ridge), diagonal=True
@@ -191,7 +191,7 @@ class DirichletCalibrator(_SoftmaxCalibrator):
         self.ridge_intercept = ridge_intercept
         self.kind = kind
 
-    def _ridges(self, start: FloatArray, data: Data) -> FloatArray:
+    def _ridges(self, start: FloatArray, data: FitRows) -> FloatArray:
         k, total = data.k, data.total
         ridges = np.full(start.shape, 2.0 * total * self.ridge / (k * (k - 1)))
         ridges[:k][np.diag_indices(k)] = 1e-6

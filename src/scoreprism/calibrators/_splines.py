@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number
-from scoreprism._core.numerics import EDGE, clipped_sigmoid, rate_log_odds
+from scoreprism._core.numerics import EDGE, clipped_sigmoid, rate_log_odds, weighted_quantiles
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
 from scoreprism._kernels.logistic import fit_or_smooth, separated
 from scoreprism._learners.spline_fit import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_rows import Batch, Data, fit_lines
+from scoreprism._sample.fit_rows import Batch, FitRows, fit_lines
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     Rule,
@@ -89,7 +88,7 @@ class NaturalSplineCalibrator(Calibrator):
         self.ridge = ridge
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         x = data.logit(data.score)
         knots = _apart(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
         if knots.size < 3:
@@ -183,7 +182,7 @@ class _PenalisedSpline(Calibrator):
 
     def _solve(
         self,
-        data: Data,
+        data: FitRows,
         shape: Shape,
         settle: Callable[[FloatArray], FloatArray] = np.asarray,
         step: KernelStep | None = None,
@@ -279,7 +278,7 @@ class SplineCalibrator(_PenalisedSpline):
         self.clip = clip
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         return self._solve(data, unconstrained if self.link == "identity" else boxed)
 
 
@@ -388,7 +387,7 @@ class MonotoneSplineCalibrator(_PenalisedSpline):
         self.clip = clip
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         step = None
         if self.bandwidth is not None:
             kernel, x = KERNELS[self.kernel], data.chart("probability")(data.score)

@@ -14,7 +14,7 @@ from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._maps.binary_map import BinaryMap, Chart, Steps
 from scoreprism._maps.formula import Term
 from scoreprism._maps.parts import Map, MapPart, Part, require
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import make_folds
 from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
 
@@ -305,7 +305,7 @@ class VennAbersCalibrator(Calibrator):
         self.random_state = random_state
         self.kind = kind
 
-    def _fit(self, data: Data) -> Map:
+    def _fit(self, data: FitRows) -> Map:
         parts = [data]
         if self.cv is not None:
             folds = make_folds(self.cv, data, self.random_state)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import SUM_TOLERANCE
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import SUM_TOLERANCE, refuse
 from scoreprism.cli._labels import match_label
 from scoreprism.cli._words import at, count, refuse_column, several, shown
 

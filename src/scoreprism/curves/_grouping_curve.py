@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
+from scoreprism._core.numerics import weighted_quantiles
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
 from scoreprism._fitting.chain_fit import fit_chain
-from scoreprism._kernels.bins import weighted_quantiles
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_numbers
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import parse_numbers, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
 from scoreprism._sample.sample import Sample

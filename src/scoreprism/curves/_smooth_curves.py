@@ -16,7 +16,7 @@ from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
 from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem, rising_line
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.curves._bands import Ask, Band, upper_end
 from scoreprism.curves._curve import BinaryRows
 
@@ -105,7 +105,9 @@ class SplineCurve:
     @cached_property
     def problem(self) -> SplineProblem:
         """What is fitted."""
-        return monotone_problem(Data(self.rows.score, self.rows.y.astype(np.intp), self.rows.weight, 2, "probability"))
+        return monotone_problem(
+            FitRows(self.rows.score, self.rows.y.astype(np.intp), self.rows.weight, 2, "probability")
+        )
 
     @cached_property
     def fit(self) -> tuple[FloatArray, float]:

@@ -8,20 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law, parse_numbers
-from scoreprism._core.checks import parse_count, parse_number, parse_random_state, refuse
+from scoreprism._core.checks import parse_count, parse_law, parse_number, parse_numbers, parse_random_state, refuse
 from scoreprism._core.numerics import sigmoid
 from scoreprism._core.resampling import draw_events
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.datasets._level_sets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 
-__all__ = ["AppendixELaw", "CopulaLaw", "PopulationTerms", "Sample", "SquareLaw"]
+__all__ = ["AppendixELaw", "CopulaLaw", "Draw", "PopulationTerms", "SquareLaw"]
 
 Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-class Sample(NamedTuple):
+class Draw(NamedTuple):
     """
     Draws from a law: features, outcomes and the true probability of each.
 
@@ -130,7 +129,7 @@ class SquareLaw(ABC):
             refuse("`X` must have shape (n, 2)", f"shape {features.shape}", "Pass the columns x1 and x2.")
         return sigmoid(self.logit(features[:, 0], features[:, 1]))
 
-    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Sample:
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Draw:
         """
         Draw independent rows.
 
@@ -143,7 +142,7 @@ class SquareLaw(ABC):
 
         Returns
         -------
-        Sample
+        Draw
             ``X`` of shape (n, 2), ``y`` in {0, 1} and ``q``, the true probability of each row.
         """
         from scipy.special import ndtr
@@ -154,7 +153,7 @@ class SquareLaw(ABC):
         z2 = self.rho * z1 + np.sqrt(1.0 - self.rho**2) * noise
         X = np.stack([ndtr(z1), ndtr(z2)], axis=1)
         q = self.q(X)
-        return Sample(X, draw_events(rng, q).astype(np.intp), q)
+        return Draw(X, draw_events(rng, q).astype(np.intp), q)
 
     def irreducible(self, loss: str | ProperLoss = "log") -> float:
         """

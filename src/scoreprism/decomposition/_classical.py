@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_folds, parse_law
-from scoreprism._core.checks import refuse, require_rows
+from scoreprism._core.checks import parse_folds, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes

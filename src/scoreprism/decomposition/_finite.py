@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law, parse_numbers
-from scoreprism._core.checks import plain, refuse, require_rows
+from scoreprism._core.checks import parse_law, parse_numbers, plain, refuse, require_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
 from scoreprism._sample.level import Level

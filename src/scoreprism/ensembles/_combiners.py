@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import listed, outside, parse_number, plain, refuse, require_rows
+from scoreprism._core.checks import listed, outside, parse_law, parse_number, parse_weights, plain, refuse, require_rows
 from scoreprism._core.frames import column_names, columns_of, require_aligned
 from scoreprism._core.labels import distinct
 from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._maps.softmax_map import log_law
-from scoreprism._sample.fit_rows import Data, smallest, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import FitRows, smallest, warn_of_reversed_scores
 from scoreprism._sample.scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
@@ -98,7 +97,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         laws = self._laws(members)[:, kept]
         mass = np.ones(kept.size) if weight is None else weight[kept]
         if classes.size == 2:
-            warn_of_reversed_scores(Data(laws.mean(axis=0), codes, mass, 2, "probability"), classes)
+            warn_of_reversed_scores(FitRows(laws.mean(axis=0), codes, mass, 2, "probability"), classes)
         self._fit(laws, codes, mass)
         self._remember(members)
         self.classes_ = classes
@@ -338,7 +337,7 @@ class LogPool(Combiner):
 
     def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
         k = 2 if laws.ndim == 2 else laws.shape[2]
-        self.lows_ = [smallest(Data(law, codes, weight, k, "probability")) for law in laws]
+        self.lows_ = [smallest(FitRows(law, codes, weight, k, "probability")) for law in laws]
         logs = self._logs(laws)
         self.weights_, self.separated_ = _exponents(logs, one_hot(codes, k), weight)
         if self.separated_:

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import listed, plain, refuse, require_rows
+from scoreprism._core.checks import listed, parse_law, plain, refuse, require_rows
 from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._fitting.candidates import floored
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import parse_features, score_columns
-from scoreprism._sample.fit_rows import Data, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
@@ -237,7 +236,7 @@ def _crossfit(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArra
     return plan.gather(fit_combiner(combiner, members, data, plan)).law
 
 
-def fit_combiner(combiner: Any, members: FloatArray, data: Data, plan: CrossFit) -> FloatArray:
+def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossFit) -> FloatArray:
     """What the fits of a combiner say of all rows."""
     from sklearn.base import clone
 

@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import SUM_TOLERANCE, is_hard, parse_law, warn_of_hard_labels
-from scoreprism._core.checks import listed, plain, refuse, require_rows
+from scoreprism._core.checks import (
+    SUM_TOLERANCE,
+    is_hard,
+    listed,
+    parse_law,
+    plain,
+    refuse,
+    require_rows,
+    warn_of_hard_labels,
+)
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 from scoreprism._sample.models import Scored, parse_models, predicted

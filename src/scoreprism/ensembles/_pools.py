@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_numbers
-from scoreprism._core.checks import listed, parse_number, plain, refuse
+from scoreprism._core.checks import listed, parse_number, parse_numbers, plain, refuse
 from scoreprism._core.numerics import log_odds, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism.ensembles._members import Members, parse_members

@@ -15,12 +15,12 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.arrays import parse_weights
 from scoreprism._core.checks import (
     outside,
     parse_choice,
     parse_number,
     parse_random_state,
+    parse_weights,
     plain,
     refuse,
     require_rows,

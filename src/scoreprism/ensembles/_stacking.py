@@ -14,7 +14,7 @@ from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
 from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
-from scoreprism._sample.fit_rows import Data, smallest
+from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
 from scoreprism.exceptions import SeparationWarning
 
@@ -111,7 +111,7 @@ class Stacking(Combiner):
 
 def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
     """How the logits of a member are kept finite: a chart for two classes, the smallest probability for more."""
-    data = Data(law, codes, weight, k, "probability")
+    data = FitRows(law, codes, weight, k, "probability")
     return logit_chart(law, "probability", data.distance) if k == 2 else smallest(data)
 
 

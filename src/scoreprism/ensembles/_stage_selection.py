@@ -19,7 +19,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import StagePath, follow, read_stages
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
@@ -500,7 +500,7 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
 class Folds:
     """The rows of a sample in folds: which fold each row is in, and what maps are fitted with."""
 
-    rows: Data  # of the score that folds were dealt by
+    rows: FitRows  # of the score that folds were dealt by
     fold: IntArray
     weight: FloatArray | None
     groups: IntArray | None

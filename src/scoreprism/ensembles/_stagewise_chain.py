@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import (
+    parse_choice,
+    parse_clip,
+    parse_confidence,
+    parse_count,
+    parse_law,
+    parse_random_state,
+    refuse,
+)
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._core.wording import plural

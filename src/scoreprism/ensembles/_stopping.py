@@ -5,8 +5,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import parse_choice, parse_count, parse_number, refuse, require_rows
+from scoreprism._core.checks import (
+    parse_choice,
+    parse_count,
+    parse_law,
+    parse_number,
+    parse_weights,
+    refuse,
+    require_rows,
+)
 from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import FloatArray, n_classes

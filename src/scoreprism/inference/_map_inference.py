@@ -12,15 +12,14 @@ import numpy as np
 from sklearn.base import clone
 
 from scoreprism._calibration_test.calibration_tests import TestResult
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, make_frame
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning
@@ -472,7 +471,7 @@ def _require_parametric(chosen: Calibrator) -> None:
         refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
-def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
+def _rows_of_sample(sample: Sample) -> tuple[FitRows, Any]:
     """The rows, two classes as a vector, with weights that count as rows; and the groups among them."""
     law, groups = sample.prediction, sample.groups
     if groups is not None:
@@ -480,7 +479,7 @@ def _rows_of_sample(sample: Sample) -> tuple[Data, Any]:
         if groups.max() < 1:
             refuse("`groups` must be at least two", "one group", "Leave groups out, if rows are independent.")
     score = as_vector(law) if sample.k == 2 else law
-    return Data(score, sample.y, sample.weight, sample.k, "probability"), groups
+    return FitRows(score, sample.y, sample.weight, sample.k, "probability"), groups
 
 
 def _require_overlap(calibrator: Calibrator) -> None:

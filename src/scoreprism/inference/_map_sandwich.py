@@ -15,7 +15,7 @@ from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._kernels.logistic import smoothed_targets
 from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import (
     BetaCalibrator,
     Calibrator,
@@ -142,7 +142,7 @@ class Scheme:
 # ── from a fitted calibrator to its scheme ──────────────────────────────────────────────────────────
 
 
-def scheme_of(calibrator: Calibrator, data: Data, labels: tuple[str, ...]) -> Scheme:
+def scheme_of(calibrator: Calibrator, data: FitRows, labels: tuple[str, ...]) -> Scheme:
     """The scheme of a fitted calibrator, one of `PARAMETRIC`."""
     fitted: Any = calibrator.map_
     if isinstance(calibrator, PlattCalibrator):
@@ -206,7 +206,7 @@ def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
     return _free(tuple(free), np.array(values), list(identity), _line_design(fitted.chart, columns), notes=notes)
 
 
-def _softmax(calibrator: Any, fitted: Any, data: Data, labels: tuple[str, ...]) -> Scheme:
+def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...]) -> Scheme:
     """Vector, matrix, Dirichlet and polynomial maps: a ridge around the identity."""
     weights: FloatArray = fitted.weights
     k = weights.shape[1]
@@ -251,7 +251,7 @@ class Sandwich:
         return sums
 
 
-def targets_of(calibrator: Calibrator, data: Data) -> tuple[FloatArray, FloatArray | None]:
+def targets_of(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, FloatArray | None]:
     """What the map was fitted to, shape (n, K), and the derivative of Platt's targets by the share of events."""
     if not getattr(calibrator, "smooth_targets", False):
         return one_hot(data.codes, data.k), None
@@ -262,7 +262,7 @@ def targets_of(calibrator: Calibrator, data: Data) -> tuple[FloatArray, FloatArr
 
 
 def make_sandwich(
-    scheme: Scheme, calibrator: Calibrator, data: Data, clusters: IntArray | None, *, small_sample: bool
+    scheme: Scheme, calibrator: Calibrator, data: FitRows, clusters: IntArray | None, *, small_sample: bool
 ) -> Sandwich:
     """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A has the ridge in it."""
     weight = np.ones(data.codes.size) if data.weight is None else data.weight
@@ -301,7 +301,7 @@ def _factor(n: int, p: int, groups: int | None) -> float:
     return n / (n - p) if groups is None else groups / (groups - 1) * (n - 1) / (n - p)
 
 
-def _inverse(bread: FloatArray, data: Data) -> FloatArray:
+def _inverse(bread: FloatArray, data: FitRows) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(bread), TINY))
     values, vectors = np.linalg.eigh(bread / np.outer(scale, scale))
     if not values[0] > 1e-12 * values[-1]:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_number, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_law, parse_number, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss, get_loss

@@ -50,7 +50,7 @@ class _CustomLoss(ProperLoss):
 
     def __init__(self, label: str, classes: int | None) -> None:
         self._label = label
-        self._classes = classes
+        self._classes = classes  # type: ignore[misc]
         self._strict = True
         self._exchangeable = False
 
@@ -74,10 +74,6 @@ class _CustomLoss(ProperLoss):
                 f"{entropy[worst]:.4g} of the truth itself. Use a proper loss such as 'brier' or 'log'."
             )
         return np.maximum(risk - entropy, 0.0)
-
-    @property
-    def _is_limited(self) -> bool:
-        return self._classes is not None
 
     def _require_classes(self, law: FloatArray, name: str) -> None:
         if n_classes(law) != self._classes:

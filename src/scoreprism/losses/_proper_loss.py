@@ -10,8 +10,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import as_law_array, is_law, parse_codes, parse_law, refuse_law
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import as_law_array, is_law, parse_codes, parse_law, refuse, refuse_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
 from scoreprism._spelling import mark
 
@@ -55,6 +54,7 @@ class ProperLoss(ABC):
     name: ClassVar[str]
     #: Whether the loss is defined for two classes only.
     binary_only: ClassVar[bool] = False
+    _classes: ClassVar[int | None] = None  # a loss of one's own may be for a certain number
 
     # ── what a subclass says ────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +160,7 @@ class ProperLoss(ABC):
         array of shape (n,)
             What `loss` returns.
         """
-        if self._is_limited:
+        if self.binary_only or self._classes is not None:
             self._require_classes(p, "p")
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
@@ -267,14 +267,9 @@ class ProperLoss(ABC):
     def _law(self, value: ArrayLike, name: str) -> FloatArray:
         """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
         law = as_law_array(value, name, single=True)
-        if self._is_limited:
+        if self.binary_only or self._classes is not None:
             self._require_classes(law, name)
         return law
-
-    @property
-    def _is_limited(self) -> bool:
-        """Whether the loss is for a certain number of classes."""
-        return self.binary_only
 
     def _require_classes(self, law: FloatArray, name: str) -> None:
         """Refuse more than two classes where the loss is for two."""

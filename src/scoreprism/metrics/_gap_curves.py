@@ -24,7 +24,7 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
 from scoreprism.metrics._rows import Rows, Units, one_vs_rest, top_label
@@ -227,7 +227,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
     """The fold of every row; random folds are drawn with seed 0."""
     if cv is None:
         return None
-    plan = make_crossfit(cv, Data(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
+    plan = make_crossfit(cv, FitRows(rows.law, rows.y, rows.weight, 2, "probability"), None, 0)
     if not plan.whole:
         missing = int((plan.home < 0).sum())
         refuse("`cv` must test every row", f"{missing} rows that no split tests", "Use K folds, for example `cv`=5.")

@@ -7,8 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_rows
+from scoreprism._core.checks import (
+    parse_choice,
+    parse_count,
+    parse_law,
+    parse_random_state,
+    parse_weights,
+    refuse,
+    require_rows,
+)
 from scoreprism._core.resampling import Streams, count_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
 from scoreprism._kernels.term_intervals import Interval

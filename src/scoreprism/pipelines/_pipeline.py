@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import outside, parse_choice, parse_flag, refuse, require_rows
+from scoreprism._core.checks import outside, parse_choice, parse_flag, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.resampling import count_grouped_rows

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law
 from scoreprism._core.checks import (
     listed,
     outside,
@@ -20,6 +19,7 @@ from scoreprism._core.checks import (
     parse_clip,
     parse_count,
     parse_flag,
+    parse_law,
     parse_random_state,
     plain,
     refuse,

@@ -17,7 +17,7 @@ from scoreprism._core.workers import one_thread
 from scoreprism._fitting.candidates import ScoreLaw
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
@@ -197,7 +197,7 @@ def recalibrate(fit: ChainFit, counts: FloatArray, seed: int) -> ChainFit:
     rows, groups, held = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
     assert rows is not None  # noqa: S101 - a pipeline has them
     weight = counts[held] if rows.weight is None else counts[held] * rows.weight[held]
-    drawn = Data(rows.score[held], rows.codes[held], weight, rows.k, rows.kind)
+    drawn = FitRows(rows.score[held], rows.codes[held], weight, rows.k, rows.kind)
     return replace(fit, calibration=drawn, calibration_groups=None if groups is None else groups[held], seed=seed)
 
 

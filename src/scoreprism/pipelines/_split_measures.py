@@ -16,7 +16,7 @@ from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.learners import MapLearner, parse_calibrator
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss, get_loss
@@ -33,11 +33,11 @@ class RegressionMap:
     name: str
     estimator: Any
 
-    def shared(self, data: Data) -> RegressionMap:
+    def shared(self, data: FitRows) -> RegressionMap:
         """Nothing is shared."""
         return self
 
-    def fitted(self, data: Data) -> Map:
+    def fitted(self, data: FitRows) -> Map:
         """The regression fitted on some rows; what it says beyond 0 and 1 is cut."""
         weighted = {} if data.weight is None else {"sample_weight": data.weight}
         model = clone(self.estimator).fit(data.score[:, None], data.y, **weighted)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import parse_law
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_law, parse_random_state, refuse
 from scoreprism._core.frames import column_names
 from scoreprism._core.labels import GivenLaw, parse_groups, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.arrays import parse_law, parse_weights
-from scoreprism._core.checks import parse_choice, refuse, require_rows
+from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
 from scoreprism._learners.members import MEMBERS, Fitted, Task, hit_rows, mixed, mixing_weights
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, make_folds
 
 #: From the features and the law to start from to the laws of all variants of all members.
@@ -132,7 +131,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._encoder = Encoder.fitted(columns)
         whole = Task(self._encoder(columns), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
-        folds = make_folds(self.cv, Data(base, codes, weight, k, "probability"), rng)
+        folds = make_folds(self.cv, FitRows(base, codes, weight, k, "probability"), rng)
         self.weights_ = mixing_weights(self._hits_out_of_fold(whole, folds, rng), weight)
         self._predict = self.fit_members(whole, rng)
         self.n_features_in_ = len(table)

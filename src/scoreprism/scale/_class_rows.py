@@ -11,8 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import SUM_TOLERANCE
-from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.checks import SUM_TOLERANCE, listed, plain, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
 from scoreprism._spelling import mark

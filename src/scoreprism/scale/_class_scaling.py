@@ -13,7 +13,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._maps.binary_map import least_distance
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import ClassRows, Facts
@@ -340,7 +340,7 @@ class Fitting:
         if (np.bincount(codes, minlength=self.k) < 20).any():
             return self.scaling.identity(self.k)
         law = np.column_stack([head[name] for name in names]).astype(np.float64)
-        data = Data(law, codes, None, self.k, "probability")
+        data = FitRows(law, codes, None, self.k, "probability")
         if self.scaling.vector:
             weights = VectorScalingCalibrator(ridge=self.scaling.ridge)._fit(data).weights  # type: ignore[attr-defined]
             return np.concatenate([np.diag(weights[:-1]), weights[-1]])

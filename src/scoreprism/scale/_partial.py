@@ -13,7 +13,7 @@ from scoreprism._core.labels import key_order
 from scoreprism._fitting.chain_fit import Losses, decompose_each, parse_losses
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
 from scoreprism._kernels.term_intervals import FORMS
-from scoreprism._sample.fit_rows import Data, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import parse_count_of_folds
@@ -138,7 +138,7 @@ def _warn_of_order(partial: SumTable) -> None:
     table, label = partial.table, partial.settings.pos_label
     score = table["key"] if partial.exact else table["s"] / table["w"]
     classes = np.array([0, 1] if label is None else [f"not {label}", label], dtype=object)
-    data = Data(score, table["y"].astype(np.intp), table["w"], 2, "probability")
+    data = FitRows(score, table["y"].astype(np.intp), table["w"], 2, "probability")
     warn_of_reversed_scores(data, classes, float(table["w"].sum()) ** 2 / float(table["w2"].sum()))
 
 

@@ -17,7 +17,7 @@ from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.learners import MapLearner
 from scoreprism._sample.cells import Cells, LossSums
-from scoreprism._sample.fit_rows import Data
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
@@ -113,7 +113,7 @@ def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Option
     codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
     worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
-    rows = Data(lines.score, codes, weight * worth, 2, "probability")
+    rows = FitRows(lines.score, codes, weight * worth, 2, "probability")
     cells = Cells(
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
