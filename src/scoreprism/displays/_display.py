@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_random_state, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_law, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
 from scoreprism._document.drawing import draws
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
@@ -445,7 +445,7 @@ def has_many_classes(y_proba: Any) -> bool:
     """Whether probabilities, or a fitted classifier, speak of more than two classes."""
     if hasattr(y_proba, "predict_proba"):
         return len(getattr(y_proba, "classes_", ())) > 2
-    shape = getattr(y_proba, "shape", None) or np.shape(y_proba)
+    shape = getattr(y_proba, "shape", None) or parse_law(y_proba, "y_proba").shape  # lists may be ragged: refused there
     return len(shape) == 2 and shape[1] > 2
 
 
