@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import sys
@@ -60,6 +61,7 @@ def problems(path: str, thing: object) -> list[str]:
         for code, text in validate(target)["errors"]:
             excused = code == "GL08" and target != path  # an override inherits the docstring of its base class
             excused |= code == "PR01" and target == path and _attributes_documented(thing)
+            excused |= code == "PR01" and target == path and _inherits_making(thing)
             if code in CHECKS and not excused:
                 found.append(f"{target}: {code} {text}")
     return found
@@ -67,9 +69,15 @@ def problems(path: str, thing: object) -> list[str]:
 
 def _attributes_documented(thing: object) -> bool:
     """A result that the library makes lists its fields as attributes, not as parameters."""
-    fields = [name for name in getattr(thing, "__annotations__", {}) if not name.startswith("_")]
+    fields = [field.name for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []  # type: ignore[arg-type]
+    fields = [name for name in fields or getattr(thing, "__annotations__", {}) if not name.startswith("_")]
     text = inspect.getdoc(thing) or ""
     return "Attributes\n---" in text and all(name in text for name in fields)
+
+
+def _inherits_making(thing: object) -> bool:
+    """An exception that is made as its base class is, which documents the parts."""
+    return inspect.isclass(thing) and issubclass(thing, Exception) and "__init__" not in vars(thing)
 
 
 if __name__ == "__main__":

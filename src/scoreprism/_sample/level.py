@@ -67,13 +67,41 @@ class Level:
 
     @classmethod
     def of(cls, name: str, law: FloatArray, **rest: Any) -> Level:
-        """A level whose law is parsed already, or was fitted."""
+        """
+        A level whose law is parsed already, or was fitted.
+
+        Parameters
+        ----------
+        name : str
+            Name.
+        law : array of shape (n,) or (n, K)
+            Probabilities.
+        **rest : object
+            Further attributes: `folds`, `factor`, `fits`, `is_summed`.
+
+        Returns
+        -------
+        Level
+            Nothing is checked.
+        """
         level = object.__new__(cls)
         level.__dict__.update(rest, name=name, law=law)
         return level
 
     def changed(self, **values: Any) -> Level:
-        """The same with other values."""
+        """
+        The same with other attributes.
+
+        Parameters
+        ----------
+        **values : object
+            Attributes by name.
+
+        Returns
+        -------
+        Level
+            Nothing is checked.
+        """
         level = object.__new__(type(self))
         level.__dict__.update(self.__dict__ | values)
         return level
@@ -84,19 +112,57 @@ class Level:
         return GivenLaw(f"level {self.name!r}", self.law, self.folds, self.columns)
 
     def take(self, rows: IntArray) -> Level:
-        """The level on some of the rows."""
+        """
+        The level on some of the rows.
+
+        Parameters
+        ----------
+        rows : array
+            Row numbers.
+
+        Returns
+        -------
+        Level
+            With these rows.
+        """
         folds = None if self.folds is None else self.folds[:, rows]
         fits = None if self.fits is None else self.fits.rows(rows)
         return self.changed(law=self.law[rows], folds=folds, fits=fits)
 
     def clipped(self, distance: float) -> Level:
-        """The level kept away from 0 and 1."""
+        """
+        The level kept away from 0 and 1.
+
+        Parameters
+        ----------
+        distance : float
+            Smallest probability allowed.
+
+        Returns
+        -------
+        Level
+            With clipped laws.
+        """
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
         fits = None if self.fits is None else self.fits.clipped(distance)
         return self.changed(law=clip_law(self.law, distance), folds=folds, fits=fits)
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
-        """The loss in every row: the mean over partitions, where the law was fitted in several."""
+        """
+        The loss of the law in every row: the mean over partitions, where it was fitted in several.
+
+        Parameters
+        ----------
+        loss : ProperLoss
+            The loss.
+        y : array of shape (n,)
+            Outcome codes.
+
+        Returns
+        -------
+        array of shape (n,)
+            Losses.
+        """
         if self.is_summed:
             raise UnavailableError(
                 f"the {loss!s} loss of level {self.name!r} was not summed, and its rows are not at hand. "
