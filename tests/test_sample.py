@@ -241,3 +241,68 @@ def test_refusals(arguments, message):
     with pytest.raises(InputError) as caught:
         Sample.of(*arguments)
     assert str(caught.value) == message
+
+
+def test_columns_of_a_shuffled_frame_are_refused_wherever_they_come(tmp_path):
+    """Rows go by position: an index with the same labels in another order is a slip, whichever argument has it."""
+    X, y, s, _ = rows(60)
+    order = np.random.default_rng(0).permutation(60)
+    segment, moment = pd.Series(np.arange(60) % 2), pd.Series(pd.date_range("2026-01-01", periods=60))
+    first = pd.DataFrame(X)
+    outcome, score = pd.Series(y), pd.Series(s)
+    for options in (
+        {"segments": segment.iloc[order]},
+        {"segments": {"half": segment.iloc[order]}},
+        {"time": moment.iloc[order]},
+        {"levels": {"first": first.iloc[order]}},
+    ):
+        with pytest.raises(InputError, match="must have their rows in the same order"):
+            Sample.of(outcome, score, **options)
+    with pytest.raises(InputError, match="calibration scores and calibration y must have their rows in the same order"):
+        decompose(outcome, score, calibration=(score, outcome.iloc[order]))
+
+
+def test_a_level_of_features_may_be_called_as_a_latent_state_is():
+    X, y, s, _ = rows(200)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    d = decompose(y, s, frame, levels={"first": "a", "Z": ["a", "b"]}, reference="logistic")
+    assert d.names == ("reliability", "C → first", "first → Z", "irreducible")
+
+
+def test_odd_calls_get_clear_answers():
+    X, y, s, _ = rows(40)
+    sample = Sample.of(y, s)
+    for call, message in (
+        (lambda: Sample(y, s), "a Sample is made by Sample.of; got arrays that nobody has parsed. "),
+        (lambda: sample.take(np.array([True, False])), "`the mask` and the sample must have the same number of rows"),
+        (lambda: sample.one_vs_rest(7), "code must be the position of a class, 0 to 1; got 7. See classes."),
+        (lambda: sample.model("Model"), "name must be one of model; got 'Model'. Pass the name of a model."),
+        (lambda: decompose(y, s, reference=pd.DataFrame(X)), "reference must come with features to learn from"),
+        (lambda: decompose(y, s, calibrator=pd.DataFrame(X)), "calibrator must be one of "),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value).replace("`", "").startswith(message.replace("`", ""))
+    assert sample.take([0, 1]).n == 2
+    assert Sample.of(y, s, time=["2026-13-45"] * 40).time.dtype.kind in "UO"
+
+
+def test_segments_of_a_sample_by_name_or_by_row():
+    _, y, s, _ = rows(300)
+    labels = np.where(np.arange(300) % 2, "odd", "even")
+    w = np.where(np.arange(300) < 30, 0.0, 1.0)
+    expected = scoreprism.decompose_by(labels, y, s, sample_weight=w, loss="brier")
+    sample = Sample.of(y, s, sample_weight=w, segments={"half": labels})
+    for segments in ("half", labels):
+        found = scoreprism.decompose_by(segments, sample, loss="brier")
+        assert {k: d.terms for k, d in found.decompositions.items()} == {
+            k: d.terms for k, d in expected.decompositions.items()
+        }
+
+
+def test_resolution_and_the_partition_bound_take_a_sample():
+    X, y, s, q = rows(300)
+    one = scoreprism.resolution_decomposition(y, s, q, loss="brier")
+    assert scoreprism.resolution_decomposition(Sample.of(y, s), calibrated=q, loss="brier").terms == one.terms
+    bound = scoreprism.references.partition_lower_bound(y, s, X, random_state=0)
+    assert scoreprism.references.partition_lower_bound(Sample.of(y, s, X), random_state=0) == bound

@@ -8,6 +8,7 @@ __all__ = [
     "ContradictedOrderWarning",
     "DoubleUseWarning",
     "DoubtfulFileWarning",
+    "HardLabelsWarning",
     "ImproperLossError",
     "InfiniteLossError",
     "InfiniteLossWarning",

@@ -20,7 +20,7 @@ from scoreprism._core.checks import (
     refuse,
     require_jobs,
 )
-from scoreprism._core.frames import column_names
+from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._fitting.calibration_check import CalibrationCheck
@@ -123,7 +123,7 @@ class ChainFit:
         require_jobs(n_jobs)
         sample.require_rows("decompose")
         blocks = [level for level in sample.levels if isinstance(level, FeatureBlock)]
-        if reference != "auto" and not blocks:
+        if not blocks and not (isinstance(reference, str) and reference == "auto"):
             refuse(
                 "`reference` must come with features to learn from", "no X and no levels", "Pass `X`, or leave it out."
             )
@@ -418,7 +418,7 @@ def parse_calibration(
     """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
     held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
-        found = f"{list(held.classes)} beside {list(sample.classes)}"
+        found = f"{held.classes.tolist()} beside {sample.classes.tolist()}"
         refuse(
             "`calibration` must speak of the labels of `y_true`",
             found,
@@ -436,6 +436,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
     scores, y, *rest = value
+    require_aligned({"calibration scores": scores, "calibration y": y, "calibration weights": (*rest, None)[0]})
     law = GivenLaw("calibration scores", parse_law(scores, "calibration scores"), None, column_names(scores))
     if n_classes(law.values) != sample.k:
         refuse(rule, f"{n_classes(law.values)} classes beside {sample.k}", "Score both splits by the same model.")

@@ -172,7 +172,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
     if isinstance(calibrator, str) and calibrator in AUTOMATIC:
         chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
-    elif isinstance(calibrator, SelectedCalibrator) or calibrator == "selected":
+    elif isinstance(calibrator, SelectedCalibrator) or (isinstance(calibrator, str) and calibrator == "selected"):
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
         chosen = [one._parsed() for one in chooser.named_candidates(k).values()]
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import (
     is_hard,
     listed,
-    parse_choice,
     parse_law,
     parse_weights,
     plain,
@@ -46,7 +46,8 @@ class Sample:
     Outcomes and predictions, with what else is known of the rows, parsed and checked once.
 
     Made by `Sample.of`. Every public function of ``(y_true, y_proba, X)`` takes a sample in the place of ``y_true``;
-    nothing is then parsed again. Rows of weight 0 are absent.
+    nothing is then parsed again. Rows of weight 0 are absent. Arrays of float64 are not copied: do not change them
+    while the sample, or a result made from it, is in use.
 
     Attributes
     ----------
@@ -171,6 +172,10 @@ class Sample:
             y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
             segments=segments, time=time, pos_label=pos_label, classes=classes,
         )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.predictions, Mapping):
+            refuse("a Sample is made by Sample.of", "arrays that nobody has parsed", "Call Sample.of(y_true, y_proba).")
 
     # ── what it holds ───────────────────────────────────────────────────────────────────────────────
 
@@ -347,8 +352,9 @@ class Sample:
         Sample
             With one model.
         """
-        chosen = parse_choice(name, self.predictions, "name")
-        return replace(self, predictions={chosen: self.predictions[chosen]})
+        if name not in self.predictions:
+            refuse(f"`name` must be one of {listed(self.predictions)}", plain(name), "Pass the name of a model.")
+        return replace(self, predictions={name: self.predictions[name]})
 
     def take(self, rows: NDArray[Any]) -> Sample:
         """
@@ -364,7 +370,11 @@ class Sample:
         Sample
             With these rows.
         """
-        some = np.flatnonzero(rows) if rows.dtype == bool else rows
+        self.require_rows("take")
+        some = np.asarray(rows)
+        if some.dtype == bool:
+            require_rows(some.shape[0], self.n, "the mask", "the sample")
+            some = np.flatnonzero(some)
         return replace(
             self,
             y=self.y[some],
@@ -392,9 +402,13 @@ class Sample:
         Sample
             With the probabilities of that class, and its column of levels that were given.
         """
+        if code not in range(self.k):
+            refuse(f"`code` must be the position of a class, 0 to {self.k - 1}", plain(code), "See `classes`.")
         label = code if self.classes is None else self.classes[code]
+        origin = self._origin
         return replace(
             self,
+            _origin=None if origin is None else origin._replace(labels=(origin.labels == code).astype(np.intp)),
             y=(self.y == code).astype(np.intp),
             predictions={name: as_matrix(law)[:, code] for name, law in self.predictions.items()},
             classes=np.array([f"not {label}", label], dtype=object),
@@ -414,7 +428,15 @@ class Sample:
         best = law.argmax(axis=1)
         confidence = np.take_along_axis(law, best[:, None], axis=1)[:, 0]
         right = (self.y == best).astype(np.intp)
-        return replace(self, y=right, predictions={self.name: confidence}, classes=np.array([False, True]), levels=())
+        origin = None if self._origin is None else self._origin._replace(labels=self.by_given_row(right, 0))
+        return replace(
+            self,
+            y=right,
+            predictions={self.name: confidence},
+            classes=np.array([False, True]),
+            levels=(),
+            _origin=origin,
+        )
 
     def fit_rows(self) -> FitRows:
         """
@@ -482,8 +504,20 @@ def _parse(
     classes: ArrayLike | None,
 ) -> Sample:
     models = name_models(y_proba)
-    _require_alignment(
-        {"y_true": y_true, "X": X, "q": q, "latent": latent, "sample_weight": sample_weight, "groups": groups}, models
+    single = len(models) == 1
+    require_aligned(
+        {
+            "y_true": y_true,
+            **{"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()},
+            "X": X,
+            "q": q,
+            "latent": latent,
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "time": time,
+            **_each(segments, "segments"),
+            **_each(levels, "levels"),
+        }
     )
     laws, notes, doubts = _parse_predictions(models, X, y_true, sample_weight)
     is_model = any(hasattr(value, "predict_proba") for value in models.values())
@@ -507,7 +541,7 @@ def _parse(
         predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
         X=X,
         levels=tuple(_level(name, source, above, n) for name, source in sources),
-        segments={} if segments is None else _parse_segments(segments, n),
+        segments={} if segments is None else parse_segments(segments, n),
         time=None if time is None else _parse_time(time, n),
         notes=notes,
         doubts=doubts,
@@ -582,22 +616,21 @@ def name_models(y_proba: Any) -> dict[str, Any]:
     return named
 
 
-def _parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
-    """Columns of labels by name."""
+def parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
+    """Columns of labels by name; a single one is called "group"."""
     columns, names = columns_of(segments), column_names(segments)
-    if isinstance(segments, Mapping):
-        named = dict(segments)
-    elif columns is not None and names is not None:
-        named = dict(zip(names, columns, strict=True))
-    else:
-        named = {"group": segments}
-    return {str(name): _parse_segment(labels, n, str(name)) for name, labels in named.items()}
+    if not isinstance(segments, Mapping):
+        if columns is None or names is None:
+            return {"group": _parse_segment(segments, n, "segments")}
+        segments = dict(zip(names, columns, strict=True))
+    return {str(name): _parse_segment(labels, n, f"segments[{name!r}]") for name, labels in segments.items()}
 
 
-def _require_alignment(by_row: dict[str, object], models: Mapping[str, Any]) -> None:
-    single = len(models) == 1
-    scores = {"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()}
-    require_aligned({"y_true": by_row.pop("y_true"), **scores, **by_row})
+def _each(values: object, name: str) -> dict[str, object]:
+    """Arguments by row that come one by one or in a mapping, by what they are called in a message."""
+    if isinstance(values, Mapping):
+        return {f"{name}[{key!r}]": value for key, value in values.items()}
+    return {name: values}
 
 
 def _parse_predictions(
@@ -653,7 +686,8 @@ def _parse_time(values: Any, n: int) -> NDArray[Any]:
     if labels.dtype.kind != "M":
         texts = [str(label) for label in labels.tolist()]
         if labels.dtype.kind in "OUS" and all(_ISO.match(text) for text in texts):
-            labels = np.array([text.replace(" ", "T")[:26] for text in texts], dtype="datetime64[us]")
+            with suppress(ValueError):  # a 45th of a 13th month is a label
+                labels = np.array([text.replace(" ", "T")[:26] for text in texts], dtype="datetime64[us]")
     return np.asarray(labels[codes])
 
 

@@ -45,15 +45,15 @@ class Term(NamedTuple):
     sign: int = 1  # −1 for a term that is subtracted
 
 
-def name_terms(levels: Sequence[str]) -> tuple[Term, ...]:
+def name_terms(levels: Sequence[str], latent: frozenset[str] = LATENT_NAMES) -> tuple[Term, ...]:
     """
     The terms of a chain, by the names of its levels: the one rule for given laws and fitted ones.
 
     The first step is reliability. A single step from C to Q is grouping, one from there to a latent state
-    heterogeneity; any other step is called by its ends.
+    heterogeneity; any other step is called by its ends. `latent` holds the names that mean a latent state.
     """
     roles = ("reliability", *(["information"] * (len(levels) - 2)), "remaining")
-    is_latent = levels[-1] in LATENT_NAMES
+    is_latent = levels[-1] in latent
     last = "noise" if is_latent else "irreducible"
     between: tuple[str, ...] = tuple(f"{a} → {b}" for a, b in pairwise(levels[1:]))
     if len(levels) == 2:
@@ -196,7 +196,8 @@ class Chain:
             Ready to be decomposed.
         """
         chain = object.__new__(cls)
-        named = name_terms([level.name for level in levels]) if terms is None else terms
+        names = [level.name for level in levels]
+        named = name_terms(names, frozenset({"Π"})) if terms is None else terms  # a level of features may be called Z
         chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named
         chain.population, chain.notes, chain.fit = population, notes, fit
         return chain

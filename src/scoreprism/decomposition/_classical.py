@@ -90,9 +90,9 @@ class _CorpRows:
 
 
 def resolution_decomposition(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    calibrated: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    calibrated: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
     form: str = "debiased",
@@ -110,12 +110,12 @@ def resolution_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything but `calibrated` at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities S.
     calibrated : array-like of shape (n,) or (n, K), or Level
-        The calibrated law C = P(Y | S); a `Level` may bring the laws of its fold models.
+        The calibrated law C = P(Y | S) of every row that came; a `Level` may bring the laws of its fold models.
     loss : str or ProperLoss, default="log"
         The loss.
     form : {"debiased", "difference", "plugin"}, default="debiased"
@@ -142,6 +142,17 @@ def resolution_decomposition(
     >>> {name: round(value, 4) for name, value in d.terms.items()}
     {'reliability': 0.0233, 'resolution': 0.0833, 'uncertainty': 0.25}
     """
+    if isinstance(y_true, Sample):
+        options = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
+        rows = Sample.of(y_true, y_proba, **options)  # type: ignore[arg-type]
+        level = calibrated if isinstance(calibrated, Level) else Level("C", calibrated)
+        require_rows(level.law.shape[0], rows.n_given, "calibrated", "y_true")
+        if n_classes(level.law) != rows.k:
+            rule = "`calibrated` must have as many classes as the Sample"
+            refuse(rule, f"{n_classes(level.law)} and {rows.k}", "Recalibrate all classes.")
+        level = level if rows.kept is None else level.take(rows.kept)
+        pair = Chain.of(rows, (Level.of("S", rows.prediction), level.changed(name="C")))
+        return pair.with_marginal().decompose(loss, form, clip=clip)
     prediction = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
     source = getattr(calibrated, "law", calibrated)
     law, raw = parse_law(source, "calibrated"), getattr(calibrated, "folds", None)

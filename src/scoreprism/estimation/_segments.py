@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, split_options
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.term_intervals import FORMS
-from scoreprism._sample.sample import Sample, find_floors
+from scoreprism._sample.sample import Sample, find_floors, parse_segments
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._chain import FEW
 from scoreprism.exceptions import InputError, ScoreprismError
@@ -166,9 +166,9 @@ class SegmentDecompositions(Drawable, TermTable):
 
 
 def decompose_by(
-    segments: ArrayLike,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    segments: ArrayLike | str,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -182,10 +182,10 @@ def decompose_by(
 
     Parameters
     ----------
-    segments : array-like of shape (n,)
-        The segment of each row.
-    y_true : array-like of shape (n,)
-        Outcomes.
+    segments : array-like of shape (n,), or str
+        The segment of each row; of a `Sample`, also the name of one of its columns of segments.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
     X : array-like or frame of shape (n, p), optional
@@ -217,9 +217,20 @@ def decompose_by(
     parse_choice(form, FORMS, "form")
     of_rows, of_fit = split_options(options)
     of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
-    sample = Sample.of(y_true, y_proba, X, segments={"segments": segments}, **of_rows)
+    if isinstance(y_true, Sample):
+        sample, column = _with_segments(Sample.of(y_true, y_proba, X, **of_rows), segments)
+    else:
+        sample, column = Sample.of(y_true, y_proba, X, segments=segments, **of_rows), "group"
     distance = parse_clip(clip, sample.k)
-    return decompose_segments(sample, "segments", get_loss(loss), form, distance, of_fit)
+    return decompose_segments(sample, column, get_loss(loss), form, distance, of_fit)
+
+
+def _with_segments(sample: Sample, segments: ArrayLike | str) -> tuple[Sample, str]:
+    """A sample and the column of its segments that is meant; labels are of the rows that came."""
+    if isinstance(segments, str):
+        return sample, parse_choice(segments, sample.segments, "segments")
+    labels = parse_segments(segments, sample.n_given)["group"]
+    return replace(sample, segments={"group": labels if sample.kept is None else labels[sample.kept]}), "group"
 
 
 def decompose_segments(

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_law, parse_random_state, refuse
-from scoreprism._core.frames import column_names
-from scoreprism._core.labels import GivenLaw, parse_groups, parse_outcomes
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.labels import parse_groups
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._kernels.bins import equal_mass_cuts
 from scoreprism._kernels.term_intervals import Bound, quantile
-from scoreprism._sample.features import Encoder, parse_features
+from scoreprism._sample.features import Encoder
+from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -94,8 +95,8 @@ class PartitionBound:
 
 
 def partition_lower_bound(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     partition: ArrayLike | None = None,
@@ -117,7 +118,7 @@ def partition_lower_bound(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
+    y_true : array-like of shape (n,), or Sample
         Two-class outcomes.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
@@ -155,22 +156,22 @@ def partition_lower_bound(
     >>> bool(bound.lower_bound().value > 0.005)
     True
     """
-    law = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
-    if n_classes(law.values) != 2:
-        refuse("the partition bound must have two classes", f"{n_classes(law.values)}", "Use decompose with `X`.")
-    outcomes = parse_outcomes(y_true, [law], pos_label=pos_label, classes=classes)
-    order = outcomes.orders[0]
-    s = as_vector(law.values if order is None else law.values[:, order])
+    sample = Sample.of(y_true, y_proba, None if partition is not None else X, pos_label=pos_label, classes=classes)
+    if sample.k != 2:
+        refuse("the partition bound must have two classes", f"{sample.k}", "Use decompose with `X`.")
+    if sample.weight is not None:
+        refuse("the partition bound must have rows of equal weight", "a Sample with weights", "Use decompose with `X`.")
+    s = as_vector(sample.prediction)
     bins = _bins(s, parse_count(n_bins, "n_bins", 1), parse_choice(strategy, ("quantile", "uniform"), "strategy"))
-    y, chosen = outcomes.codes, get_loss(loss)
+    y, chosen = sample.y, get_loss(loss)
     if partition is not None:
         parsed = parse_groups(partition, y.size, "partition")
         assert parsed is not None  # noqa: S101 - it was given
         c = get_calibrator(calibrator).fit(s, y).calibrate(s)
         return _judge(chosen, y, bins, parsed[1], c)
-    if X is None:
+    features = [column for level in sample.levels if isinstance(level, FeatureBlock) for column in level.columns]
+    if not features:
         refuse("partition_lower_bound must have `X` or `partition`", "neither", "Pass the features.")
-    features = parse_features(X, y.size)
     leaves = parse_count(max_regions, "max_regions", 2)
     halves = parse_random_state(random_state).permutation(y.size) % 2
     parts = [_half(chosen, s, y, bins, features, halves == h, leaves, calibrator) for h in (0, 1)]
