@@ -442,8 +442,8 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
         refuse(rule, f"{n_classes(law.values)} classes beside {sample.k}", "Score both splits by the same model.")
     if law.values.ndim == 1 and pos_label is None and sample.classes is not None:
         pos_label = sample.classes[1]
-    if classes is None and law.values.ndim == 2 and (sample.k > 2 or law.columns is None):
-        classes = sample.classes  # a class may be missing from the split
+    if classes is None and law.values.ndim == 2 and (sample.k > 2 or (law.columns is None and pos_label is None)):
+        classes = sample.classes  # a class may be missing from the split; a positive label turns the order of two
     try:
         weight = rest[0] if rest else None
         held = parse_laws(y, [law], sample_weight=weight, pos_label=pos_label, classes=classes)[0]
