@@ -78,7 +78,7 @@ def triptych(y, s) -> list[Case]:
 
 def decomposition() -> list[Case]:
     """Values and intervals at 99 thresholds, laws included; beside it what fitting the laws alone takes."""
-    from scoreprism._fitting.chain_fit import fitted_chain
+    from scoreprism._fitting.chain_fit import fit_chain
 
     found = []
     for n, repeats in ((10**4, 5), (10**5, 3)):
@@ -88,7 +88,7 @@ def decomposition() -> list[Case]:
                 "murphy",
                 f"decomposition, n={n}",
                 lambda y=y, s=s: murphy_decomposition(y, s, random_state=0),
-                lambda y=y, s=s: fitted_chain(y, s, None, {"random_state": 0}),
+                lambda y=y, s=s: fit_chain(y, s, None, {"random_state": 0}),
                 "fitting the laws alone",
                 2.0,
                 repeats,
