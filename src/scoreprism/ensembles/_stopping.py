@@ -112,8 +112,9 @@ class XgboostMonitor(Monitor):
             refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
         done = int(model.num_boosted_rounds())
         if self._reader is None:
-            self._read(XgboostStages(model))
-            self._adds = self._reader.grower != "dart"
+            reader = XgboostStages(model)
+            self._read(reader)
+            self._adds = reader.grower != "dart"
             self._first = done - 1
         stop = self._see(done, adds=self._adds)
         self._note(model)

@@ -91,8 +91,7 @@ def _fit(
     ready = with_home(rows, labels)
     fitting = Fitting(ready, facts, home, request.scaling)
     passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
-    assert fitting.result is not None  # noqa: S101 - the steps end with it
-    maps, common = fitting.result.maps, request.scaling.map(fitting.result.common, rows.k)
+    maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
     sums = _sum_terms(ready, maps, request.losses, request.clip)
     where = f"cross-fitted in {len(maps)} folds by sums of gradients over all rows, in {passes} passes"

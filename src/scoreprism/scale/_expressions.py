@@ -37,12 +37,9 @@ def parse_cells(cells: object) -> int:
 
 
 def cell_of(score: FloatArray, cells: int) -> IntArray:
-    """
-    The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between.
-
-    Equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, as those of arcsin √s
-    would; but a square root is rounded correctly by every machine, so that all engines agree on cells.
-    """
+    """The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between."""
+    # equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, and every machine rounds
+    # a square root alike, so that all engines agree on cells
     low = score < 0.5
     steps = np.ceil(np.sqrt(2.0 * np.where(low, score, 1.0 - score)) * (cells / 2)).astype(np.intp)
     return np.where(low, steps, cells + 1 - steps)
@@ -111,11 +108,6 @@ def unbounded(loss: ProperLoss) -> bool:
     return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
 
 
-def loss_expression(loss: ProperLoss, hit: nw.Expr, some: nw.Expr) -> nw.Expr:
-    """The loss at the probability of what happened (`hit`, or where it is 0, `some`); 0 where it is infinite."""
-    return FORMULAS[type(loss)](hit, some)
-
-
 # ── laws of several classes ─────────────────────────────────────────────────────────────────────────
 
 #: What stands for the logarithm of 0: below that of any probability a fit tells apart.
@@ -162,11 +154,8 @@ def charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
 
 
 def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
-    """
-    Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`.
-
-    Layer after layer, so that no engine computes a thing twice. Names must differ by more than case.
-    """
+    """Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`."""
+    # layer after layer, so that no engine computes a thing twice; names must differ by more than case
     seen = charts(maps)
     frame = _centred(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}

@@ -108,7 +108,8 @@ class SumTable:
             return NotImplemented
         self.settings.require_like(other.settings)
         first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
-        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in _sums(first.table)}
+        names = [name for name in first.table if name not in ("segment", "fold")]
+        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in names}
         return self.from_groups(
             self.settings,
             exact=first.exact,
@@ -347,11 +348,6 @@ def _between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[
     return (value >= low - room) & (value <= high + room)
 
 
-def _sums(table: Mapping[str, Any]) -> list[str]:
-    """Columns that `from_groups` takes."""
-    return [name for name in table if name not in ("segment", "fold")]
-
-
 def _constant_losses(
     settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
 ) -> dict[str, FloatArray]:
@@ -383,10 +379,7 @@ def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     ordered = {name: column[order] for name, column in table.items()}
     changed = np.any([np.diff(ordered[name], prepend=-np.inf) != 0.0 for name in KEYS], axis=0)
     starts = np.flatnonzero(changed)
-    found = {}
-    for name, column in ordered.items():
-        if name in KEYS:
-            found[name] = column[starts]
-        else:
-            found[name] = _ENDS.get(name, np.add).reduceat(column, starts)
-    return found
+    return {
+        name: column[starts] if name in KEYS else _ENDS.get(name, np.add).reduceat(column, starts)
+        for name, column in ordered.items()
+    }
