@@ -271,9 +271,7 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibra
 
 def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
     """Expected loss of P(Y | columns)."""
-    law = model.level(np.concatenate(columns, axis=1))
-    entropy = loss.entropy(law)
-    return float(model.prob @ entropy)
+    return float(model.prob @ loss.entropy(model.level(np.concatenate(columns, axis=1))))
 
 
 def _warned(found: StageRecalibration) -> StageRecalibration:
