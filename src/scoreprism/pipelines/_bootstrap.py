@@ -286,8 +286,9 @@ class PipelineBootstrap(Drawable, TermTable):
             "high": [one.high for one in known],
         }
         variance = self.variance
+        total = {name: sum(parts.values()) for name, parts in variance.items()}
         for stage in self._stages:
-            shares = [_share(variance[name], stage) for name in self.names]
+            shares = [variance[name][stage] / total[name] if total[name] > 0.0 else math.nan for name in self.names]
             columns[f"from_{stage}"] = shares
         return columns
 
@@ -308,11 +309,6 @@ class PipelineBootstrap(Drawable, TermTable):
 
     def _footer(self) -> list[str]:
         return [self.advice, *self.notes]
-
-
-def _share(parts: dict[str, float], stage: str) -> float:
-    total = sum(parts.values())
-    return parts[stage] / total if total > 0.0 else math.nan
 
 
 @overload

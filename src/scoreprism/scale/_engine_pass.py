@@ -413,7 +413,8 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
 
 
 def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
-    what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
+    ordered = sorted(shown, key=lambda value: math.inf if value == "missing" else float(value))
+    what = f"{listed(ordered)} in {rows}"
     if role == "sample_weight":
         refuse_weights(name, what)
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
@@ -426,7 +427,3 @@ def refuse_weights(name: str | None, what: str) -> NoReturn:
     """Weights that are negative, missing or too large."""
     rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
     refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
-
-
-def _as_number(shown: object) -> float:
-    return math.inf if shown == "missing" else float(str(shown))

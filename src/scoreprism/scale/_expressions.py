@@ -131,8 +131,8 @@ def picked(values: Exprs, column: str = "y") -> nw.Expr:
 class SoftmaxExpression:
     """A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean."""
 
-    slope: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
-    intercept: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
+    slope: FloatArray  # (K,): temperature scaling has equal ones
+    intercept: FloatArray  # (K,): it has none
     low: float | None = None  # probabilities below it count as `low`; None where there are none
     floor: float = 0.0  # no result is below it
 
@@ -179,10 +179,9 @@ def columns_of(name: str, k: int) -> list[nw.Expr]:
 def _centred(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
     raised = {}
     for c, low in enumerate(lows):
-        for j in range(k):
-            log, least = nw.col(f"l{j}"), None if low is None else float(np.log(low))
-            short = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
-            raised[f"u{c}_{j}"] = short
+        least = None if low is None else float(np.log(low))
+        for j, log in enumerate(nw.col(f"l{j}") for j in range(k)):
+            raised[f"u{c}_{j}"] = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
     frame = frame.with_columns(**raised)
     frame = frame.with_columns(**{f"a{c}": total(columns_of(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
     centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}
