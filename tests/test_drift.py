@@ -121,8 +121,8 @@ def test_distance_to_a_cut_end_is_never_negative():
     # LD −0.002 ± 0.0001, spread 0.001: an estimate of −0.001, whose interval is cut at 0 at both ends
     moments = Moments(np.array([-0.002, 0.2, 0.0, 0.001]), np.diag([1e-8, 1e-8, 0.0, 0.0]))
     low = Reach(-0.001, 1e-4, TermInference("reliability", "reliability", 0, 1, 2, moments))
-    assert low.below(1.96) == 0.0
-    assert low.above(0.0) == pytest.approx(0.001)
+    assert low.around(1.96)[0] == 0.0
+    assert low.around(0.0)[1] == pytest.approx(0.001)
     ends = _ends(low, Reach(0.001, 0.0), 1.96)
     assert ends[0] == pytest.approx(-0.002)
 

@@ -130,7 +130,7 @@ def test_terms_add_up_to_the_loss_in_every_replicate(splits):
 def test_copies_of_a_row_share_a_block(splits):
     """Rows all drawn twice are as certain as once: the spread of refits without a fifth of the rows stays as it is."""
     setup = setup_of(splits)
-    n = setup.calibration.n
+    n = setup.pipeline.calibration.n
     spreads = []
     for times in (1.0, 2.0):
         fit = recalibrate(setup.fit, np.full(n, times), 5)

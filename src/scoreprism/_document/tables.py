@@ -20,21 +20,12 @@ from scoreprism._document.drawing import draw
 _WORDS = frozenset({"what reduces it", "what"})
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TermTable(ABC):
-    """What every result with named terms has: estimates, standard errors, a frame, a text and an HTML table."""
-
-    names: tuple[str, ...]
-    _backend: str | None
-
-    @property
-    @abstractmethod
-    def terms(self) -> dict[str, float]:
-        """Estimate of each term."""
+class TextTable(ABC):
+    """A table as text and as HTML, with a title above and sentences below."""
 
     @abstractmethod
-    def _columns(self) -> dict[str, list[Any]]:
-        """The table, column by column."""
+    def _text_columns(self) -> dict[str, list[Any]]:
+        """What is shown, column by column."""
 
     @abstractmethod
     def _title(self) -> str:
@@ -43,38 +34,22 @@ class TermTable(ABC):
     def _footer(self) -> list[str]:
         return []
 
-    def _twin(self) -> TermTable | None:
+    def _twin(self) -> TextTable | None:
         """The table that stands beside this one: that of the same loss at a floor, where it is infinite."""
         return None
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The table of terms as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
-
-        Returns
-        -------
-        frame
-            One row per term.
-        """
-        return make_frame(self._columns(), backend or self._backend)
-
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        columns = self._columns()
-        heads = [_shown(name.replace("_", " ")) for name in columns]
+        columns = self._text_columns()
+        heads = [_inline(name.replace("_", " ")) for name in columns]
         digits = self._digits()
         lines = [
-            [_shown(_cell(name, value, digits)) for name, value in zip(columns, line, strict=True)]
+            [_inline(_cell(name, value, digits)) for name, value in zip(columns, line, strict=True)]
             for line in zip(*columns.values(), strict=True)
         ]
         return heads, lines
 
     def _digits(self) -> int:
-        return decimals(self._columns())
+        return decimals(self._text_columns())
 
     def __repr__(self) -> str:
         return "\n".join([self._text(), *map(visible, self._footer())])
@@ -117,7 +92,43 @@ class TermTable(ABC):
         )
 
 
-def _shown(text: str) -> str:
+@dataclass(frozen=True, eq=False, repr=False)
+class TermTable(TextTable):
+    """What every result with named terms has: estimates, standard errors, a frame, a text and an HTML table."""
+
+    names: tuple[str, ...]
+    _backend: str | None
+
+    @property
+    @abstractmethod
+    def terms(self) -> dict[str, float]:
+        """Estimate of each term."""
+
+    @abstractmethod
+    def _columns(self) -> dict[str, list[Any]]:
+        """The table, column by column."""
+
+    def _text_columns(self) -> dict[str, list[Any]]:
+        return self._columns()
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table of terms as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per term.
+        """
+        return make_frame(self._columns(), backend or self._backend)
+
+
+def _inline(text: str) -> str:
     """The text of a cell: names come from somebody's data and may hold controls or marks of direction."""
     return visible(text).replace("\n", " ")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import outside, parse_choice, parse_clip, parse_confidence, parse_random_state
-from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._core.simplex import ArrayLike
 from scoreprism._core.wording import visible
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
@@ -430,22 +430,16 @@ def _members(
     for name, law in ensemble.sample.predictions.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found[name] = _member(fit, law, above, loss, form, clip)
+            # by the same laws C_S and Q, to the last row, and a map of its own in the same folds
+            sample = replace(fit.sample, predictions={fit.sample.name: law})
+            own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
+            found[name] = _name_terms(own.link(own.fit_score()[0], above).decompose(loss, form, clip=clip))
         for one in caught:
             said.setdefault(one.category, []).append(f"{name}: {one.message}")
     for kind, texts in said.items():
         others = f" (and so of {len(texts) - 1} other members)" if len(texts) > 1 else ""
         warnings.warn(f"{texts[0]}{others}", kind, stacklevel=outside())
     return found
-
-
-def _member(
-    fit: ChainFit, law: FloatArray, above: Sequence[Level], loss: ProperLoss, form: str, clip: float | None
-) -> Decomposition:
-    """A member by the same laws C_S and Q, to the last row, and a map of its own in the same folds."""
-    sample = replace(fit.sample, predictions={fit.sample.name: law})
-    own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
-    return _name_terms(own.link(own.fit_score()[0], above).decompose(loss, form, clip=clip))
 
 
 def _actions(

@@ -99,7 +99,11 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if classes.size == 2:
             warn_of_reversed_scores(FitRows(laws.mean(axis=0), codes, mass, 2, "probability"), classes)
         self._fit(laws, codes, mass)
-        self._remember(members)
+        self.member_names_, self._named = members.names, members.named
+        self.n_features_in_ = len(members) * (1 if members.k == 2 else members.k)
+        self.__dict__.pop("feature_names_in_", None)
+        if members.named and members.k == 2:
+            self.feature_names_in_ = np.array(members.names, dtype=object)
         self.classes_ = classes
         return self
 
@@ -146,14 +150,6 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def _laws(members: Members) -> FloatArray:
         return members.vectors if members.k == 2 else members.laws
-
-    def _remember(self, members: Members) -> None:
-        self.member_names_ = members.names
-        self.n_features_in_ = len(members) * (1 if members.k == 2 else members.k)
-        self.__dict__.pop("feature_names_in_", None)
-        self._named = members.named
-        if members.named and members.k == 2:
-            self.feature_names_in_ = np.array(members.names, dtype=object)
 
     def _same(self, members: Members) -> Members:
         """The members in the order of the fit."""

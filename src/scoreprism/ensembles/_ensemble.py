@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
 from scoreprism.ensembles._members import Members, is_ensemble, parse_members
-from scoreprism.ensembles._pools import average, linear, log_pool, parse_shares
+from scoreprism.ensembles._pools import linear, logarithmic, parse_exponents, parse_shares
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.exceptions import LabelError
 
@@ -91,7 +91,8 @@ def parse_ensemble(
         if hasattr(aggregate, "classes_"):
             law = _apply(aggregate, sample, named=members.named)
         else:
-            law = _crossfit(_make_combiner(aggregate), sample, seed, cv)
+            combiner = COMBINERS[aggregate]() if isinstance(aggregate, str) else aggregate
+            law = _crossfit(combiner, sample, seed, cv)
             rule = "was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
             notes = (*notes, f"{name} {rule}")
         found = Ensemble(sample, law, name, None, notes, members.doubts)
@@ -149,7 +150,8 @@ def _pool(
     if hasattr(aggregate, "predict_proba"):
         return None
     if callable(aggregate):
-        return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), _name_of(aggregate), None
+        name = str(getattr(aggregate, "__name__", type(aggregate).__name__))
+        return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), name, None
     return _like(members, aggregate, "aggregate"), "the given aggregate", None
 
 
@@ -178,10 +180,6 @@ def _side_by_side(laws: FloatArray) -> FloatArray:
     return laws.T if laws.ndim == 2 else np.moveaxis(laws, 0, 1).reshape(laws.shape[1], -1)
 
 
-def _name_of(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
 def _pool_by_name(
     members: Members, name: str, weights: ArrayLike | None
 ) -> tuple[FloatArray, str, FloatArray | None] | None:
@@ -192,18 +190,14 @@ def _pool_by_name(
         if name == "weighted-average" and weights is None:
             refuse("a weighted average must have weights", "none", "Pass `weights`=[…], one per member.")
         if weights is None:
-            return average(_raw(members)), "the mean", np.full(len(members), 1.0 / len(members))
+            return members.laws.mean(axis=0), "the mean", np.full(len(members), 1.0 / len(members))
         shares = parse_shares(weights, members)
         return linear(members.laws, shares), "the weighted mean", shares
     if name == "log-pool":
-        return log_pool(_raw(members), weights), name, None
+        return logarithmic(members.laws, parse_exponents(weights, members)), name, None
     if weights is not None:
         refuse(f"`weights` must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
     return None
-
-
-def _raw(members: Members) -> dict[str, FloatArray]:
-    return dict(zip(members.names, members.laws, strict=True))
 
 
 def _like(members: Members, law: Any, what: str) -> FloatArray:
@@ -217,14 +211,6 @@ def _like(members: Members, law: Any, what: str) -> FloatArray:
             "Combine all classes.",
         )
     return unify([members.laws[0], parsed])[1]
-
-
-def _make_combiner(aggregate: Any) -> Any:
-    if isinstance(aggregate, str):
-        return COMBINERS[aggregate]()
-    from sklearn.base import clone
-
-    return clone(aggregate)
 
 
 def _crossfit(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:

@@ -105,8 +105,7 @@ def log_pool(scores: Any, weights: ArrayLike | None = None, *, X: ArrayLike | No
     array([0.9, 0.5])
     """
     members = parse_members(scores, X)
-    shares = np.full(len(members), 1.0 / len(members)) if weights is None else parse_exponents(weights, members)
-    return logarithmic(members.laws, shares)
+    return logarithmic(members.laws, parse_exponents(weights, members))
 
 
 def beta_transformed_pool(
@@ -150,9 +149,7 @@ def beta_transformed_pool(
     a, b = (
         parse_number(v, name, "a positive number", lambda x: x > 0.0) for v, name in ((alpha, "alpha"), (beta, "beta"))
     )
-    equal = np.full(len(members), 1.0 / len(members))
-    pooled = linear(members.vectors, equal if weights is None else parse_shares(weights, members))
-    law = beta_cdf(pooled, a, b)
+    law = beta_cdf(linear(members.vectors, parse_shares(weights, members)), a, b)
     return law if members.laws.ndim == 2 else as_matrix(law)
 
 
@@ -218,8 +215,10 @@ def require_two(k: int, who: str) -> None:
         )
 
 
-def parse_exponents(weights: ArrayLike, members: Members) -> FloatArray:
-    """Nonnegative weights, one per member."""
+def parse_exponents(weights: ArrayLike | None, members: Members) -> FloatArray:
+    """Nonnegative weights, one per member; equal ones unless given."""
+    if weights is None:
+        return np.full(len(members), 1.0 / len(members))
     if isinstance(weights, Mapping):
         if set(weights) != set(members.names):
             refuse(
@@ -236,9 +235,11 @@ def parse_exponents(weights: ArrayLike, members: Members) -> FloatArray:
     return values
 
 
-def parse_shares(weights: ArrayLike, members: Members) -> FloatArray:
-    """Nonnegative weights that sum to one after division."""
+def parse_shares(weights: ArrayLike | None, members: Members) -> FloatArray:
+    """Nonnegative weights that sum to one after division; equal ones unless given."""
     values = parse_exponents(weights, members)
+    if weights is None:
+        return values
     total = float(values.sum())
     if not (total > 0.0 and np.isfinite(total)):
         refuse("`weights` must have a positive, finite sum", plain(total), "Give at least one member weight.")

@@ -97,7 +97,7 @@ class StageRecalibration(Drawable, StageColumns):
     def _title(self) -> str:
         return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
 
-    def _shown(self) -> dict[str, list[Any]]:
+    def _text_columns(self) -> dict[str, list[Any]]:
         columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
         share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
         names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}
@@ -271,9 +271,7 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibra
 
 def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
     """Expected loss of P(Y | columns)."""
-    law = model.level(np.concatenate(columns, axis=1))
-    entropy = loss.entropy(law)
-    return float(model.prob @ entropy)
+    return float(model.prob @ loss.entropy(model.level(np.concatenate(columns, axis=1))))
 
 
 def _warned(found: StageRecalibration) -> StageRecalibration:

@@ -30,7 +30,7 @@ from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import class_labels, cut_rounding
-from scoreprism._sample.staged_models import StagePath, follow, read_stages, slim, staged_model, transformed
+from scoreprism._sample.staged_models import follow, read_stages, slim, staged_model, transformed
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
 from scoreprism.exceptions import LabelError, ScoreprismWarning
@@ -174,9 +174,11 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         rng = parse_random_state(self.random_state)
         clusters = parse_groups(groups, labels.shape[0])
         train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
-        fit_params = self._routed(fit_params)
+        if get_config()["enable_metadata_routing"] and fit_params:
+            fit_params = dict(process_routing(self, "fit", **fit_params).estimator.fit)
         self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
-        path = self._path(*held)
+        read, k = read_stages(self.estimator_, *held[:2]), self.classes_.size
+        path = follow(read, held[1], sample_weight=held[2], groups=held[3], classes=np.arange(k))
         chosen = select_along(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
         self.selection_: StageSelection = chosen
         self.recalibrated_ = not _has_few(path.sample) and chosen.gain_over_raw.value > 0.0
@@ -289,21 +291,10 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         require_rows(rows, codes.size, "X of eval_set", "y of eval_set")
         return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set"), None
 
-    def _routed(self, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Parameters for the booster's fit."""
-        if get_config()["enable_metadata_routing"] and fit_params:
-            return dict(process_routing(self, "fit", **fit_params).estimator.fit)
-        return fit_params
-
     def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
         """The booster trained on some rows."""
         X, codes, weight = part
         return clone(estimator).fit(X, codes, **_name_weights(estimator, weight), **fit_params)
-
-    def _path(self, X: Any, codes: Any, weight: Any, groups: Any) -> StagePath:
-        """The stages of the booster on the held-out rows."""
-        read = read_stages(self.estimator_, X, codes)
-        return follow(read, codes, sample_weight=weight, groups=groups, classes=np.arange(self.classes_.size))
 
     def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
         """The map of the chosen stage."""

@@ -75,7 +75,7 @@ class SelectionTable(StageColumns):
     def _title(self) -> str:
         return f"SelectionTable: {counted(self.numbers)}"
 
-    def _shown(self) -> dict[str, list[Any]]:
+    def _text_columns(self) -> dict[str, list[Any]]:
         return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
 
 
@@ -554,7 +554,8 @@ class Folds:
             for j in range(f):  # a map without f and j serves both lines
                 rows = np.flatnonzero((self.fold != f) & (self.fold != j))
                 two = np.unique(self.codes[rows]).size > 1
-                fitted = shared.fitted(data.part(rows)) if two else _as_it_is(data.distance)
+                # where two folds less leave one class only, the score as it is, off the boundary
+                fitted = shared.fitted(data.part(rows)) if two else partial(clip_law, distance=data.distance)
                 for line, tested in ((f, j), (j, f)):
                     rows = np.flatnonzero(self.fold == tested)
                     lines[line, rows] = loss.loss(fitted(score[rows]), self.codes[rows])
@@ -564,8 +565,3 @@ class Folds:
         """The (weighted) mean of some rows."""
         some = slice(None) if mask is None else mask
         return float(np.average(rows[some], weights=None if self.weight is None else self.weight[some]))
-
-
-def _as_it_is(distance: float) -> Any:
-    """No map, where two folds less leave one class only: the score, off the boundary."""
-    return lambda score: clip_law(score, distance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,7 +13,7 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
 from scoreprism._core.wording import plural
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import TermTable
+from scoreprism._document.tables import TextTable
 from scoreprism._kernels.term_intervals import Moments, quantile
 
 #: Lines at the beginning and at the end that a text shows of a long table.
@@ -108,45 +107,11 @@ def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, An
     return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Listing(TermTable):
-    """A table with a title and sentences below, as text and for a page."""
-
-    title: str
-    columns: dict[str, list[Any]]
-    below: list[str]
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Nothing: lines are stages, not terms."""
-        return {}
-
-    def _columns(self) -> dict[str, list[Any]]:
-        return self.columns
-
-    def _title(self) -> str:
-        return self.title
-
-    def _footer(self) -> list[str]:
-        return self.below
-
-
-class StageColumns(ABC):
+class StageColumns(TextTable):
     """A table with a line per stage: every array of the dataclass is a column."""
 
     numbers: NDArray[Any]
     _backend: str | None
-
-    @abstractmethod
-    def _title(self) -> str:
-        """What stands above the text."""
-
-    @abstractmethod
-    def _shown(self) -> dict[str, list[Any]]:
-        """The columns of the text."""
-
-    def _footer(self) -> list[str]:
-        return []
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         named = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
@@ -159,15 +124,6 @@ class StageColumns(ABC):
         if self.numbers.size <= 2 * _ENDS + 1:
             return columns
         return {name: [*line[:_ENDS], "…", *line[-_ENDS:]] for name, line in columns.items()}
-
-    def _listing(self) -> Listing:
-        return Listing((), None, self._title(), self._shown(), self._footer())
-
-    def __repr__(self) -> str:
-        return repr(self._listing())
-
-    def _repr_html_(self) -> str:
-        return self._listing()._repr_html_()
 
     def to_frame(self, backend: str | None = None) -> Any:
         """

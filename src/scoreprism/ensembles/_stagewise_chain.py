@@ -110,7 +110,7 @@ class StageTable(StageColumns):
             f"least refinement at {best:g}"
         )
 
-    def _shown(self) -> dict[str, list[Any]]:
+    def _text_columns(self) -> dict[str, list[Any]]:
         return self._lines("loss", "std_error", "reliability", "refinement")
 
 
@@ -479,14 +479,6 @@ def _every_stage(
 # ── the chain ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _increments(path: StagePath, positions: IntArray) -> list[FloatArray]:
-    """What each stage of the grid adds to the logits of the one before."""
-    # with the first score they know what the scores know, and they are hardly collinear, which the scores of
-    # neighbouring stages are: a ridge would shrink just the difference that counts
-    logits = [_logits(path.laws[i]) for i in positions]
-    return [fine - coarse for coarse, fine in pairwise(logits)]
-
-
 def _logits(law: FloatArray) -> FloatArray:
     """Log-odds, or log-ratios to the last class, kept finite."""
     logits = law_logits(law)
@@ -503,7 +495,10 @@ def _along(
 ) -> Decomposition:
     """The loss of the first stage of the grid, along the filtration of the stages."""
     sample, numbers = path.sample, path.numbers[positions].tolist()
-    increments = dict(zip((f"stage {number:g}" for number in numbers[1:]), _increments(path, positions), strict=True))
+    # with the first score increments know what the scores know, and they are hardly collinear, which the scores of
+    # neighbouring stages are: a ridge would shrink just the difference that counts
+    steps = [fine - coarse for coarse, fine in pairwise(_logits(path.laws[i]) for i in positions)]
+    increments = dict(zip((f"stage {number:g}" for number in numbers[1:]), steps, strict=True))
     blocks = [FeatureBlock(name, table, parse_features(table, sample.n, name)) for name, table in increments.items()]
     first = replace(path.stages[positions[0]], levels=(*blocks, *sample.levels))
     lean = StackedReference(_MEMBERS) if isinstance(reference, str) and reference == "auto" else None

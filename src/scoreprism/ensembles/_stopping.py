@@ -27,94 +27,80 @@ CRITERIA = ("refinement", "raw")
 
 
 class Monitor:
-    """The losses of validation rows round by round, the best of them, and whether it is time to stop."""
-
-    def __init__(self, y_val: Any, options: dict[str, Any]) -> None:
-        self.labels, self.codes = distinct(parse_labels(y_val, "y_val"), "y_val")
-        self.rounds = parse_count(options["rounds"], "rounds", 1)
-        self.least = parse_number(options["min_delta"], "min_delta", "a nonnegative number", lambda v: v >= 0.0)
-        self.raw = parse_choice(options["criterion"], CRITERIA, "criterion") == "raw"
-        self.loss = get_loss(options["loss"])
-        self.options = options
-        self.history: list[float] = []
-        self.best = -1
-        self._folds: Folds | None = None
-
-    def see(self, law: FloatArray) -> bool:
-        """Enter the law of the next round; True when the best is `rounds` rounds old."""
-        law = parse_law(law, "the booster's prediction of X_val")
-        if self._folds is None:
-            self._begin(law)
-        value = self._judge(law[self._held])
-        if self.best < 0 or value < self.history[self.best] - self.least:
-            self.best = len(self.history)
-        self.history.append(value)
-        return len(self.history) - 1 - self.best >= self.rounds
-
-    def _begin(self, law: FloatArray) -> None:
-        """Deal folds, once the booster has told how many classes there are."""
-        n, k = law.shape[0], n_classes(law)
-        require_rows(n, self.codes.size, "X_val", "y_val")
-        if self.labels.size != k:
-            remedy = "Validate on rows in which each class occurs."
-            refuse("`y_val` must hold every class of the booster", f"{self.labels.size} of {k}", remedy)
-        weight = parse_weights(self.options["sample_weight"], n)
-        sample = drop_absent_rows(Sample(self.codes, {"booster": law}, self.labels, weight))
-        self._held = slice(None) if sample.kept is None else sample.kept
-        self._folds = Folds.of(sample, None, self.options["cv"], self.options["random_state"])
-        self._learner = parse_map(self.options["calibrator"], k)
-
-    def _judge(self, law: FloatArray) -> float:
-        assert self._folds is not None  # noqa: S101 - dealt before
-        found = law if self.raw else self._folds.recalibrate(law, self._learner)
-        return self._folds.mean(self.loss.loss(found, self._folds.codes))
-
-
-class Watching:
-    """What callbacks of both libraries have: validation rows, options, a monitor, the margin so far."""
+    """What both libraries' callbacks do: judge validation rows round by round, and say when to stop."""
 
     def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
         super().__init__()
         require_aligned({"X_val": X_val, "y_val": y_val, "sample_weight": options["sample_weight"]})
         self.X_val, self.y_val, self.options = X_val, y_val, options
+        self._labels, self._codes = distinct(parse_labels(y_val, "y_val"), "y_val")
+        self._rounds = parse_count(options["rounds"], "rounds", 1)
+        self._least = parse_number(options["min_delta"], "min_delta", "a nonnegative number", lambda v: v >= 0.0)
+        self._raw = parse_choice(options["criterion"], CRITERIA, "criterion") == "raw"
+        self._loss = get_loss(options["loss"])
         self._begin()
 
     def _begin(self, first: int = 0) -> None:
         """Forget whatever was trained before."""
-        self._monitor = Monitor(self.y_val, self.options)
-        self._reader: Any = None
-        self._table: Any = None
-        self._margin: FloatArray | None = None
-        self._first, self._done = first, 0
+        self.history: list[float] = []  # the criterion after every round
+        self._first, self._best, self._done = first, -1, 0
+        self._folds: Folds | None = None
+        self._end()
 
     def _end(self) -> None:
         """Keep the history, not the model."""
-        self._reader = self._table = self._margin = None
-
-    @property
-    def history(self) -> list[float]:
-        """The criterion after every round."""
-        return self._monitor.history
+        self._reader: Any = None
+        self._table: Any = None
+        self._margin: FloatArray | None = None
 
     @property
     def best_iteration(self) -> int:
         """The best round, counted from 0."""
-        return self._first + self._monitor.best
+        return self._first + self._best
+
+    def _read(self, reader: Any) -> None:
+        """Read the rounds of a model, on the validation rows."""
+        self._reader, self._table = reader, reader.table(self.X_val)
 
     def _see(self, done: int, *, adds: bool) -> bool:
         """Judge the model after so many rounds; dropped and averaged trees are predicted anew."""
         reader = self._reader
         if not adds:
-            return self._monitor.see(reader.law(self._table, done))
+            return self._judge(reader.law(self._table, done))
         if self._margin is None:
             self._margin = reader.whole(self._table, done)
         elif done > self._done:  # lightgbm goes on counting rounds when no tree can be grown any more
             self._margin = reader.next(self._table, done, self._margin)
         self._done = done
-        return self._monitor.see(reader.linked(self._margin))
+        return self._judge(reader.linked(self._margin))
+
+    def _judge(self, law: FloatArray) -> bool:
+        """Enter the law of the next round; True when the best is `rounds` rounds old."""
+        law = parse_law(law, "the booster's prediction of X_val")
+        folds = self._folds = self._folds or self._deal(law)
+        law = law[self._held]
+        found = law if self._raw else folds.recalibrate(law, self._learner)
+        value = folds.mean(self._loss.loss(found, folds.codes))
+        if self._best < 0 or value < self.history[self._best] - self._least:
+            self._best = len(self.history)
+        self.history.append(value)
+        return len(self.history) - 1 - self._best >= self._rounds
+
+    def _deal(self, law: FloatArray) -> Folds:
+        """Deal folds, once the booster has told how many classes there are."""
+        n, k = law.shape[0], n_classes(law)
+        require_rows(n, self._codes.size, "X_val", "y_val")
+        if self._labels.size != k:
+            remedy = "Validate on rows in which each class occurs."
+            refuse("`y_val` must hold every class of the booster", f"{self._labels.size} of {k}", remedy)
+        weight = parse_weights(self.options["sample_weight"], n)
+        sample = drop_absent_rows(Sample(self._codes, {"booster": law}, self._labels, weight))
+        self._held = slice(None) if sample.kept is None else sample.kept
+        self._learner = parse_map(self.options["calibrator"], k)
+        return Folds.of(sample, None, self.options["cv"], self.options["random_state"])
 
 
-class XgboostWatching(Watching):
+class XgboostMonitor(Monitor):
     """The hooks of xgboost's TrainingCallback, which the callback class derives from once xgboost is there."""
 
     def before_training(self, model: Any) -> Any:
@@ -126,9 +112,9 @@ class XgboostWatching(Watching):
             refuse("refinement stopping must be used with xgboost.train or fit", "xgboost.cv", "Use train.")
         done = int(model.num_boosted_rounds())
         if self._reader is None:
-            self._reader = XgboostStages(model)
-            self._table = self._reader.table(self.X_val)
-            self._adds = self._reader.grower != "dart"
+            reader = XgboostStages(model)
+            self._read(reader)
+            self._adds = reader.grower != "dart"
             self._first = done - 1
         stop = self._see(done, adds=self._adds)
         self._note(model)
@@ -136,8 +122,7 @@ class XgboostWatching(Watching):
 
     def _note(self, model: Any) -> None:
         """What xgboost's own early stopping writes on the booster."""
-        value = self._monitor.history[self._monitor.best]
-        model.set_attr(best_score=str(value), best_iteration=str(self.best_iteration))
+        model.set_attr(best_score=str(self.history[self._best]), best_iteration=str(self.best_iteration))
 
     def after_training(self, model: Any) -> Any:
         self._end()
@@ -159,7 +144,7 @@ def _xgboost_class() -> Any:
     """The callback class, made when xgboost is there."""
     from xgboost.callback import TrainingCallback
 
-    return type("XgboostRefinementStopping", (XgboostWatching, TrainingCallback), {"__module__": __name__})
+    return type("XgboostRefinementStopping", (XgboostMonitor, TrainingCallback), {"__module__": __name__})
 
 
 def _restored(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
@@ -239,7 +224,7 @@ def xgboost_refinement_stopping(
     return _xgboost_class()(X_val, y_val, options)
 
 
-class LightgbmRefinementStopping(Watching):
+class LightgbmRefinementStopping(Monitor):
     """
     Stops training of lightgbm when the loss after recalibration has not improved for some rounds.
 
@@ -278,8 +263,7 @@ class LightgbmRefinementStopping(Watching):
             refuse("refinement stopping must be used with lightgbm.train or fit", "lightgbm.cv", "Use train.")
         if env.iteration == env.begin_iteration:
             self._begin(env.iteration)
-            self._reader = LightgbmStages(env.model)
-            self._table = self._reader.table(self.X_val)
+            self._read(LightgbmStages(env.model))
         kind = env.params.get("boosting", env.params.get("boosting_type", "gbdt"))
         stop = self._see(int(env.model.current_iteration()), adds=kind == "gbdt")
         if stop or env.iteration == env.end_iteration - 1:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, overload
 
 import numpy as np
@@ -21,9 +21,10 @@ from scoreprism._fitting.chain_fit import decompose_each
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
-from scoreprism.pipelines._checkpoint import Checkpoint, Store, open_store
+from scoreprism.pipelines._checkpoint import Checkpoint, Store
 from scoreprism.pipelines._pipeline import Pipeline
-from scoreprism.pipelines._replicates import Replicates, Setup
+from scoreprism.pipelines._replicates import Setup, replicate
+from scoreprism.pipelines._split_tables import deviation
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
 METHODS = ("normal", "percentile", "corrected", "basic")
@@ -138,7 +139,7 @@ class PipelineBootstrap(Drawable, TermTable):
     @cached_property
     def std_error(self) -> dict[str, float]:
         """Standard deviation of the replicates of each quantity; NaN where a loss is infinite."""
-        return {name: _deviation(self._draws(name, self._last)) for name in self.names}
+        return {name: deviation(self._draws(name, self._last)) for name in self.names}
 
     @property
     def shift(self) -> dict[str, float]:
@@ -166,7 +167,7 @@ class PipelineBootstrap(Drawable, TermTable):
             for stage in self._stages:
                 now = self._draws(name, stage)
                 with np.errstate(invalid="ignore"):  # infinite losses
-                    found[name][stage] = _deviation(now - before) ** 2
+                    found[name][stage] = deviation(now - before) ** 2
                 before = now
         return found
 
@@ -261,15 +262,10 @@ class PipelineBootstrap(Drawable, TermTable):
             are not finite are the words "nan", "inf" and "-inf".
         """
         intervals = {name: self.interval(name) for name in self.names}
+        first = ("refit", "resample_test", "n_resamples", "n_redrawn", "seed", "terms", "std_error")
         found = {
             "loss": str(self.loss),
-            "refit": self.refit,
-            "resample_test": self.resample_test,
-            "n_resamples": self.n_resamples,
-            "n_redrawn": self.n_redrawn,
-            "seed": self.seed,
-            "terms": self.terms,
-            "std_error": self.std_error,
+            **{name: getattr(self, name) for name in first},
             "intervals": {name: [one.low, one.high] for name, one in intervals.items()},
             "level": 0.95,
             "variance": self.variance,
@@ -290,8 +286,9 @@ class PipelineBootstrap(Drawable, TermTable):
             "high": [one.high for one in known],
         }
         variance = self.variance
+        total = {name: sum(parts.values()) for name, parts in variance.items()}
         for stage in self._stages:
-            shares = [_share(variance[name], stage) for name in self.names]
+            shares = [variance[name][stage] / total[name] if total[name] > 0.0 else math.nan for name in self.names]
             columns[f"from_{stage}"] = shares
         return columns
 
@@ -312,15 +309,6 @@ class PipelineBootstrap(Drawable, TermTable):
 
     def _footer(self) -> list[str]:
         return [self.advice, *self.notes]
-
-
-def _deviation(values: FloatArray) -> float:
-    return float(values.std(ddof=1)) if values.size > 1 and np.isfinite(values).all() else math.nan
-
-
-def _share(parts: dict[str, float], stage: str) -> float:
-    total = sum(parts.values())
-    return parts[stage] / total if total > 0.0 else math.nan
 
 
 @overload
@@ -460,11 +448,15 @@ def pipeline_bootstrap(
         resample_test=resample_test, clip=clip,
     )  # fmt: skip
     seed = None if random_state is None else int(parse_random_state(random_state).integers(2**62))
-    with open_store(checkpoint, lambda: pipeline.identity, pipeline.digest_of_scores, seed) as store:
+    store = Store(seed)
+    if checkpoint is not None:
+        store = Checkpoint(checkpoint, pipeline.identity, pipeline.digest_of_scores, seed)
+    with store:
         setup = Setup.of(pipeline, store.seed)
         with one_thread():
-            chain = setup.fit.fit(setup.losses.values(), setup.clip)
-            decompositions = decompose_each(chain, pipeline.losses, "debiased", setup.clip)
+            clip = setup.pipeline.clip
+            chain = setup.fit.fit(pipeline.losses.values(), clip)
+            decompositions = decompose_each(chain, pipeline.losses, "debiased", clip)
             values = setup.measure(chain)
         store.require_shape((len(setup.stages), *values.shape))
         _run(setup, count, n_jobs, store)
@@ -486,8 +478,8 @@ def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
         where = "kept in the checkpoint" if isinstance(store, Checkpoint) else "lost: there is no checkpoint="
         return f"{finished} of {count} replicates were finished and are {where}"
 
-    for one in as_finished(Replicates(setup), missing, n_jobs, "pipeline bootstrap", kept):
-        store.add(one.number, one.values, one.redrawn)
+    for one in as_finished(partial(replicate, setup), missing, n_jobs, "pipeline bootstrap", kept):
+        store.add(*one)
 
 
 def _conclude(

@@ -59,13 +59,6 @@ Identity = Mapping[str, str]
 Scores = Callable[[int], str]
 
 
-def open_store(
-    path: str | os.PathLike[str] | None, identity: Callable[[], Identity], scores: Scores, seed: Any
-) -> Store:
-    """Where replicates are kept: in a file, or nowhere."""
-    return Store(seed) if path is None else Checkpoint(path, identity(), scores, seed)
-
-
 class Checkpoint(Store):
     """A file of finished replicates, locked while it is open."""
 

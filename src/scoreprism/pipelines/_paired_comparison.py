@@ -17,7 +17,7 @@ from scoreprism._document.tables import Drawable, TermTable
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism.exceptions import DoubleUseWarning
-from scoreprism.pipelines._split_tables import Long, label_of, read_long, side_by_side
+from scoreprism.pipelines._split_tables import Long, deviation, label_of, read_long, side_by_side
 
 _OVERLAP = (
     "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
@@ -341,7 +341,7 @@ def _family(deltas: dict[str, FloatArray], loss: str, alternative: str, level: f
             loss=loss,
             n_splits=int(delta.size),
             mean=float(delta.mean()),
-            sd=float(delta.std(ddof=1)) if delta.size > 1 else math.nan,
+            sd=deviation(delta),
             win_rate=float(np.mean(sign * delta > 0.0)),
             ties=int(np.sum(delta == 0.0)),
             wilcoxon_p=signed[name],

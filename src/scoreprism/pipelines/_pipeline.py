@@ -201,11 +201,7 @@ def parse_split(value: object, name: str, groups: Any) -> Sample:
 
 
 def settle(X: Any) -> Any:
-    """
-    Features as rows are taken from them: converted once, not in every replicate, and laid out as pickling leaves them.
-
-    A view with gaps arrives at a worker without gaps, and the last bits of a product of matrices depend on that.
-    """
+    """Features converted once, not in every replicate, and laid out as pickling leaves them: last bits depend on it."""
     if hasattr(X, "tocsr"):
         return X.tocsr()
     if type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -188,7 +189,7 @@ class SplitsSummary(Drawable, TermTable):
         columns["n_splits"] = list(self.n_splits)
         for measure, lines in self.values.items():
             columns[measure] = [float(line.mean()) for line in lines]
-            columns[f"{measure}_sd"] = [_sd(line) for line in lines]
+            columns[f"{measure}_sd"] = [deviation(line) for line in lines]
         return columns
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
@@ -197,7 +198,10 @@ class SplitsSummary(Drawable, TermTable):
             [
                 f"{method}{' *' if method in self.double_use else ''}",
                 loss,
-                *(f"{lines[i].mean():.4f} ± {_sd(lines[i]):.4f}".replace("-", "−") for lines in self.values.values()),
+                *(
+                    f"{lines[i].mean():.4f} ± {deviation(lines[i]):.4f}".replace("-", "−")
+                    for lines in self.values.values()
+                ),
             ]
             for i, (method, loss) in enumerate(zip(self.methods, self.losses, strict=True))
         ]
@@ -212,10 +216,9 @@ class SplitsSummary(Drawable, TermTable):
         return ["* learned from the rows of its calibrator: its reliability is flattered, and may fall below the floor"]
 
 
-def _sd(values: FloatArray) -> float:
-    if values.size < 2 or not np.isfinite(values).all():
-        return float("nan")
-    return float(values.std(ddof=1))
+def deviation(values: FloatArray) -> float:
+    """Standard deviation of some numbers; NaN for a single one, or where some are not finite."""
+    return float(values.std(ddof=1)) if values.size > 1 and np.isfinite(values).all() else math.nan
 
 
 def splits_summary(

@@ -221,20 +221,21 @@ class _Lists(SqlTerm):
         return self._with(self.item(", ".join(map(literal, values)), index))
 
 
-def _stages(columns: Sequence[str], keep: Callable[[Any, str], Any]) -> Callable[[Any], str]:
-    """A name for each intermediate value: `keep` adds it as a column."""
-    taken = {str(column).casefold() for column in columns}
-    prefix = "scoreprism_"
-    while any(column.startswith(prefix) for column in taken):
-        prefix += "_"
-    count = iter(range(1 << 20))
+class _Stages:
+    """A frame that grows by a column for each intermediate value, which `add` adds to it under a name."""
 
-    def stage(value: Any) -> str:
-        name = f"{prefix}{next(count)}"
-        keep(value, name)
+    def __init__(self, frame: Any, columns: Sequence[str], add: Callable[[Any, Any, str], Any]) -> None:
+        self.frame, self._add = frame, add
+        self.made: list[str] = []
+        self._prefix = "scoreprism_"
+        while any(str(column).casefold().startswith(self._prefix) for column in columns):
+            self._prefix += "_"
+
+    def __call__(self, value: Any) -> str:
+        name = f"{self._prefix}{len(self.made)}"
+        self.frame = self._add(self.frame, value, name)
+        self.made.append(name)
         return name
-
-    return stage
 
 
 def _quoted(name: str, quote: str) -> str:
@@ -242,54 +243,32 @@ def _quoted(name: str, quote: str) -> str:
 
 
 def _duckdb(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
-    made: list[str] = []
-
-    def keep(text: str, column: str) -> None:
-        nonlocal frame
-        made.append(column)
-        frame = frame.project(f"*, {text} AS {column}")
-
+    stages = _Stages(frame, frame.columns, lambda frame, text, column: frame.project(f"*, {text} AS {column}"))
     source = _Lists(
-        f"CAST({_quoted(score, chr(34))} AS DOUBLE)",
-        _stages(frame.columns, keep),
-        item=lambda values, index: f"[{values}][{index} + 1]",
+        f"CAST({_quoted(score, chr(34))} AS DOUBLE)", stages, item=lambda values, index: f"[{values}][{index} + 1]"
     )
     text = calibrator._formula("apply", source).text
-    rest = f"* EXCLUDE ({', '.join(made)})" if made else "*"
-    return frame.project(f"{rest}, {text} AS {_quoted(name, chr(34))}")
+    rest = f"* EXCLUDE ({', '.join(stages.made)})" if stages.made else "*"
+    return stages.frame.project(f"{rest}, {text} AS {_quoted(name, chr(34))}")
 
 
 def _spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     from pyspark.sql.functions import expr
 
-    made: list[str] = []
-
-    def keep(text: str, column: str) -> None:
-        nonlocal frame
-        made.append(column)
-        frame = frame.withColumn(column, expr(text))
-
+    stages = _Stages(frame, frame.columns, lambda frame, text, column: frame.withColumn(column, expr(text)))
     source = _Lists(
-        f"CAST({_quoted(score, '`')} AS DOUBLE)",
-        _stages(frame.columns, keep),
-        item=lambda values, index: f"array({values})[{index}]",
+        f"CAST({_quoted(score, '`')} AS DOUBLE)", stages, item=lambda values, index: f"array({values})[{index}]"
     )
     text = calibrator._formula("apply", source).text
-    return frame.withColumn(name, expr(text)).drop(*made)
+    return stages.frame.withColumn(name, expr(text)).drop(*stages.made)
 
 
 def _narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     opened: Any = nw.from_native(frame)
-    made: list[str] = []
-
-    def keep(expr: nw.Expr, column: str) -> None:
-        nonlocal opened
-        made.append(column)
-        opened = opened.with_columns(expr.alias(column))
-
-    stage = _stages(opened.collect_schema().names(), keep)
-    term = calibrator._formula("apply", ExprTerm(named(score), lambda expr: nw.col(stage(expr))))
-    return opened.with_columns(term.expr.alias(name)).drop(made).to_native()
+    columns = opened.collect_schema().names()
+    stages = _Stages(opened, columns, lambda frame, expr, column: frame.with_columns(expr.alias(column)))
+    term = calibrator._formula("apply", ExprTerm(named(score), lambda expr: nw.col(stages(expr))))
+    return stages.frame.with_columns(term.expr.alias(name)).drop(stages.made).to_native()
 
 
 #: How each engine applies a map; whatever else narwhals knows takes `_narwhals`.

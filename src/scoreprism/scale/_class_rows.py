@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -70,17 +70,17 @@ def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
     inner, kinds = checked.renamed(names), lazy.collect_schema()
     _check_labels(kinds[inner.target], checked)
     chosen = {f"p{t}_{k}": number(name) for t, law in enumerate(inner.laws.values()) for k, name in enumerate(law)}
-    chosen |= {"y": _code(inner.target, checked.classes), **key_columns(inner, lazy)}
+    chosen |= {"y": label_code(inner.target, checked.classes), **key_columns(inner, lazy)}
     if inner.fold is not None and inner.fold_hash:
         chosen["draw"] = hashed(inner.fold, kinds[inner.fold], DRAWS)
     return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(inner.target)), schema)
 
 
-def _code(target: str, classes: Sequence[Any]) -> nw.Expr:
+def label_code(column: str, classes: Sequence[Any]) -> nw.Expr:
     """The number of a label, −1 for what is none of them."""
     code = nw.lit(-1)
     for k, label in reversed(list(enumerate(classes))):
-        code = nw.when(nw.col(target) == label).then(nw.lit(k)).otherwise(code)
+        code = nw.when(nw.col(column) == label).then(nw.lit(k)).otherwise(code)
     return code
 
 
@@ -237,28 +237,31 @@ def _described(rows: ClassRows) -> dict[str, nw.Expr]:
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
 
+#: What is said of values that are not there.
+_MISSING = "missing or NaN"
+
 
 def _explain(rows: ClassRows, count: int) -> NoReturn:
     """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
-    roles, value = rows.roles, nw.col("v")
+    roles = rows.roles
     for t, (level, names) in enumerate(roles.laws.items()):
         for k, name in enumerate(names):
-            found = _told(rows, f"p{t}_{k}", (value >= 0.0) & (value <= 1.0), count)
-            if found is not None:
+            found = _told(rows, f"p{t}_{k}", 1.0, count)
+            if found:
                 percent = "If these are percentages, divide by 100; logits go through a softmax first."
-                remedy = percent if found.shown else "Drop these rows, or fill them."
-                refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found.text, remedy)
+                remedy = "Drop these rows, or fill them." if found.startswith(_MISSING) else percent
+                refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found, remedy)
         _refuse_sums(rows, count, t, level)
-    found = _told(rows, "w", (value >= 0.0) & (value <= MOST_WEIGHT), count) if roles.weighted else None
-    if found is not None:
-        refuse_weights(roles.sample_weight, found.text)
+    found = _told(rows, "w", MOST_WEIGHT, count) if roles.weighted else ""
+    if found:
+        refuse_weights(roles.sample_weight, found)
     if roles.fold is not None:
         folds = rows.frame.select(v=nw.col("fold"))
         gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
         if gaps:
             what = f"{gaps:,} of {count:,} rows without one"
             refuse(f"`cv_column` or `key` {roles.fold!r} must not be missing", what, "Fill it.")
-    labels = rows.source.select(v=nw.col("target"), y=_code("target", roles.classes))
+    labels = rows.source.select(v=nw.col("target"), y=label_code("target", roles.classes))
     wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(
         f"`target` {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
@@ -268,17 +271,13 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
     )
 
 
-class _Wrong(NamedTuple):
-    text: str
-    shown: list[str]  # values that are there
-
-
-def _told(rows: ClassRows, column: str, holds: nw.Expr, of: int) -> _Wrong | None:
-    """The values of a column that break a rule, in words; None where there are none."""
-    count, found = count_wrong(rows.frame.select(v=nw.col(column)), holds)
+def _told(rows: ClassRows, column: str, most: float, of: int) -> str:
+    """The values of a column that are not between 0 and `most`, in words; empty where there are none."""
+    value = nw.col("v")
+    count, found = count_wrong(rows.frame.select(v=nw.col(column)), (value >= 0.0) & (value <= most))
     shown = [value for value in found if value != "missing"]
-    what = f"{listed(shown)} and the like" if shown else "missing or NaN"
-    return _Wrong(f"{what} in {count:,} of {of:,} rows", shown) if count else None
+    what = f"{listed(shown)} and the like" if shown else _MISSING
+    return f"{what} in {count:,} of {of:,} rows" if count else ""
 
 
 def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:

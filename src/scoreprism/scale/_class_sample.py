@@ -194,7 +194,15 @@ def _spark(frame: Any, share: float, seed: int) -> Any:
 
 
 def _ibis(frame: Any, share: float, seed: int) -> Any:
-    return frame.sample(share, method="row", seed=seed)
+    """Some of the engines behind ibis take no seed."""
+    try:
+        kept = frame.sample(share, method="row", seed=seed)
+        wrap(kept.limit(1)).collect()
+    except ScoreprismError:
+        raise
+    except Exception:  # noqa: BLE001 - every engine has errors of its own
+        return frame.sample(share, method="row")
+    return kept
 
 
 #: How each engine draws; other frames are in memory and drawn there.
@@ -213,23 +221,7 @@ def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
         return frame
     share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / rows)
     sampler = SAMPLERS.get(engine_of(frame))
-    if sampler is None:
-        return _in_memory(frame, share, seed)
-    if engine_of(frame) == "ibis":
-        return _of_ibis(sampler, frame, share, seed)
-    return sampler.keep(frame, share, seed)
-
-
-def _of_ibis(sampler: Sampler, frame: Any, share: float, seed: int) -> Any:
-    """Some of the engines behind ibis take no seed."""
-    try:
-        kept = sampler.keep(frame, share, seed)
-        wrap(kept.limit(1)).collect()
-    except ScoreprismError:
-        raise
-    except Exception:  # noqa: BLE001 - every engine has errors of its own
-        return frame.sample(share, method="row")
-    return kept
+    return _in_memory(frame, share, seed) if sampler is None else sampler.keep(frame, share, seed)
 
 
 def _in_memory(frame: Any, share: float, seed: int) -> Any:

@@ -16,7 +16,7 @@ from scoreprism._maps.binary_map import least_distance
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_rows import ClassRows, Facts
+from scoreprism.scale._class_rows import ClassRows, Facts, label_code
 from scoreprism.scale._column_settings import ColumnRoles
 from scoreprism.scale._engine_pass import grouped
 from scoreprism.scale._engines import fetched
@@ -156,26 +156,17 @@ class ClassRequest:
     single: bool
 
 
-@dataclass(frozen=True)
-class FoldMaps:
-    """The map of each fold, fitted without it."""
-
-    maps: list[SoftmaxExpression]  # in the order of the folds
-    common: FloatArray  # parameters fitted to all rows
-    # how far one Newton step from there left the folds, at most: the root of g'H⁻¹g, in standard errors of the fit
-    one_step: float
-    left: float  # the same at the end, as far as it can be told
-
-
 class Fitting:
-    """A fit in progress: `steps` yields after every pass over the data, then `result` is there."""
+    """A fit in progress: `steps` yields after every pass over the data, then `maps` and `common` are there."""
+
+    maps: list[SoftmaxExpression]  # of each fold, fitted without it
+    common: FloatArray  # parameters fitted to all rows
 
     def __init__(self, rows: ClassRows, facts: Facts, home: IntArray, scaling: Scaling) -> None:
         self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling
         self.k, self.folds = rows.k, int(home.max()) + 1
         table = facts.table
         self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.roles.weighted else 1.0  # Kish, as in memory
-        self.result: FoldMaps | None = None
         self.lows = [self._low(home != f) for f in range(self.folds)]
         if not scaling.vector:
             self._require_errors()
@@ -226,8 +217,7 @@ class Fitting:
                 break
             theta = on
         yield from self._fold_steps(theta, slope, curve)
-        assert self.result is not None  # noqa: S101 - the folds are done
-        self.result = replace(self.result, common=on)  # a step on from where the folds began
+        self.common = on  # a step on from where the folds began
 
     def _fold_steps(self, theta: FloatArray, slope: FloatArray, curve: FloatArray) -> Iterator[None]:
         """Each fold's own parameters: one Newton step from the common ones, then steps by its own slopes."""
@@ -238,8 +228,7 @@ class Fitting:
             away = self.scaling.penalised(theta, slope.sum(axis=0) - slope[f], curves[f], self.k)
             step, first[f] = _newton(*away)
             thetas.append(self.scaling.moved(theta, step))
-        before, start, curved, floors = first, None, False, [0.0] * self.folds
-        left = np.inf
+        before, curved, floors = first, False, [0.0] * self.folds
         for _ in range(_PATIENCE):
             slopes, fresh, least = self._fold_pass(thetas, curved=curved)
             curves = fresh if fresh is not None else curves
@@ -249,27 +238,20 @@ class Fitting:
             for f in without:
                 step, sizes[f] = _newton(*self.scaling.penalised(thetas[f], slopes[f], curves[f], self.k))
                 on.append(self.scaling.moved(thetas[f], step))
-            start = float(sizes.max()) if start is None else start
             shrunk = np.minimum(sizes / np.maximum(before, 1e-300), 1.0)
             still = all(np.array_equal(a, b) for a, b in zip(on, thetas, strict=True))
-            thetas, left = on, float((sizes * shrunk).max())
-            if left <= _DONE * math.sqrt(self._mass(slice(None))) or still:
+            thetas = on
+            if float((sizes * shrunk).max()) <= _DONE * math.sqrt(self._mass(slice(None))) or still:
                 break
             curved = curved or bool((shrunk > 0.3).any())  # the common curvature does not serve: each its own
             before = sizes
         else:
             refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use `calibrator`='auto'.")
-        pairs = zip(thetas, floors, strict=True)
-        lows = self._lows_that_matter()
-        maps = [self.scaling.map(t, self.k, lows[f], floor) for f, (t, floor) in enumerate(pairs)]
-        self.result = FoldMaps(maps, theta, float(start or 0.0), left)
-
-    def _lows_that_matter(self) -> list[float | None]:
-        """The lows of the folds; none where no probability is below any of them."""
         table = self.facts.table
-        if table["zeros"].any() or float(table["least"].min()) < max(self.lows):
-            return list(self.lows)
-        return [None] * self.folds
+        matter = table["zeros"].any() or float(table["least"].min()) < max(self.lows)
+        lows = self.lows if matter else [None] * self.folds  # no probability is below any of them
+        parts = zip(thetas, lows, floors, strict=True)
+        self.maps = [self.scaling.map(own, self.k, low, floor) for own, low, floor in parts]
 
     def _common_pass(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Loss, first and second derivatives of each fold at common parameters."""
@@ -357,8 +339,5 @@ def _newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
 
 def with_home(rows: ClassRows, labels: Sequence[Any]) -> ClassRows:
     """Rows that have weight, with the number of their fold."""
-    home = nw.lit(len(labels) - 1)
-    for i in range(len(labels) - 2, -1, -1):
-        home = nw.when(nw.col("fold") == labels[i]).then(nw.lit(i)).otherwise(home)
     frame = rows.frame.filter(nw.col("w") > 0.0) if rows.roles.weighted else rows.frame
-    return replace(rows, frame=frame.with_columns(home=home))
+    return replace(rows, frame=frame.with_columns(home=label_code("fold", labels)))

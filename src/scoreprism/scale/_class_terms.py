@@ -91,8 +91,7 @@ def _fit(
     ready = with_home(rows, labels)
     fitting = Fitting(ready, facts, home, request.scaling)
     passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
-    assert fitting.result is not None  # noqa: S101 - the steps end with it
-    maps, common = fitting.result.maps, request.scaling.map(fitting.result.common, rows.k)
+    maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
     sums = _sum_terms(ready, maps, request.losses, request.clip)
     where = f"cross-fitted in {len(maps)} folds by sums of gradients over all rows, in {passes} passes"
@@ -195,7 +194,8 @@ def _sum_terms(
             laws = [*distances, *(f"p{t}" for t in range(given))]
             frame = clipped(frame, dict.fromkeys(laws, clip), k)
         frame = frame.with_columns(**mean, **at_home)
-        frame = frame.with_columns(**_components(given, folds, k, losses), zero=_zeros(given, k))
+        never = [(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)]
+        frame = frame.with_columns(**_components(given, folds, k, losses), zero=total(never))
         return frame.select("y", "zero", **sums)
 
     table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
@@ -230,11 +230,6 @@ def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -
         laws = [columns_of(f"m{f}", k) for f in range(folds)]
         columns[f"x{i}_{len(order)}"] = formula.spread(laws, columns_of("mid", k))
     return columns
-
-
-def _zeros(given: int, k: int) -> nw.Expr:
-    """Which given levels gave probability 0 to what happened, by bits."""
-    return total([(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)])
 
 
 def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, ProperLoss], size: int) -> ClassSums:

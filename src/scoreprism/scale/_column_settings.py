@@ -387,15 +387,11 @@ def is_outcome() -> nw.Expr:
 
 
 def _period(time: str, every: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
-    """
-    The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is.
-
-    Times with a zone are brought to UTC, where the engine keeps zones; those of SQL have that of their session.
-    """
+    """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
     column = nw.col(time)
     if every is None:
         return column
-    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()
+    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()  # times of SQL have the zone of the session
     if local and isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         column = column.dt.convert_time_zone("UTC")
     year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)

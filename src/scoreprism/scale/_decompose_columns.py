@@ -20,7 +20,7 @@ from scoreprism.scale._class_sample import SAMPLE, by_sample
 from scoreprism.scale._class_scaling import ClassRequest, Scaling
 from scoreprism.scale._class_terms import by_gradients
 from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, known_loss, parse_roles
-from scoreprism.scale._engine_pass import Scan, require_few_groups, require_rows, sum_rows
+from scoreprism.scale._engine_pass import Scan, refuse_empty, require_few_groups, sum_rows
 from scoreprism.scale._engines import EngineError, SourcePart, in_arrow, parts, plainly_named, scan, typed, wrap
 from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, by_row, parse_cells
 from scoreprism.scale._partial import Partial
@@ -129,7 +129,9 @@ def summarize(
         total = partial if total is None else total + partial
         require_few_groups(total)
     assert total is not None  # noqa: S101 - there is at least one part
-    return require_rows(total)
+    if not total.table["n"].size:
+        refuse_empty(total.absent)
+    return total
 
 
 def decompose(

@@ -33,9 +33,9 @@ from scoreprism.scale._column_settings import (
 )
 from scoreprism.scale._engines import fetched, takes_log_of_zero, told
 from scoreprism.scale._expressions import (
+    FORMULAS,
     by_row,
     cell_expression,
-    loss_expression,
     parts_expression,
     possible,
     unbounded,
@@ -155,7 +155,9 @@ def _grouped(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFram
         seconds = {f"b{name[1:]}": w * w * value for name, value in sums.items() if name[0] == "a"}
         powers = dict(zip(WEIGHTS, (w, w * w, w * w * w, w * w * w * w), strict=True))
         sums = {**powers, **firsts, **seconds, **squares}
-    summands = {f"sum_{name}": value for name, value in sums.items()} | _impossible(scan)
+    summands = {f"sum_{name}": value for name, value in sums.items()}
+    # rows to which a law above the score gave probability 0; those of the score have cells of their own
+    summands |= {f"zero{t}": (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64) for t in scan.laws[1:]}
     rows = rows.with_columns(**summands) if summands else rows
     found = [nw.len().alias("n")]
     found += [nw.col(name).sum() for name in summands]
@@ -184,7 +186,7 @@ def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[
             continue
         for t in scan.laws:
             some = f"hit{t}" if takes_log_of_zero(scan.frame) else f"some{t}"
-            columns[f"loss{i}{t}"] = loss_expression(loss, nw.col(f"hit{t}"), nw.col(some))
+            columns[f"loss{i}{t}"] = FORMULAS[type(loss)](nw.col(f"hit{t}"), nw.col(some))
         for t in scan.laws:
             sums[f"a{i}{t}"] = nw.col(f"loss{i}{t}")
             for u in scan.laws[t:]:
@@ -204,24 +206,11 @@ def _hit(law: str, clip: float | None) -> nw.Expr:
     return nw.when(nw.col("y") == 1).then(p).otherwise(1.0 - p)
 
 
-def _impossible(scan: Scan) -> dict[str, nw.Expr]:
-    """Rows to which a law above the score gave probability 0; those of the score have cells of their own."""
-    found = {}
-    for t in scan.laws[1:]:
-        found[f"zero{t}"] = (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64)
-    return found
-
-
 # ── few distinct scores ─────────────────────────────────────────────────────────────────────────────
 
 
 def _few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
-    """
-    Whether there are at most as many distinct scores as cells; a handful of groups per cell at a time.
-
-    Grids of more and more bits separate the scores. A grid with more occupied cells than we have is the answer, so
-    memory stays bounded whatever the scores are.
-    """
+    """Whether there are at most as many distinct scores as cells, by grids of more and more bits: memory is bounded."""
     cells = scan.settings.cells
     score = rows.select(s=nw.when(_valid(scan)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
     if np.unique(fetched(score.head(_HEAD))["s"]).size > cells:
@@ -309,18 +298,13 @@ def grouped(
     keys: Sequence[str],
     how: Mapping[str, str],
 ) -> dict[str, NDArray[Any]]:
-    """
-    One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max".
-
-    Dask's planner takes minutes for expressions that its partitions evaluate in milliseconds, so there the pass runs
-    on each partition and the small results are put together here.
-    """
+    """One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max"."""
 
     def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         found = [getattr(nw.col(name), what)() for name, what in how.items()]
         return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
 
-    if frame.implementation.is_dask():
+    if frame.implementation.is_dask():  # whose planner takes minutes where its partitions take milliseconds
         with told("the engine must be able to read the data", "Check the columns."):
             return _by_partition(frame.to_native(), query, keys, {"n": "sum", **how})
     return fetched(query(frame))
@@ -343,13 +327,6 @@ def _by_partition(
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def require_rows(partial: Partial) -> Partial:
-    """A partial that holds something."""
-    if not partial.table["n"].size:
-        refuse_empty(partial.absent)
-    return partial
 
 
 def refuse_empty(absent: int) -> NoReturn:
@@ -436,7 +413,8 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
 
 
 def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
-    what = f"{listed(sorted(shown, key=_as_number))} in {rows}"
+    ordered = sorted(shown, key=lambda value: math.inf if value == "missing" else float(value))
+    what = f"{listed(ordered)} in {rows}"
     if role == "sample_weight":
         refuse_weights(name, what)
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
@@ -449,7 +427,3 @@ def refuse_weights(name: str | None, what: str) -> NoReturn:
     """Weights that are negative, missing or too large."""
     rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
     refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
-
-
-def _as_number(shown: object) -> float:
-    return math.inf if shown == "missing" else float(str(shown))

@@ -37,12 +37,9 @@ def parse_cells(cells: object) -> int:
 
 
 def cell_of(score: FloatArray, cells: int) -> IntArray:
-    """
-    The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between.
-
-    Equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, as those of arcsin √s
-    would; but a square root is rounded correctly by every machine, so that all engines agree on cells.
-    """
+    """The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between."""
+    # equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, and every machine rounds
+    # a square root alike, so that all engines agree on cells
     low = score < 0.5
     steps = np.ceil(np.sqrt(2.0 * np.where(low, score, 1.0 - score)) * (cells / 2)).astype(np.intp)
     return np.where(low, steps, cells + 1 - steps)
@@ -111,11 +108,6 @@ def unbounded(loss: ProperLoss) -> bool:
     return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
 
 
-def loss_expression(loss: ProperLoss, hit: nw.Expr, some: nw.Expr) -> nw.Expr:
-    """The loss at the probability of what happened (`hit`, or where it is 0, `some`); 0 where it is infinite."""
-    return FORMULAS[type(loss)](hit, some)
-
-
 # ── laws of several classes ─────────────────────────────────────────────────────────────────────────
 
 #: What stands for the logarithm of 0: below that of any probability a fit tells apart.
@@ -139,8 +131,8 @@ def picked(values: Exprs, column: str = "y") -> nw.Expr:
 class SoftmaxExpression:
     """A map softmax(slope_k · z_k + intercept_k), z being log-probabilities minus their mean."""
 
-    slope: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
-    intercept: FloatArray  # (K,): the parameters; temperature scaling has equal slopes and no intercepts
+    slope: FloatArray  # (K,): temperature scaling has equal ones
+    intercept: FloatArray  # (K,): it has none
     low: float | None = None  # probabilities below it count as `low`; None where there are none
     floor: float = 0.0  # no result is below it
 
@@ -162,11 +154,8 @@ def charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
 
 
 def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
-    """
-    Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`.
-
-    Layer after layer, so that no engine computes a thing twice. Names must differ by more than case.
-    """
+    """Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`."""
+    # layer after layer, so that no engine computes a thing twice; names must differ by more than case
     seen = charts(maps)
     frame = _centred(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}
@@ -190,10 +179,9 @@ def columns_of(name: str, k: int) -> list[nw.Expr]:
 def _centred(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
     raised = {}
     for c, low in enumerate(lows):
-        for j in range(k):
-            log, least = nw.col(f"l{j}"), None if low is None else float(np.log(low))
-            short = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
-            raised[f"u{c}_{j}"] = short
+        least = None if low is None else float(np.log(low))
+        for j, log in enumerate(nw.col(f"l{j}") for j in range(k)):
+            raised[f"u{c}_{j}"] = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
     frame = frame.with_columns(**raised)
     frame = frame.with_columns(**{f"a{c}": total(columns_of(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
     centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}

@@ -176,12 +176,7 @@ def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) ->
 
 
 def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, tuple[float, ...]]:
-    """
-    The baseline's mean loss within strata of the score, weighted as this period is, lies between both (Kitagawa 1955).
-
-    With p the shares of the strata and m their mean losses, mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀; variances by the
-    delta method, periods independent.
-    """
+    """Parts mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
         return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
     edges = _edges(before.partial.table["key"], before.partial.table["n"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,8 @@ class SumTable:
             return NotImplemented
         self.settings.require_like(other.settings)
         first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
-        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in _sums(first.table)}
+        names = [name for name in first.table if name not in ("segment", "fold")]
+        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in names}
         return self.from_groups(
             self.settings,
             exact=first.exact,
@@ -257,48 +258,45 @@ class SumTable:
         if version != PARTIAL_VERSION:
             refuse(f"partial_version must be {PARTIAL_VERSION}", repr(version), "Use the scoreprism that wrote it.")
         try:
-            return _read(cls, data)
+            return cls._read(data)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             refuse("the parts of a partial must fit together", f"{type(error).__name__}: {error}", remedy)
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> Self:
+        settings = Settings.from_dict(data["settings"])
+        _check_settings(settings)
+        table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
+        for name in WEIGHTS:
+            table.setdefault(name, table["n"])
+        if not settings.weighted:
+            table |= dict.fromkeys(WEIGHTS, table["n"])
+            table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
+        sizes = {column.shape for column in table.values()}
+        segments = tuple(tuple(key) for key in data["segments"])
+        folds = tuple(data["folds"])
+        fit = len(sizes) == 1 and len(next(iter(sizes))) == 1 and set(table) == _columns_of(settings, data["exact"])
+        fit = fit and len(set(segments)) == len(segments) and {len(key) for key in segments} <= {len(settings.keys)}
+        fit = fit and len(set(folds)) == len(folds) and isinstance(data["absent"], int) and data["absent"] >= 0
+        fit = fit and all(np.isfinite(column).all() for column in table.values())
+        fit = fit and bool((table["n"] % 1.0 == 0.0).all() and table["n"].sum() < 2.0**62)
+        fit = fit and bool((table["n"] > 0).all() and (table["w"] > 0).all() and np.isin(table["y"], (0.0, 1.0)).all())
+        fit = fit and np.isin(table["segment"], np.arange(len(segments))).all() == 1
+        fit = fit and np.isin(table["fold"], np.arange(len(folds))).all() == 1
+        most = 1.0 if data["exact"] else settings.cells + 1.0
+        if not fit or table["key"].min() < 0.0 or table["key"].max() > most:
+            raise ValueError("columns of different lengths, or numbers that cannot be sums")
+        if not (data["exact"] or _consistent(table, settings)):
+            raise ValueError("sums that are not those of scores in these cells")
+        return cls(settings, bool(data["exact"]), segments, folds, table, int(data["absent"]))
 
 
 #: Bounds of what is read: 1024 cells of two labels in 1,000 segments have 30 million numbers.
 _READER = Reader(
     "a partial", "Pass the text that `Partial.to_json` wrote, unchanged.", megabytes=1000, values=50_000_000
 )
-
-
-_Table = TypeVar("_Table", bound=SumTable)
-
-
-def _read(cls: type[_Table], data: Mapping[str, Any]) -> _Table:
-    settings = Settings.from_dict(data["settings"])
-    _check_settings(settings)
-    table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
-    for name in WEIGHTS:
-        table.setdefault(name, table["n"])
-    if not settings.weighted:
-        table |= dict.fromkeys(WEIGHTS, table["n"])
-        table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
-    sizes = {column.shape for column in table.values()}
-    segments = tuple(tuple(key) for key in data["segments"])
-    folds = tuple(data["folds"])
-    fit = len(sizes) == 1 and len(next(iter(sizes))) == 1 and set(table) == _columns_of(settings, data["exact"])
-    fit = fit and len(set(segments)) == len(segments) and {len(key) for key in segments} <= {len(settings.keys)}
-    fit = fit and len(set(folds)) == len(folds) and isinstance(data["absent"], int) and data["absent"] >= 0
-    fit = fit and all(np.isfinite(column).all() for column in table.values())
-    fit = fit and bool((table["n"] % 1.0 == 0.0).all() and table["n"].sum() < 2.0**62)
-    fit = fit and bool((table["n"] > 0).all() and (table["w"] > 0).all() and np.isin(table["y"], (0.0, 1.0)).all())
-    fit = fit and np.isin(table["segment"], np.arange(len(segments))).all() == 1
-    fit = fit and np.isin(table["fold"], np.arange(len(folds))).all() == 1
-    most = 1.0 if data["exact"] else settings.cells + 1.0
-    if not fit or table["key"].min() < 0.0 or table["key"].max() > most:
-        raise ValueError("columns of different lengths, or numbers that cannot be sums")
-    if not (data["exact"] or _consistent(table, settings)):
-        raise ValueError("sums that are not those of scores in these cells")
-    return cls(settings, bool(data["exact"]), segments, folds, table, int(data["absent"]))
 
 
 def _check_settings(settings: Settings) -> None:
@@ -347,11 +345,6 @@ def _between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[
     return (value >= low - room) & (value <= high + room)
 
 
-def _sums(table: Mapping[str, Any]) -> list[str]:
-    """Columns that `from_groups` takes."""
-    return [name for name in table if name not in ("segment", "fold")]
-
-
 def _constant_losses(
     settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
 ) -> dict[str, FloatArray]:
@@ -383,10 +376,7 @@ def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     ordered = {name: column[order] for name, column in table.items()}
     changed = np.any([np.diff(ordered[name], prepend=-np.inf) != 0.0 for name in KEYS], axis=0)
     starts = np.flatnonzero(changed)
-    found = {}
-    for name, column in ordered.items():
-        if name in KEYS:
-            found[name] = column[starts]
-        else:
-            found[name] = _ENDS.get(name, np.add).reduceat(column, starts)
-    return found
+    return {
+        name: column[starts] if name in KEYS else _ENDS.get(name, np.add).reduceat(column, starts)
+        for name, column in ordered.items()
+    }

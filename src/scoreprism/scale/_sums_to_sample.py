@@ -81,12 +81,7 @@ _DRAWS = 100
 
 
 def draw_folds(partial: SumTable, cv: int, seed: int) -> FloatArray:
-    """
-    Folds dealt to the rows of each group, as if every row drew its fold, once for each partition.
-
-    Rows of a group have the same outcome and (nearly) the same score, so which of them is in which fold does not
-    matter, only how many: a multinomial draw. With weights, a group counts as many rows as its weights are worth.
-    """
+    """Folds dealt to the rows of each group, once for each partition: how many matters, not which, a multinomial."""
     table = partial.table
     codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
@@ -232,12 +227,7 @@ def _move(
     mean2: dict[str, FloatArray],
     within: dict[tuple[str, str], FloatArray],
 ) -> None:
-    """
-    Losses of S in groups that a floor reaches, from its lines in the place of sums that know nothing of the floor.
-
-    A group that lies beyond the floor has one loss, so nothing is lost. At most one cell at either end lies astride it,
-    and is taken at the scores of its lines.
-    """
+    """Losses of S in groups that a floor reaches, from lines in place of sums that know nothing of the floor."""
     w2 = partial.table["w2"]
     moved = beyond(partial, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
@@ -249,12 +239,7 @@ def _move(
 
 
 def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
-    """
-    How far the loss of S at each line is from that of its group, with the variance of its rows.
-
-    Within a cell the losses of S and C rise and fall together. Where they are nearly the same, the standard error of
-    their difference would be that of the width of the cells if S stood at its mean and C did not.
-    """
+    """How far the loss of S at each line is from that of its group: it rises and falls with that of C in a cell."""
     wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
     group, share = lines.group[wide], lines.share[wide]
     apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
@@ -302,14 +287,11 @@ def _notes(partial: SumTable, options: Options) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """
-    Groups of a partial, each as one line or, where a cell holds several scores, as four.
+    """Groups of a partial, each as one line or, where a cell holds several scores, as four."""
 
-    A group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores,
-    {lo, m + σ²/(m − lo)} and {m − σ²/(hi − m), hi}, each with weights that keep m and σ². The mean over the group of
-    any function whose third derivative keeps its sign lies between the means of the pairs (Chebyshev and Markov), so
-    half of their difference bounds the error of taking the middle.
-    """
+    # a group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores, {lo, m + σ²/(m −
+    # lo)} and {m − σ²/(hi − m), hi}, which keep m and σ²: the mean of any function whose third derivative keeps its
+    # sign lies between those of the pairs (Chebyshev and Markov), so half of their difference bounds the error
 
     score: FloatArray
     group: NDArray[np.intp]
