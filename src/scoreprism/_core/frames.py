@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 from scoreprism._spelling import mark
 from scoreprism.exceptions import InputError
 
-__all__ = [
-    "BACKENDS",
-    "Unwrapped",
-    "backend_of",
-    "column_names",
-    "columns_of",
-    "make_frame",
-    "require_aligned",
-    "take_rows",
-    "unwrap",
-]
-
 #: Eager dataframe libraries a result can be returned in.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 

@@ -17,20 +17,6 @@ IntArray = NDArray[np.intp]
 #: What users may pass where an array is wanted; ``_validation`` narrows it.
 ArrayLike = object
 
-__all__ = [
-    "ArrayLike",
-    "FloatArray",
-    "IntArray",
-    "as_matrix",
-    "as_vector",
-    "clip_law",
-    "frozen",
-    "n_classes",
-    "one_hot",
-    "pick",
-    "unify",
-]
-
 
 def n_classes(law: FloatArray) -> int:
     """Number of classes a law speaks of."""

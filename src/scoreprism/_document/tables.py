@@ -111,6 +111,11 @@ class TermTable(TextTable):
     def _text_columns(self) -> dict[str, list[Any]]:
         return self._columns()
 
+    def _by_term(self) -> dict[str, dict[str, Any]]:
+        """The table, term by term."""
+        columns = self._columns()
+        return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
+
     def to_frame(self, backend: str | None = None) -> Any:
         """
         The table of terms as a dataframe.

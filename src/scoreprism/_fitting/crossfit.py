@@ -21,8 +21,6 @@ from scoreprism._sample.fit_rows import FitRows, Origin
 from scoreprism._sample.folds import among, disjoint
 from scoreprism.exceptions import InputError
 
-__all__ = ["CrossFit", "FittedLaw", "Partitions", "make_crossfit", "make_partitions", "no_crossfit", "split_blocks"]
-
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
 REFITS = 5
 #: Draws of random folds before giving up on every class in every training part.

@@ -9,19 +9,6 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray, IntArray
 
-__all__ = [
-    "Blocks",
-    "Ladder",
-    "Pooled",
-    "isotonic_blocks",
-    "isotonic_fit",
-    "isotonic_ladder",
-    "isotonic_sums",
-    "locate",
-    "pool_ties",
-    "run_starts",
-]
-
 #: From this many rows on, cells decide which of them have to be sorted.
 _MANY = 1 << 15
 #: Cells for n rows: about n / 12 are found fastest, as long as their sums stay in cache.
@@ -131,11 +118,11 @@ def _without_ties(edge: IntArray, value: FloatArray) -> IntArray:
 class Ladder(NamedTuple):
     """An isotonic fit on the score axis: of each block its first, last and mean score, its weight and events."""
 
-    first: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
-    last: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
-    center: FloatArray  # (b,): smallest, largest and (weighted) mean score of each block, in increasing order
-    weight: FloatArray  # (b,): weight and weighted events of each block
-    events: FloatArray  # (b,): weight and weighted events of each block
+    first: FloatArray
+    last: FloatArray
+    center: FloatArray
+    weight: FloatArray
+    events: FloatArray
 
     @property
     def value(self) -> FloatArray:

@@ -19,22 +19,6 @@ import numpy as np
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.exceptions import UnavailableError
 
-__all__ = [
-    "FORMS",
-    "INTERVAL_METHODS",
-    "ROLES",
-    "Alternative",
-    "Bound",
-    "Ends",
-    "Interval",
-    "Moments",
-    "Role",
-    "WhatIf",
-    "bca",
-    "coefficients",
-    "steps",
-]
-
 #: How rows are filled from the laws of a chain.
 FORMS = ("debiased", "difference", "plugin")
 

@@ -18,6 +18,8 @@ Form = Callable[..., "Term | float"]
 Infix = Callable[[Any, Any], Any]
 #: The operators of a formula, and their signs in SQL.
 _SIGNS: dict[Infix, str] = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/"}
+#: The functions of a formula, as SQL and as narwhals call them.
+_FUNCTIONS = {"exp": "exp", "ln": "log", "abs": "abs"}
 
 
 class Term(ABC):
@@ -37,13 +39,17 @@ class Term(ABC):
         """A number in the dialect of this term."""
 
     @abstractmethod
-    def exp(self) -> Term: ...
+    def apply(self, function: str) -> Term:
+        """One of `_FUNCTIONS` of this term."""
 
-    @abstractmethod
-    def ln(self) -> Term: ...
+    def exp(self) -> Term:
+        return self.apply("exp")
 
-    @abstractmethod
-    def abs(self) -> Term: ...
+    def ln(self) -> Term:
+        return self.apply("ln")
+
+    def abs(self) -> Term:
+        return self.apply("abs")
 
     @abstractmethod
     def cube(self) -> Term: ...
@@ -139,14 +145,8 @@ class SqlTerm(Term):
     def constant(self, value: float) -> SqlTerm:
         return self._with(literal(value))
 
-    def exp(self) -> SqlTerm:
-        return self._with(f"exp({self.text})")
-
-    def ln(self) -> SqlTerm:
-        return self._with(f"ln({self.text})")
-
-    def abs(self) -> SqlTerm:
-        return self._with(f"abs({self.text})")
+    def apply(self, function: str) -> SqlTerm:
+        return self._with(f"{function}({self.text})")
 
     def cube(self) -> SqlTerm:
         return self._with(f"power({self.text}, 3)")
@@ -194,14 +194,8 @@ class ExprTerm(Term):
 
         return self._with(nw.lit(float(value)))
 
-    def exp(self) -> ExprTerm:
-        return self._with(self.expr.exp())
-
-    def ln(self) -> ExprTerm:
-        return self._with(self.expr.log())
-
-    def abs(self) -> ExprTerm:
-        return self._with(self.expr.abs())
+    def apply(self, function: str) -> ExprTerm:
+        return self._with(getattr(self.expr, _FUNCTIONS[function])())
 
     def cube(self) -> ExprTerm:
         return self._with(self.expr**3)

@@ -347,6 +347,3 @@ def _refuse_ragged(first: tuple[int, int], wrong: int, width: int) -> None:
         f"{fields} in {at(row)} ({count(wrong, 'such line')})",
         more,
     )
-
-
-__all__ = ["DELIMITERS", "Text", "read_text"]

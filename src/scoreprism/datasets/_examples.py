@@ -11,8 +11,6 @@ from scoreprism.datasets._german_credit import load_german_credit
 from scoreprism.decomposition import Decomposition, FiniteModel
 from scoreprism.losses import ProperLoss
 
-__all__ = ["ExactExample", "german_credit_population"]
-
 #: A scorecard somebody might have written by hand: probability of a bad credit by checking-account status.
 _SCORECARD = {"A11": 0.6, "A12": 0.4, "A13": 0.4, "A14": 0.05}
 _FEATURES = ("checking_status", "credit_history", "savings")

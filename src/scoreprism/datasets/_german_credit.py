@@ -11,8 +11,6 @@ import numpy as np
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import IntArray
 
-__all__ = ["GermanCredit", "load_german_credit"]
-
 _ATTRIBUTION = (
     "Statlog (German Credit Data), Hans Hofmann, 1994, UCI Machine Learning Repository, "
     "doi 10.24432/C5NC77, licence CC BY 4.0. Row order of the UCI file, "

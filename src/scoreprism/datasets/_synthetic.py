@@ -15,8 +15,6 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.datasets._level_sets import Plane, ScoreLaw, score_law
 from scoreprism.losses import ProperLoss, get_loss
 
-__all__ = ["AppendixELaw", "CopulaLaw", "Draw", "PopulationTerms", "SquareLaw"]
-
 Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 

@@ -84,15 +84,11 @@ class Summary(TermTable):
         dict
             With ``terms`` and ``advice``; where the loss is infinite also ``floored``, the terms at a floor.
         """
-        found = {"level": self.level, "terms": self._rows(), "advice": list(self.advice)}
+        found = {"level": self.level, "terms": self._by_term(), "advice": list(self.advice)}
         twin = self.result._stand_in
         if twin is not None:
-            found["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": twin.summary(self.level)._rows()}
+            found["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": twin.summary(self.level)._by_term()}
         return found
-
-    def _rows(self) -> dict[str, dict[str, Any]]:
-        columns = self._columns()
-        return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
 
     def _columns(self) -> dict[str, list[Any]]:
         terms, risk = self.terms, self.result.risk

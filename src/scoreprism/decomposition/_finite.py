@@ -15,8 +15,6 @@ from scoreprism.decomposition._result import Decomposition
 from scoreprism.exceptions import NestingError
 from scoreprism.losses import ProperLoss
 
-__all__ = ["FiniteModel"]
-
 #: Names of the levels when partitions are given as a list.
 _DEFAULT_NAMES = ("C", "Q", "Π")
 

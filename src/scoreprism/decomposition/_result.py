@@ -392,13 +392,11 @@ class Decomposition(Drawable, TermTable):
         if not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, level, "bca")
         weight = np.ones(self.n) if self._weight is None else self._weight
-        held = weight > 0  # rows without weight are not drawn
-        units, i = np.full(self.n, 0), self._index(name)
-        own = np.arange(self.n) if self._groups is None else self._groups
-        units[held] = np.unique(own[held], return_inverse=True)[1]
+        i = self._index(name)
+        units = np.arange(self.n) if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (fit.refit_term(i, drawn[units] * held.astype(float), self) for drawn in draws)
+        work = (fit.refit_term(i, drawn[units].astype(float), self) for drawn in draws)
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
@@ -484,12 +482,11 @@ class Decomposition(Drawable, TermTable):
         Contributions
             Group shares that add up to the terms.
         """
-        rows = self._rows
         labels, codes = self._required_groups(groups)
         weight = np.ones(self.n) if self._weight is None else self._weight
         share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
         with np.errstate(invalid="ignore"):
-            weighted = np.where(weight > 0, rows.T * weight, 0.0) / weight.sum()
+            weighted = self._rows.T * weight / weight.sum()
         values: FloatArray = np.stack(
             [np.bincount(codes, line, minlength=labels.size).astype(float) for line in weighted], axis=1
         )
@@ -558,19 +555,13 @@ class Decomposition(Drawable, TermTable):
         shares = [value / self.risk if self.risk and math.isfinite(self.risk) else math.nan for value in terms.values()]
         columns: dict[str, list[Any]] = {"term": list(self.names), "estimate": list(terms.values())}
         if not self._population:
-            intervals = [self._shown_interval(name) for name in self.names]
             columns["std_error"] = list(self.std_error.values())
-            columns["low"] = [interval.low for interval in intervals]
-            columns["high"] = [interval.high for interval in intervals]
+            columns |= _ends_shown(self)
         columns["share"] = shares
         return columns
 
     def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
-        """The interval, or NaN where there is none to be had."""
-        try:
-            return self.interval(name, level)
-        except UnavailableError:
-            return Interval(math.nan, math.nan, level, "none")
+        return _find_interval(self, name, level)
 
     @property
     def _telling(self) -> str:
@@ -625,15 +616,13 @@ class Decomposition(Drawable, TermTable):
         dict
             What `to_json` writes.
         """
-        columns = self._columns()
-        table = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
         return {
             "schema_version": SCHEMA_VERSION,
             "loss": _described(self.loss),
             "form": self.form,
             "risk": self.risk,
             "residual": self.residual,
-            "terms": table,
+            "terms": self._by_term(),
             "names": list(self.names),
             "roles": list(self._roles),
             "signs": list(self._signs),
@@ -694,6 +683,20 @@ class Decomposition(Drawable, TermTable):
         data = read_summary(text)
         with fitting_together():
             return _from_summary(cls, data)
+
+
+def _find_interval(table: Decomposition | PairedDifference, name: str, level: float = 0.95) -> Interval:
+    """The interval of a term, or NaN where there is none to be had."""
+    try:
+        return table.interval(name, level)
+    except UnavailableError:
+        return Interval(math.nan, math.nan, level, "none")
+
+
+def _ends_shown(table: Decomposition | PairedDifference) -> dict[str, list[float]]:
+    """Ends of the intervals of all terms."""
+    found = [_find_interval(table, name) for name in table.names]
+    return {"low": [one.low for one in found], "high": [one.high for one in found]}
 
 
 def _least_degenerate(first: Ends, second: Ends) -> float | None:
@@ -904,29 +907,18 @@ class PairedDifference(TermTable):
         dict
             Term by term.
         """
-        columns = self._columns()
-        return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
+        return self._by_term()
 
     def _twin(self) -> TermTable | None:
         return self.floored
 
     def _columns(self) -> dict[str, list[Any]]:
-        intervals = [self._shown_interval(name) for name in self.names]
-        ends = [(interval.low, interval.high) for interval in intervals]
         return {
             "term": list(self.names),
             "difference": list(self.terms.values()),
             "std_error": list(self.std_error.values()),
-            "low": [low for low, _ in ends],
-            "high": [high for _, high in ends],
+            **_ends_shown(self),
         }
-
-    def _shown_interval(self, name: str) -> Interval:
-        """The interval, or NaN where there is none to be had."""
-        try:
-            return self.interval(name)
-        except UnavailableError:
-            return Interval(math.nan, math.nan, 0.95, "none")
 
     def _title(self) -> str:
         mark = f", {self.first._mark}" if self.first._mark else ""

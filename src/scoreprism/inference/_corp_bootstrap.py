@@ -102,14 +102,12 @@ class CorpBootstrap(TermTable):
         dict
             Loss, sizes, and estimate, standard error and 95 % interval of each term.
         """
-        columns = self._columns()
-        table = {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
         return {
             "loss": str(self.estimate.loss),
             "n": self.estimate.n,
             "n_resamples": self.replicates.shape[0],
             "clip": self.estimate.clip,
-            "terms": table,
+            "terms": self._by_term(),
             "notes": self._footer(),
         }
 

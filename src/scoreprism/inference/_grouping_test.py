@@ -89,8 +89,6 @@ def grouping_test(
     False
     """
     chosen = parse_choice(method, _METHODS, "method")
-    if X is None and not isinstance(y_true, Sample):
-        refuse("grouping_test must have `X`", "None", "Pass the features; calibration_test needs none.")
     rng = parse_random_state(random_state)
     sample = Sample.of(y_true, y_proba, X, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     if not any(isinstance(level, FeatureBlock) for level in sample.levels):

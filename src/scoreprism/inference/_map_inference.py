@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from scoreprism._calibration_test.calibration_tests import TestResult
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_law, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_flag, parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, make_frame
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
@@ -415,8 +415,7 @@ def map_inference(
     True
     """
     confidence = parse_confidence(level)
-    if not isinstance(small_sample, (bool, np.bool_)):
-        refuse("`small_sample` must be True or False", repr(small_sample), "Pass one of them.")
+    corrected = parse_flag(small_sample, "small_sample")
     if not isinstance(calibrator, (str, Calibrator)):
         what = type(calibrator).__name__
         refuse("`calibrator` must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
@@ -437,7 +436,7 @@ def map_inference(
     _require_overlap(fitted)
     labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
     scheme = scheme_of(fitted, data, labels)
-    found = make_sandwich(scheme, fitted, data, clusters, small_sample=small_sample)
+    found = make_sandwich(scheme, fitted, data, clusters, small_sample=corrected)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())
     read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"

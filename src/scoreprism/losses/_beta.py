@@ -12,8 +12,6 @@ from scoreprism._core.checks import parse_number, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.losses._proper_loss import ProperLoss
 
-__all__ = ["BetaLoss"]
-
 _TERMS = 64  # both series run at arguments up to 1/2: 2^-64 is below rounding
 
 

@@ -14,8 +14,6 @@ from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, n_classes
 from scoreprism.exceptions import ImproperLossError, InputError, UnavailableError
 from scoreprism.losses._proper_loss import ProperLoss
 
-__all__ = ["OpaqueLoss", "check_proper", "from_entropy", "from_loss"]
-
 RowFunction = Callable[..., Any]
 
 #: How much better than the truth a prediction may look before the loss counts as improper.

@@ -432,13 +432,3 @@ class RankedProbability(ProperLoss):
 
     def formula(self, k: int) -> str:
         return "Σ_j (F_j(p) − 1{y ≤ j})²"
-
-
-__all__ = [
-    "Brier",
-    "LogLoss",
-    "PseudoSpherical",
-    "RankedProbability",
-    "Spherical",
-    "Tsallis",
-]

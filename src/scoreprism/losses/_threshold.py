@@ -12,8 +12,6 @@ from scoreprism._core.checks import parse_number
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism.losses._proper_loss import ProperLoss
 
-__all__ = ["CostWeighted", "Elementary"]
-
 
 class _Threshold(ProperLoss):
     """A threshold and two costs; a prediction equal to the threshold counts as below."""
