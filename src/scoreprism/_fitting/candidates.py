@@ -90,7 +90,8 @@ def choose_shares(fit: ChainFit, candidates: Candidates) -> FloatArray:
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
     """Loss difference, spread and standard error of the reliability that a candidate map for C gives."""
     score = sample.prediction
-    moments = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).moments_of(loss, clip)
+    pair = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).clipped(clip)
+    moments = pair.moments(pair.level_losses(loss), pair.level_spreads(loss), loss)
     return Alternative(
         name,
         loss=moments.value({1: 1.0}),

@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_number, refuse
 from scoreprism._core.numerics import REACHED, TINY, WITHIN
 from scoreprism._core.simplex import FloatArray
-from scoreprism._kernels.isotonic import run_starts
+from scoreprism._kernels.isotonic import pool_ties
 
 #: Kernel weights held at a time.
 _BLOCK = 1 << 18
@@ -85,7 +85,8 @@ class LocalRegression:
         array of shape (m,)
             Fitted values.
         """
-        x, mass, events = pooled_ties(x, y, weight)
+        held = weight > 0.0
+        x, mass, events = pool_ties(x[held], y[held], weight[held])
         if x.size > DIRECT:
             return self._interpolated(x, mass, events, at)
         points, back = np.unique(at, return_inverse=True)
@@ -207,18 +208,6 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     other = np.maximum(best - 1, 0)
     reach = [np.maximum(at - left[l], right[l] - at) for l in (best, other)]  # noqa: E741
     return np.asarray(np.maximum(np.minimum(*reach), 0.0))
-
-
-def pooled_ties(x: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Distinct sorted scores that have weight, their weight and the weighted sum of their outcomes."""
-    held = weight > 0.0
-    if not held.all():
-        x, y, weight = x[held], y[held], weight[held]
-    if (np.diff(x) < 0.0).any():
-        order = np.argsort(x, kind="stable")
-        x, y, weight = x[order], y[order], weight[order]
-    starts = run_starts(x)
-    return x[starts], np.add.reduceat(weight, starts), np.add.reduceat(weight * y, starts)
 
 
 def _neighbours(

@@ -16,13 +16,6 @@ _DECREMENT = 1e-13
 _BLOCK, _FEW = 1 << 13, 4096
 
 
-def log_losses(eta: FloatArray, y: FloatArray) -> FloatArray:
-    """log(1 + e^η) − yη of each row."""
-    loss = softplus(eta)
-    loss -= y * eta
-    return loss
-
-
 @dataclass(frozen=True)
 class Likelihood:
     """Log loss ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` of η = β · design + offset; a row of `design` is a variable."""
@@ -52,7 +45,7 @@ class Likelihood:
                 v *= w
                 residual *= w
             if loss:
-                value += float((w * log_losses(eta, y)).sum())
+                value += float((w * (softplus(eta) - y * eta)).sum())
             gradient += x @ residual
             curvature += (x * v) @ x.T
         return value, gradient, curvature

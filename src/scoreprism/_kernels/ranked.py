@@ -62,10 +62,6 @@ class Ranked:
         """Number of runs."""
         return (self.lead + int(self.segment.shape[0]) + 1) // 2
 
-    def summed_loss(self, mass: FloatArray) -> float:
-        """Loss summed over the rows, each as often as it was drawn."""
-        return np.inf if mass[self.infinite].any() else float(mass @ self.losses)
-
 
 def sums_of_draws(ranked: Ranked, rng: Rng) -> Sums:
     """What CORP needs of a resample: the definition, in numpy."""
@@ -75,4 +71,5 @@ def sums_of_draws(ranked: Ranked, rng: Rng) -> Sums:
     pairs = np.zeros((ranked.runs, 2))  # events and non-events of each run
     pairs.reshape(-1)[ranked.lead : ranked.lead + ranked.segment.shape[0]] = np.add.reduceat(mass, ranked.segment)
     blocks = isotonic_blocks(pairs[:, 0] + pairs[:, 1], pairs[:, 0].copy())
-    return ranked.summed_loss(mass), blocks.weight, blocks.events
+    loss = np.inf if mass[ranked.infinite].any() else float(mass @ ranked.losses)
+    return loss, blocks.weight, blocks.events

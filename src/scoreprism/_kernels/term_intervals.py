@@ -695,8 +695,7 @@ class TermInference:
         error, far = self._errors(z)
         near = z
         if self.ends is not None and self.role == "reliability":  # rows of a difference are skewed either way
-            error = self.ends.error(self._difference()[1])
-            far, near = self.ends.reach(z), replace(self.ends, skewness=-self.ends.skewness).reach(z)
+            near = replace(self.ends, skewness=-self.ends.skewness).reach(z)
         (up, down), (other_up, other_down) = first._spreads(), second._spreads()
         difference += (down - other_down) - (up - other_up)
         left = abs(down - other_down) + abs(up - other_up)  # what is common to both laws has cancelled

@@ -286,7 +286,6 @@ class Search:
     products: float = 2e9
 
 
-SEARCH = Search()
 #: Least variance of a line of residuals: sums of few outcomes have a heavier tail than chi-squared.
 _LEAST = 20.0
 
@@ -394,19 +393,12 @@ def _interaction(cell: IntArray, slopes: Slopes) -> FloatArray:
     return np.asarray((top - bottom * alone) / np.sqrt(bottom + 1.0))
 
 
-def boost_pairs(
-    features: Features,
-    start: FloatArray,
-    hit: FloatArray,
-    weight: FloatArray,
-    growth: Growth,
-    search: Search = SEARCH,
-) -> Boosted:
+def boost_pairs(features: Features, start: FloatArray, hit: FloatArray, weight: FloatArray, growth: Growth) -> Boosted:
     """Boosting with quadrants of pairs of columns; no trees where no pair is clearer than chance."""
     slopes, law = all_slopes(start, hit, weight), probabilities(start)
     recoding = Recoding.fitted(features, slopes[-1], growth.ridge)
     variance = weight**2 @ (law * (1.0 - law) if law.ndim == 1 else law)
-    pairs = find_pairs(recoding(features.codes), slopes.real, np.atleast_1d(variance), search)
+    pairs = find_pairs(recoding(features.codes), slopes.real, np.atleast_1d(variance), Search())
     if not pairs:
         return Boosted(recoding, ())
     recoding = _recode_pairs(features, pairs, slopes)

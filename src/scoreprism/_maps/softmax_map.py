@@ -8,15 +8,7 @@ import numpy as np
 
 from scoreprism._core.numerics import BELOW_ONE, centered, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
-from scoreprism._maps.binary_map import (
-    Affine,
-    BetaCurve,
-    BinaryMap,
-    Chart,
-    Cubics,
-    Curve,
-    LogLine,
-)
+from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
 from scoreprism._maps.formula import Term
 from scoreprism._maps.parts import MapPart, require
 
@@ -43,13 +35,9 @@ class SoftmaxMap(MapPart):
         """The shape of the weights for so many classes."""
         return 1 + k + (k * (k + 1) // 2 if self.features == "squares" else 0), k
 
-    def logs(self, score: FloatArray) -> FloatArray:
-        """Fitted log-probabilities."""
-        z = FEATURES[self.features](log_law(score, self.kind, self.low))
-        return log_softmax(z @ self.weights[:-1] + self.weights[-1])
-
     def __call__(self, score: FloatArray) -> FloatArray:
-        law = np.exp(self.logs(score))
+        z = FEATURES[self.features](log_law(score, self.kind, self.low))
+        law = np.exp(log_softmax(z @ self.weights[:-1] + self.weights[-1]))
         law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
 

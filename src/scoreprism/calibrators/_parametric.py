@@ -8,12 +8,7 @@ import numpy as np
 
 from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, log_softmax, rate_log_odds, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, one_hot, pick
-from scoreprism._kernels.logistic import (
-    Likelihood,
-    fit_or_smooth,
-    separated,
-    smoothed_targets,
-)
+from scoreprism._kernels.logistic import Likelihood, fit_or_smooth, separated, smoothed_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law

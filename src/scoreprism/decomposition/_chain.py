@@ -382,25 +382,6 @@ class Chain:
             return Moments.of(losses, extras, self.sample.weight, self.sample.groups, population=self.population)
         return _moments_of_cells(self, losses, extras, loss)
 
-    def moments_of(self, loss: ProperLoss, clip: float | None) -> Moments:
-        """
-        Mean and covariance of the steps between levels and of their spreads.
-
-        Parameters
-        ----------
-        loss : ProperLoss
-            The loss.
-        clip : float or None
-            Clipping distance.
-
-        Returns
-        -------
-        Moments
-            Of steps and spreads.
-        """
-        used = self.clipped(clip)
-        return used.moments(used.level_losses(loss), used.level_spreads(loss), loss)
-
     # ── parts of it ─────────────────────────────────────────────────────────────────────────────────
 
     def clipped(self, distance: float | None) -> Chain:

@@ -164,15 +164,7 @@ def scheme_of(calibrator: Calibrator, data: FitRows, labels: tuple[str, ...]) ->
 
 
 #: Maps with standard errors by M-estimation.
-PARAMETRIC = (
-    "platt",
-    "temperature",
-    "beta",
-    "vector-scaling",
-    "matrix-scaling",
-    "dirichlet",
-    "polynomial",
-)
+PARAMETRIC = ("platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet", "polynomial")
 
 
 def _free(

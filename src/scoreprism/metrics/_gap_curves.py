@@ -23,7 +23,8 @@ from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._kernels.bins import even_codes
-from scoreprism._kernels.local_regression import LocalRegression, _neighbours, pooled_ties
+from scoreprism._kernels.isotonic import pool_ties
+from scoreprism._kernels.local_regression import LocalRegression, _neighbours
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
@@ -317,7 +318,7 @@ def _pooled_fit(
     local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """A local regression as a function of weights, its rows pooled in cells whose scores stay where they are."""
-    centre, _, _ = _neighbours(*pooled_ties(x, y, np.ones(x.size)), _CELLS)
+    centre, _, _ = _neighbours(*pool_ties(x, y), _CELLS)
     edges = 0.5 * (centre[1:] + centre[:-1])
     cell = np.searchsorted(edges, x)
 
