@@ -319,21 +319,21 @@ def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
     return folds
 
 
-def parse_codes(value: ArrayLike, k: int, name: str = "y") -> IntArray:
+def parse_codes(value: ArrayLike, k: int) -> IntArray:
     """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
     # the fast lane of the kernels; not for subclasses: a masked array has numbers behind its mask
     integers = type(value) is np.ndarray and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
     if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]
         return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
-    numbers = parse_numbers(value, name)
+    numbers = parse_numbers(value, "y")
     if numbers.ndim == 0:
         numbers = numbers.reshape(1)
     if numbers.ndim != 1:
-        refuse(f"{mark(name)} must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
+        refuse("`y` must be one-dimensional", f"shape {numbers.shape}", "Pass one class code per row.")
     wrong = np.flatnonzero((numbers < 0) | (numbers >= k) | (numbers != np.floor(numbers)))
     if wrong.size:
         refuse(
-            f"{mark(name)} must hold class codes 0 to {k - 1}",
+            f"`y` must hold class codes 0 to {k - 1}",
             f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
             "Encode labels first, or use Chain, which takes labels.",
         )
