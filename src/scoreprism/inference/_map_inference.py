@@ -101,7 +101,7 @@ class MapBand:
             columns |= {key: value.tolist() for key, value in parts.items()}
         return make_frame(columns, backend or self._backend)
 
-    def _repr__(self) -> str:
+    def __repr__(self) -> str:
         return f"MapBand: {self.score.shape[0]} scores, pointwise {100 * self.level:g} % intervals"
 
 
