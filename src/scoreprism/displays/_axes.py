@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -84,12 +84,13 @@ def _nice(value: float) -> float:
     )
 
 
-def bulk(distribution: ScoreDistribution) -> tuple[float, float]:
-    """Where nearly all scores lie."""
-    reached = np.cumsum(distribution.mass)
-    first = int(np.searchsorted(reached, _RARE))
-    last = int(np.searchsorted(reached, 1.0 - _RARE - 1e-12))
-    return float(distribution.edges[first]), float(distribution.edges[min(last + 1, reached.size)])
+def bulk(distributions: Iterable[ScoreDistribution]) -> tuple[float, float]:
+    """Where nearly all scores of every model lie."""
+    ends = []
+    for one in distributions:
+        first, last = np.searchsorted(np.cumsum(one.mass), (_RARE, 1.0 - _RARE - 1e-12))
+        ends.append((float(one.edges[first]), float(one.edges[min(last + 1, one.mass.size)])))
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def coarser(

@@ -17,7 +17,7 @@ from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._sample.models import predicted
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
-from scoreprism.displays._axes import check_axes, open_axes
+from scoreprism.displays._axes import check_axes, open_axes, zoomed
 from scoreprism.displays._figure_text import legend
 from scoreprism.displays._style import Canvas, Inks, brushes, house_style
 
@@ -90,6 +90,7 @@ class Display(ABC, Generic[C]):
     ax_: Canvas
     figure_: Figure
     line_: list[Any]
+    band_: list[Any]
     #: The model whose folds these are, if they are folds.
     _folds_of: str | None = None
 
@@ -346,6 +347,14 @@ class Display(ABC, Generic[C]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
 
+    def _fill(self, axes: Canvas, x: Any, low: Any, high: Any, colour: str, alpha: float) -> None:
+        """A pale band, which is kept in ``band_``."""
+        self.band_.append(axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0))
+
+    def _own(self, styles: list[dict[str, Any]]) -> dict[str, Any]:
+        """How the line of the only model is drawn where its colour says what it is: as asked for, or as usual."""
+        return styles[0] if self._styled else {}
+
     @contextmanager
     def _canvas(
         self, ax: Any, curve_kwargs: Any, count: int | None = None
@@ -353,7 +362,7 @@ class Display(ABC, Generic[C]):
         """Axes in the house style, the inks for them, and how each model is drawn."""
         with house_style(), self._page(ax):
             inks = Inks.of(self.ax_)
-            self.line_ = []
+            self.line_, self.band_, self._styled = [], [], bool(curve_kwargs)
             before = sum(artist.get_gid() == _MODEL for artist in self.ax_.get_children())
             size = len(self.curves) if count is None else count
             yield self.ax_, inks, brushes(size, inks, curve_kwargs, before, folds=self._folds_of is not None)
@@ -424,6 +433,42 @@ class Display(ABC, Generic[C]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.names)})"
+
+
+class ZoomedDisplay(Display[C]):
+    """A display over scores or thresholds, which may show a part of the axis from 0 to 1."""
+
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        curve_kwargs : dict or list of dict, optional
+            Options of the lines, for all models or one dict each.
+        zoom : "auto", None or pair of numbers, default="auto"
+            Limits of the scores or thresholds, and of what is drawn on the same scale; None for 0 to 1.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        limits = zoomed(zoom, *self._seen())
+        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+            self._draw(axes, inks, styles, limits)
+            axes.set_xlim(limits)
+        return self
+
+    @abstractmethod
+    def _seen(self) -> tuple[float, float]:
+        """From and to which score or threshold there is something to see."""
+
+    @abstractmethod
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        """Draw on axes that have the house style."""
 
 
 # ── what displays are made from ──────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
-from scoreprism.displays._display import Display, ShownModel, register
+from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, register
 from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
@@ -23,7 +23,7 @@ _THETA = "decision threshold θ"
 _FEW = 3
 
 
-class MurphyDisplay(Display[MurphyCurve]):
+class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
     """
     Mean elementary loss against the decision threshold.
 
@@ -65,44 +65,23 @@ class MurphyDisplay(Display[MurphyCurve]):
         many = {"thresholds": _GRID} if part.sample.n > _MANY else {}
         return murphy_curve(part.sample, name=part.name, **(many | part.options))
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
-        """
-        Draw.
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        rate = self.curves[0].rate
+        corners = [0, rate, 1], [0, rate * (1 - rate), 0]
+        self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
+        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+            x, y = thinned(curve.theta, curve.loss)
+            if len(self.curves) == 1:
+                reach = 1.96 * np.interp(x, curve.theta, curve.std_error)
+                self._fill(axes, x, y - reach, y + reach, style["color"], 0.18)
+            self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
+        axes.set(xlabel=_THETA, ylabel="mean elementary loss")
+        axes.set_ylim(bottom=0)
+        more = {"constant": self.constant_} | ({"95 % interval": self.band_[0]} if self.band_ else {})
+        self._explain(axes, inks, more)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
-        zoom : "auto", None or pair of numbers, default="auto"
-            Limits of the thresholds; None for 0 to 1.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
-        limits = zoomed(
-            zoom, *_busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
-        )
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            rate = self.curves[0].rate
-            corners = [0, rate, 1], [0, rate * (1 - rate), 0]
-            self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
-            self.band_: list[Any] = []
-            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-                x, y = thinned(curve.theta, curve.loss)
-                if len(self.curves) == 1:
-                    reach = 1.96 * np.interp(x, curve.theta, curve.std_error)
-                    fill = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
-                    self.band_.append(axes.fill_between(x, y - reach, y + reach, **fill))
-                self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
-            axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
-            axes.set_ylim(bottom=0)
-            more = {"constant": self.constant_} | ({"95 % interval": self.band_[0]} if self.band_ else {})
-            self._explain(axes, inks, more)
-        return self
+    def _seen(self) -> tuple[float, float]:
+        return _busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
 
 
 class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
@@ -173,7 +152,6 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
         limits = zoomed(zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T]))
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            self.band_: list[Any] = []
             if len(self.curves) == 1:
                 self.axes_ = [axes]
                 (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
@@ -212,8 +190,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
         for t, name in enumerate(curve.names):
             colour = inks.line(name, curve.names)
-            fill = {"color": colour, "alpha": 0.2, "linewidth": 0}
-            self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
+            self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], colour, 0.2)
             self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
         interval = f"{100 * curve.level:g} % intervals"
         legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
@@ -225,10 +202,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
-                    fill = {"color": style["color"], "alpha": 0.12, "linewidth": 0}
-                    self.band_.append(axes.fill_between(curve.theta, curve.low[:, t], curve.high[:, t], **fill))
-                line = {"label": name, "linewidth": 1.2} | style
-                self.line_ += axes.plot(curve.theta, curve.values[:, t], **line)
+                    self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], style["color"], 0.12)
+                self.line_ += axes.plot(curve.theta, curve.values[:, t], **({"label": name, "linewidth": 1.2} | style))
             if 0 < t < len(names) - 1:
                 axes.sharey(self.axes_[0])
             axes.set(xlim=limits, title=term, xlabel="θ")

@@ -87,7 +87,6 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
         limits = zoomed(zoom, *self._seen())
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
             self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
-            self.band_: list[Any] = []
             self.histogram_: list[Any] = []
             more: dict[str, Any] = {}
             for row, (curve, style) in enumerate(zip(self.curves, styles, strict=True)):
@@ -102,8 +101,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
 
     def _seen(self) -> tuple[float, float]:
         """From and to which probability there is something to see."""
-        ends = [bulk(curve.distribution) for curve in self.curves]
-        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        low, high = bulk([curve.distribution for curve in self.curves])
         rates = [np.interp([low, high], curve.x, curve.y) for curve in self.curves]
         rates += [curve.y[[0, -1]] for curve in self.curves if curve.method == "bins" and curve.x.size]
         return min(low, *(float(rate[0]) for rate in rates)), max(high, *(float(rate[1]) for rate in rates))

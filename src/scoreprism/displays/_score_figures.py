@@ -22,8 +22,8 @@ from scoreprism.curves import (
     roc_curve,
     score_distribution,
 )
-from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, ShownModel, register
+from scoreprism.displays._axes import bulk, coarser
+from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, register
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks, house_style
 from scoreprism.inference import MapInference
@@ -92,7 +92,7 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
-class NetBenefitDisplay(Display[NetBenefit]):
+class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
     """
     Decision curves: net benefit against the threshold above which one acts.
 
@@ -126,53 +126,30 @@ class NetBenefitDisplay(Display[NetBenefit]):
     _computes = staticmethod(net_benefit)
     _shows = NetBenefit
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
-        zoom : "auto", None or pair of numbers, default="auto"
-            Limits of the thresholds; None for 0 to 1.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
-        limits = zoomed(zoom, *self._seen())
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            self.band_: list[Any] = []
-            first = self.curves[0]
-            self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
-            self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="on none", linestyle=(0, (1, 1.5)))
-            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-                if len(self.curves) <= _FEW:
-                    fill = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
-                    self.band_.append(axes.fill_between(curve.thresholds, curve.low, curve.high, **fill))
-                x, y = thinned(curve.thresholds, curve.benefit)
-                self.line_ += axes.plot(x, y, **({"label": name} | style))
-            top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
-            axes.set(xlim=limits, ylim=(-0.25 * top, 1.1 * top or 1.0), xlabel="threshold above which one acts")
-            axes.set_ylabel("net benefit")
-            more = {"act on all": self.all_, "on none": self.none_}
-            if self.band_:
-                swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
-                more[f"{100 * first.level:g} % interval"] = swatch
-            self._explain(axes, inks, more)
-        return self
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        first = self.curves[0]
+        self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
+        self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="on none", linestyle=(0, (1, 1.5)))
+        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+            if len(self.curves) <= _FEW:
+                self._fill(axes, curve.thresholds, curve.low, curve.high, style["color"], 0.15)
+            x, y = thinned(curve.thresholds, curve.benefit)
+            self.line_ += axes.plot(x, y, **({"label": name} | style))
+        top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
+        axes.set(xlabel="threshold above which one acts", ylabel="net benefit")
+        axes.set_ylim(-0.25 * top, 1.1 * top or 1.0)
+        more = {"act on all": self.all_, "on none": self.none_}
+        if self.band_:
+            swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
+            more[f"{100 * first.level:g} % interval"] = swatch
+        self._explain(axes, inks, more)
 
     def _seen(self) -> tuple[float, float]:
-        """Thresholds at which any model acts."""
         acted = [curve.thresholds[np.abs(curve.benefit) > 0.01 * curve.rate] for curve in self.curves]
         return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
 
 
-class ScoreDistributionDisplay(Display[ScoreDistribution]):
+class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
     """
     Histograms of scores: events above the axis, non-events below it; several models as outlines.
 
@@ -210,48 +187,30 @@ class ScoreDistributionDisplay(Display[ScoreDistribution]):
         fine = {"n_bins": 1000} | part.options
         return score_distribution(part.sample, name=part.name, **fine)
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
-        zoom : "auto", None or pair of numbers, default="auto"
-            Limits of the scores; None for 0 to 1.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         alone = len(self.curves) == 1
-        ends = [bulk(curve) for curve in self.curves]
-        limits = zoomed(zoom, min(low for low, _ in ends), max(high for _, high in ends))
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            for curve, style in zip(self.curves, styles, strict=True):
-                edges, (events, others) = coarser(curve, limits)
-                look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
-                self.line_.append(axes.stairs(events, edges, **(look | style)))
-                pale = {"alpha": 0.4} if alone else {}
-                axes.stairs(-others, edges, **(look | style | pale))
-                width = float(edges[1] - edges[0])
-            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
-            axes.set(xlim=limits, xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
-            axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
-            word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
-            word |= {"ha": "left", "fontsize": 8, "color": inks.ink, "annotation_clip": False}
-            axes.annotate("events", (1.0, 0.0), (3, 4), va="bottom", **word)
-            axes.annotate("others", (1.0, 0.0), (3, -4), va="top", **word)
-            if self._named:
-                self._explain(axes, inks)
-        return self
+        for curve, style in zip(self.curves, styles, strict=True):
+            edges, (events, others) = coarser(curve, limits)
+            look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
+            self.line_.append(axes.stairs(events, edges, **(look | style)))
+            pale = {"alpha": 0.4} if alone else {}
+            axes.stairs(-others, edges, **(look | style | pale))
+            width = float(edges[1] - edges[0])
+        self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
+        axes.set(xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
+        word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
+        word |= {"ha": "left", "fontsize": 8, "color": inks.ink, "annotation_clip": False}
+        axes.annotate("events", (1.0, 0.0), (3, 4), va="bottom", **word)
+        axes.annotate("others", (1.0, 0.0), (3, -4), va="top", **word)
+        if self._named:
+            self._explain(axes, inks)
+
+    def _seen(self) -> tuple[float, float]:
+        return bulk(self.curves)
 
 
-class GroupingDisplay(Display[GroupingCurve]):
+class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     """
     Spread of P(Y | X) within level sets of the score.
 
@@ -297,35 +256,17 @@ class GroupingDisplay(Display[GroupingCurve]):
         few = {} if len(parts) == 1 else {"n_bins": 5}
         return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
-        """
-        Draw.
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        axes.set_xlabel("predicted probability")
+        if len(self.curves) == 1:
+            self._quantiles(axes, inks, self._own(styles))
+            axes.set(ylim=limits, box_aspect=1)
+        else:
+            self._spreads(axes, inks, styles)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
-        zoom : "auto", None or pair of numbers, default="auto"
-            Limits of the axes of probabilities; None for 0 to 1.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
-        values = [part for curve in self.curves for part in (curve.x, curve.quantiles.ravel())]
-        limits = zoomed(zoom, min(float(v.min()) for v in values), max(float(v.max()) for v in values))
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            self.band_: list[Any] = []
-            if len(self.curves) == 1:
-                self._quantiles(axes, inks, styles[0] if curve_kwargs else {})
-                axes.set(ylim=limits, box_aspect=1)
-            else:
-                self._spreads(axes, inks, styles)
-            axes.set(xlim=limits, xlabel="predicted probability")
-        return self
+    def _seen(self) -> tuple[float, float]:
+        values = np.concatenate([part for curve in self.curves for part in (curve.x, curve.quantiles.ravel())])
+        return float(values.min()), float(values.max())
 
     def _quantiles(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Bars from the 5 to the 95 % quantile, thick from 25 to 75, and the calibrated score across them."""
@@ -348,8 +289,7 @@ class GroupingDisplay(Display[GroupingCurve]):
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= _FEW:
                 low, high = (np.sqrt(np.maximum(end, 0.0)) for end in (curve.low, curve.high))
-                fill = {"color": style["color"], "alpha": 0.13, "linewidth": 0}
-                self.band_.append(axes.fill_between(curve.x, low, high, **fill))
+                self._fill(axes, curve.x, low, high, style["color"], 0.13)
             self.line_ += axes.plot(curve.x, curve.spread, **({"label": name} | style))
             faces = [style["color"] if low > 0.0 else inks.paper for low in curve.low]
             axes.scatter(curve.x, curve.spread, 14, c=faces, edgecolors=style["color"], linewidths=1.0, zorder=3)
@@ -358,7 +298,7 @@ class GroupingDisplay(Display[GroupingCurve]):
         self._explain(axes, inks)
 
 
-class CalibrationMapDisplay(Display[CalibrationMap]):
+class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
     """
     What calibrators make of a score: g(s) against s.
 
@@ -411,36 +351,19 @@ class CalibrationMapDisplay(Display[CalibrationMap]):
                 curves.append(cls._curve(part._replace(name=name, options=options | {"calibrator": one})))
         return cls(curves)
 
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
-        """
-        Draw.
+    def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
+            inside = curve.inside
+            axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
+            dot = {"marker": "o"} if inside.sum() == 1 else {}
+            self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | dot | style))
+        axes.set(ylim=limits, xlabel="score", ylabel="recalibrated score", box_aspect=1)
+        self._explain(axes, inks)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
-        zoom : "auto", None or pair of numbers, default="auto"
-            Limits of both axes; None for 0 to 1.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
+    def _seen(self) -> tuple[float, float]:
         seen = [value for curve in self.curves for value in (*curve.support, *curve.y[curve.inside])]
-        limits = zoomed(zoom, min(seen), max(seen))
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
-            for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-                inside = curve.inside
-                axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
-                dot = {"marker": "o"} if inside.sum() == 1 else {}
-                self.line_ += axes.plot(curve.x[inside], curve.y[inside], **({"label": name} | dot | style))
-            axes.set(xlim=limits, ylim=limits, xlabel="score", ylabel="recalibrated score", box_aspect=1)
-            self._explain(axes, inks)
-        return self
+        return min(seen), max(seen)
 
 
 def _draw_inference(
