@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import reliability_curve
-from scoreprism.curves._binned_curve import ScoreBins
+from scoreprism.curves._binned_curve import bin_rows
 from scoreprism.curves._curve import BinaryRows
 
 LEVEL, SEED, RESAMPLES = 0.9, 20240607, 300
@@ -84,7 +84,7 @@ def confidence(cell: Cell, rng, resamples: int, options: dict) -> tuple[float, f
     y = (rng.random(cell.n) < c).astype(int)
     target = c
     if cell.method == "bins":
-        bins = ScoreBins.of(BinaryRows(s, c), 10, "quantile")
+        bins = bin_rows(BinaryRows(s, c), 10, "quantile")
         target = bins.mean(bins.rows.y)
     out = []
     for uniform in (False, True):

@@ -2,79 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.resampling import Rng, draw_events
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.binomial import rate_interval, sum_interval
 from scoreprism._kernels.bins import equal_mass_cuts, even_codes
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism.curves._bands import Ask, Band, pointwise_band
-from scoreprism.curves._curve import BinaryRows
+from scoreprism.curves._curve import BinaryRows, RowCells
 
 #: How scores are binned.
 STRATEGIES = ("quantile", "uniform")
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreBins:
-    """Rows sorted into bins."""
-
-    rows: BinaryRows  # the rows, in order of their bin
-    first: IntArray  # (b,): first row of each bin
-
-    @classmethod
-    def of(cls, rows: BinaryRows, n_bins: int, strategy: str) -> ScoreBins:
-        """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
-        if n_bins > rows.n:
-            refuse("`n_bins` must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
-        if strategy == "uniform":
-            index = even_codes(rows.score, n_bins)
-        else:
-            index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
-        order = np.argsort(index, kind="stable")
-        weight = None if rows.weight is None else rows.weight[order]
-        return cls(BinaryRows(rows.score[order], rows.y[order], weight, rows.backend), run_starts(index[order]))
-
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the rows of each bin."""
-        return np.add.reduceat(values, self.first)
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weight of each bin."""
-        return self.sums(self.rows.weights)
-
-    def mean(self, values: FloatArray) -> FloatArray:
-        """Weighted mean of each bin."""
-        return self.sums(self.rows.weights * values) / self.weight
-
-    @property
-    def size(self) -> FloatArray:
-        """Rows in each bin, (Σw)²/Σw² under weights (Kish)."""
-        return self.weight**2 / self.sums(self.rows.weights**2)
+def bin_rows(rows: BinaryRows, n_bins: int, strategy: str) -> RowCells:
+    """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
+    if n_bins > rows.n:
+        refuse("`n_bins` must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
+    if strategy == "uniform":
+        index = even_codes(rows.score, n_bins)
+    else:
+        index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
+    order = np.argsort(index, kind="stable")
+    return RowCells(rows.take(order), run_starts(index[order]))
 
 
-def bin_points(bins: ScoreBins) -> tuple[FloatArray, FloatArray, FloatArray]:
+def bin_points(bins: RowCells) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean score, event rate and share of mass of each bin."""
     return bins.mean(bins.rows.score), bins.mean(bins.rows.y), bins.weight / bins.weight.sum()
 
 
-def bin_band(bins: ScoreBins, ask: Ask) -> Band:
-    """
-    Intervals of the bins.
-
-    Bins are independent given the scores, so that b intervals of level^(1/b) hold at once with probability `level`
-    (Šidák).
-    """
+def bin_band(bins: RowCells, ask: Ask) -> Band:
+    """Intervals of the bins; at once, of level^(1/b) each (Šidák), as bins are independent given the scores."""
     x, rate, _ = bin_points(bins)
     level = ask.level ** (1.0 / x.size) if ask.uniform else ask.level
     if ask.kind == "confidence":
-        size = bins.size
-        return Band(x, *rate_interval(rate * size, size, level, ask.interval))
+        return Band(x, *rate_interval(rate * bins.size, bins.size, level, ask.interval))
     if bins.rows.weight is None:
         laws = np.split(bins.rows.score, bins.first[1:])
         ends = np.array([sum_interval(law, level, ask.interval) for law in laws])

@@ -6,6 +6,7 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._document.tables import Drawable
 from scoreprism._sample.sample import Sample
 
@@ -122,6 +123,37 @@ class BinaryRows:
     def rate(self) -> float:
         """Share of events."""
         return float(np.average(self.y, weights=self.weight))
+
+    def take(self, rows: IntArray) -> BinaryRows:
+        """Some rows, in this order."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, score=self.score[rows], y=self.y[rows], weight=weight)
+
+
+@dataclass(frozen=True, eq=False)
+class RowCells:
+    """Rows in the order of the cells of scores they belong to."""
+
+    rows: BinaryRows
+    first: IntArray  # (cells,): first row of each cell
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Weight of each cell."""
+        return np.add.reduceat(self.rows.weights, self.first)
+
+    @cached_property
+    def size(self) -> FloatArray:
+        """Rows in each cell, (Σw)²/Σw² under weights (Kish)."""
+        return self.weight**2 / np.add.reduceat(self.rows.weights**2, self.first)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Weighted sum over each cell."""
+        return np.add.reduceat(self.rows.weights * values, self.first)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Weighted mean of each cell."""
+        return self.sums(values) / self.weight
 
 
 def require_two_classes(k: int) -> None:

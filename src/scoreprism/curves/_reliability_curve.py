@@ -15,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._binned_curve import STRATEGIES, ScoreBins, bin_band, bin_points
+from scoreprism.curves._binned_curve import STRATEGIES, bin_band, bin_points, bin_rows
 from scoreprism.curves._curve import BinaryRows, Curve, effective, parse_binary
 from scoreprism.curves._decision_curves import ScoreDistribution, histogram
 from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
@@ -264,7 +264,7 @@ def _parse_flag(value: object) -> bool:
 def _found(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
     """The points of the curve, and how its band is found."""
     if method == "bins":
-        bins = ScoreBins.of(rows, n_bins, strategy)
+        bins = bin_rows(rows, n_bins, strategy)
         return *bin_points(bins), lambda ask: bin_band(bins, ask)
     if method == "isotonic":
         return *isotonic_points(rows), lambda ask: isotonic_band(rows, ask)

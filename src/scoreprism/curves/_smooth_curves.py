@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreprism._core.numerics import rising_sigmoid
 from scoreprism._core.resampling import Rng, draw_events
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
@@ -18,7 +18,7 @@ from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, ris
 from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem, rising_line
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.curves._bands import Ask, Band, upper_end
-from scoreprism.curves._curve import BinaryRows
+from scoreprism.curves._curve import BinaryRows, RowCells
 
 #: Points of a smooth curve, half even on the axis, half even among the rows.
 _POINTS = 200
@@ -38,47 +38,22 @@ def smooth_grid(score: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([even, np.quantile(score, np.linspace(0.0, 1.0, _POINTS // 2))]))
 
 
-def kish(rows: BinaryRows) -> float:
-    """Effective rows per unit of weight, Σw/Σw²."""
-    return 1.0 if rows.weight is None else float(rows.weight.sum() / (rows.weight @ rows.weight))
-
-
-@dataclass(frozen=True, eq=False)
-class Pools:
+class Pools(RowCells):
     """Rows in order of score, brought to at most a few hundred cells of adjacent scores."""
-
-    rows: BinaryRows  # rows in order
-    first: IntArray  # (c,): first row of each cell
 
     @classmethod
     def of(cls, rows: BinaryRows, most: int = _CELLS) -> Pools:
         """Cells of about equally many rows, none of which splits a tie."""
-        order = np.argsort(rows.score, kind="stable")
-        score = rows.score[order]
-        new = run_starts(score)
+        ranked = rows.take(np.argsort(rows.score, kind="stable"))
+        new = run_starts(ranked.score)
         if new.shape[0] > most:
             goals = np.arange(most) * (rows.n / most)
             new = np.unique(new[np.searchsorted(new, goals)])
-        weight = None if rows.weight is None else rows.weight[order]
-        return cls(BinaryRows(score, rows.y[order], weight, rows.backend), new)
-
-    @cached_property
-    def weight(self) -> FloatArray:
-        """Weight of each cell."""
-        return np.add.reduceat(self.rows.weights, self.first)
-
-    @cached_property
-    def squares(self) -> FloatArray:
-        """Sum of squared weights of each cell."""
-        return np.add.reduceat(self.rows.weights**2, self.first)
-
-    def events(self, outcome: FloatArray) -> FloatArray:
-        """Weighted events of each cell."""
-        return np.add.reduceat(self.rows.weights * outcome, self.first)
+        return cls(ranked, new)
 
     def redrawn(self, rng: Rng) -> FloatArray:
         """Weighted events of each cell when outcomes are drawn from the scores."""
-        return self.events(draw_events(rng, self.rows.score).astype(np.float64))
+        return self.sums(draw_events(rng, self.rows.score).astype(np.float64))
 
 
 def _critical(process: FloatArray, ask: Ask) -> float:
@@ -99,7 +74,7 @@ def _critical(process: FloatArray, ask: Ask) -> float:
 class SplineCurve:
     """The monotone spline of `MonotoneSplineCalibrator` with its default choices."""
 
-    rows: BinaryRows
+    rows: BinaryRows  # their weights add up to the rows they are worth
     x: FloatArray
 
     @cached_property
@@ -132,7 +107,7 @@ class SplineCurve:
         if ask.kind == "consistency":
             return Band(self.x, *ask.around(ask.draws(self._redraw())))
         if self.problem.constant:
-            size = np.full(self.x.size, kish(self.rows) * self.rows.total)
+            size = np.full(self.x.size, self.rows.total)
             return Band(self.x, *rate_interval(size * self.y, size, ask.level))
         return self._confidence(ask)
 
@@ -151,8 +126,9 @@ class SplineCurve:
         if ask.uniform:  # bias does not average out over scores: the covariance of a spline that can bend
             smoothing = min(smoothing, _BEND * float(np.trace(curvature)) / float(np.trace(problem.basis.penalty)))
         curb = _ROUGHER * smoothing * problem.basis.penalty
-        precision = kish(self.rows) * (curvature + curb + ridge)
-        root = np.linalg.solve(np.linalg.cholesky(precision), self.design.T)  # its columns have the variances as norms
+        root = np.linalg.solve(
+            np.linalg.cholesky(curvature + curb + ridge), self.design.T
+        )  # its columns have the variances as norms
         error = np.sqrt((root**2).sum(axis=0))
 
         def path(rng: Rng) -> FloatArray:
@@ -161,7 +137,7 @@ class SplineCurve:
 
         c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
         eta = self.design @ beta
-        near = 0.5 / (kish(self.rows) * self.rows.total)
+        near = 0.5 / self.rows.total
         low, high = rising_sigmoid(eta - c * error) - near, rising_sigmoid(eta + c * error) + near
         return Band(self.x, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
@@ -170,9 +146,8 @@ class SplineCurve:
         pools, problem = Pools.of(self.rows), self.problem
         if problem.constant:
             return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
-        at = pools.events(problem.chart(pools.rows.score)) / pools.weight
         basis = problem.basis
-        design = basis.design(at)
+        design = basis.design(pools.mean(problem.chart(pools.rows.score)))
 
         def curve(rng: Rng) -> FloatArray:
             events = pools.redrawn(rng)
@@ -212,7 +187,7 @@ class KernelCurve:
         place = (np.cumsum(pools.rows.weights) - 0.5 * pools.rows.weights) / self.rows.total
         rule = rule_of_thumb(place, pools.rows.weight, kernel)
         bandwidth = _UNDER * rule if rule > 1e-12 else 1.0
-        at = pools.events(pools.rows.score) / pools.weight
+        at = pools.mean(pools.rows.score)
         rank = (np.cumsum(pools.weight) - 0.5 * pools.weight) / self.rows.total
         mass = kernel((np.interp(self.wanted, at, rank)[:, None] - rank) / bandwidth) * pools.weight
         total = mass.sum(axis=1)
@@ -227,7 +202,7 @@ class KernelCurve:
     @cached_property
     def y(self) -> FloatArray:
         """The curve."""
-        return self._of(self.pools.events(self.pools.rows.y))
+        return self._of(self.pools.sums(self.pools.rows.y))
 
     def _of(self, events: FloatArray) -> FloatArray:
         """The estimate from weighted events of the cells."""
@@ -246,9 +221,9 @@ class KernelCurve:
         The bias is what the kernel does to a pilot, the monotone spline: Σ share·pilot(row) − pilot(x).
         """
         share, pools = self._smoother[1], self.pools
-        spread = pools.squares / pools.weight**2  # of a cell's mean, per unit of variance of an outcome
+        spread = 1.0 / pools.size  # of a cell's mean, per unit of variance of an outcome
         size = 1.0 / (share**2 @ spread)
-        at = pools.events(pools.rows.score) / pools.weight
+        at = pools.mean(pools.rows.score)
         pilot = SplineCurve(self.rows, np.concatenate([self.x, at])).y
         bias = share @ pilot[self.x.size :] - pilot[: self.x.size]
         rate = np.clip(self.y - bias, 0.0, 1.0)
