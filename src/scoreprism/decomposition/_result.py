@@ -392,11 +392,13 @@ class Decomposition(Drawable, TermTable):
         if not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, level, "bca")
         weight = np.ones(self.n) if self._weight is None else self._weight
-        i = self._index(name)
-        units = np.arange(self.n) if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
+        held = weight > 0  # rows that no split tests are not drawn
+        units, i = np.full(self.n, 0), self._index(name)
+        own = np.arange(self.n) if self._groups is None else self._groups
+        units[held] = np.unique(own[held], return_inverse=True)[1]
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (fit.refit_term(i, drawn[units].astype(float), self) for drawn in draws)
+        work = (fit.refit_term(i, drawn[units] * held.astype(float), self) for drawn in draws)
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
@@ -486,7 +488,7 @@ class Decomposition(Drawable, TermTable):
         weight = np.ones(self.n) if self._weight is None else self._weight
         share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
         with np.errstate(invalid="ignore"):
-            weighted = self._rows.T * weight / weight.sum()
+            weighted = np.where(weight > 0, self._rows.T * weight, 0.0) / weight.sum()
         values: FloatArray = np.stack(
             [np.bincount(codes, line, minlength=labels.size).astype(float) for line in weighted], axis=1
         )
