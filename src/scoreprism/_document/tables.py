@@ -15,6 +15,8 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray
 from scoreprism._core.wording import visible
 from scoreprism._document.drawing import draw
+from scoreprism._kernels.term_intervals import Interval
+from scoreprism.exceptions import UnavailableError
 
 #: Columns of sentences, which start at the left.
 _WORDS = frozenset({"what reduces it", "what"})
@@ -24,7 +26,7 @@ class TextTable(ABC):
     """A table as text and as HTML, with a title above and sentences below."""
 
     @abstractmethod
-    def _text_columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> dict[str, list[Any]]:
         """What is shown, column by column."""
 
     @abstractmethod
@@ -39,7 +41,7 @@ class TextTable(ABC):
         return None
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        columns = self._text_columns()
+        columns = self._columns()
         heads = [_inline(name.replace("_", " ")) for name in columns]
         digits = self._digits()
         lines = [
@@ -49,7 +51,7 @@ class TextTable(ABC):
         return heads, lines
 
     def _digits(self) -> int:
-        return decimals(self._text_columns())
+        return decimals(self._columns())
 
     def __repr__(self) -> str:
         return "\n".join([self._text(), *map(visible, self._footer())])
@@ -104,12 +106,13 @@ class TermTable(TextTable):
     def terms(self) -> dict[str, float]:
         """Estimate of each term."""
 
-    @abstractmethod
-    def _columns(self) -> dict[str, list[Any]]:
-        """The table, column by column."""
-
-    def _text_columns(self) -> dict[str, list[Any]]:
-        return self._columns()
+    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+        """The interval of a term, or NaN where there is none to be had."""
+        try:
+            found: Interval = self.interval(name, level)  # type: ignore[attr-defined]
+        except UnavailableError:
+            return Interval(math.nan, math.nan, level, "none")
+        return found
 
     def _by_term(self) -> dict[str, dict[str, Any]]:
         """The table, term by term."""

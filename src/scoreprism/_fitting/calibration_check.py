@@ -35,11 +35,8 @@ class CalibrationCheck:
     def __call__(self) -> float:
         """The p-value."""
         if not self._found:
-            self._found.append(self._test())
+            self._found.append(compute_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0)))
         return self._found[0]
-
-    def _test(self) -> float:
-        return compute_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0))
 
 
 def _scored(sample: Sample) -> ScoreLines:

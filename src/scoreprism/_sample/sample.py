@@ -185,11 +185,6 @@ class Sample:
         return int(self.y.shape[0])
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows of data; rows of weight 0 are absent."""
-        return self.n if self.cells is None else self.cells.n_units
-
-    @property
     def n_given(self) -> int:
         """Number of rows that came, those of weight 0 included."""
         return self.n if self._origin is None else int(self._origin.labels.shape[0])
@@ -515,8 +510,8 @@ def _parse(
             "sample_weight": sample_weight,
             "groups": groups,
             "time": time,
-            **_each(segments, "segments"),
-            **_each(levels, "levels"),
+            **({} if segments is None else _each(segments, "segments")),
+            **({} if levels is None else _each(levels, "levels")),
         }
     )
     laws, notes, doubts = _parse_predictions(models, X, y_true, sample_weight)

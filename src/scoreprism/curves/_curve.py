@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
@@ -147,7 +148,7 @@ class RowCells:
         """Rows in each cell, (Σw)²/Σw² under weights (Kish)."""
         return self.weight**2 / np.add.reduceat(self.rows.weights**2, self.first)
 
-    def sums(self, values: FloatArray) -> FloatArray:
+    def sums(self, values: FloatArray | NDArray[np.bool_]) -> FloatArray:
         """Weighted sum over each cell."""
         return np.add.reduceat(self.rows.weights * values, self.first)
 

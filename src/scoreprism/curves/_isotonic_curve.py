@@ -71,11 +71,6 @@ class Redraws:
         return np.asarray(np.repeat(blocks.value, blocks.stop - blocks.start)[self.home])
 
 
-def worthwhile(score: FloatArray) -> bool:
-    """Whether rows are so many that cells save time and change nothing."""
-    return float((score * (1.0 - score)).sum()) >= _WORTHWHILE
-
-
 def _starts(variance: FloatArray) -> IntArray:
     """First score of every cell: score by score at both ends, then as many as have the variance of a cell."""
     reached = np.cumsum(variance)
@@ -154,7 +149,8 @@ def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
     at = ranked.grid()
     x = ranked.distinct[at]
     if ask.kind == "consistency":
-        if ranked.rows.weight is None and worthwhile(rows.score):
+        many = float((rows.score * (1.0 - rows.score)).sum()) >= _WORTHWHILE  # cells save time and change nothing
+        if ranked.rows.weight is None and many:
             count = np.diff(ranked.first, append=rows.n)
             return Band(x, *ask.around(ask.draws(Redraws.of(ranked.distinct, count, at))))
 

@@ -655,7 +655,7 @@ def conclude(
         form=form,
         risk=risk,
         level_names=chain.level_names,
-        n=sample.n_rows,
+        n=sample.n if sample.cells is None else sample.n_held,
         n_classes=chain.k,
         _roles=tuple(term.role for term in terms),
         _signs=tuple(term.sign for term in terms),

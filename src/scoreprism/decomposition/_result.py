@@ -558,12 +558,11 @@ class Decomposition(Drawable, TermTable):
         columns: dict[str, list[Any]] = {"term": list(self.names), "estimate": list(terms.values())}
         if not self._population:
             columns["std_error"] = list(self.std_error.values())
-            columns |= _ends_shown(self)
+            intervals = [self._shown_interval(name) for name in self.names]
+            columns["low"] = [interval.low for interval in intervals]
+            columns["high"] = [interval.high for interval in intervals]
         columns["share"] = shares
         return columns
-
-    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
-        return _find_interval(self, name, level)
 
     @property
     def _telling(self) -> str:
@@ -685,20 +684,6 @@ class Decomposition(Drawable, TermTable):
         data = read_summary(text)
         with fitting_together():
             return _from_summary(cls, data)
-
-
-def _find_interval(table: Decomposition | PairedDifference, name: str, level: float = 0.95) -> Interval:
-    """The interval of a term, or NaN where there is none to be had."""
-    try:
-        return table.interval(name, level)
-    except UnavailableError:
-        return Interval(math.nan, math.nan, level, "none")
-
-
-def _ends_shown(table: Decomposition | PairedDifference) -> dict[str, list[float]]:
-    """Ends of the intervals of all terms."""
-    found = [_find_interval(table, name) for name in table.names]
-    return {"low": [one.low for one in found], "high": [one.high for one in found]}
 
 
 def _least_degenerate(first: Ends, second: Ends) -> float | None:
@@ -915,11 +900,13 @@ class PairedDifference(TermTable):
         return self.floored
 
     def _columns(self) -> dict[str, list[Any]]:
+        intervals = [self._shown_interval(name) for name in self.names]
         return {
             "term": list(self.names),
             "difference": list(self.terms.values()),
             "std_error": list(self.std_error.values()),
-            **_ends_shown(self),
+            "low": [interval.low for interval in intervals],
+            "high": [interval.high for interval in intervals],
         }
 
     def _title(self) -> str:

@@ -95,7 +95,7 @@ class Display(ABC, Generic[C]):
     _folds_of: str | None = None
 
     def __init__(self, curves: C | Sequence[C]) -> None:
-        given = (curves,) if isinstance(curves, Curve) else sequence_of(curves)
+        given = tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
         wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self._shows)]
         if not given or wrong:
             refuse(
@@ -351,10 +351,6 @@ class Display(ABC, Generic[C]):
         """A pale band, which is kept in ``band_``."""
         self.band_.append(axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0))
 
-    def _own(self, styles: list[dict[str, Any]]) -> dict[str, Any]:
-        """How the line of the only model is drawn where its colour says what it is: as asked for, or as usual."""
-        return styles[0] if self._styled else {}
-
     @contextmanager
     def _canvas(
         self, ax: Any, curve_kwargs: Any, count: int | None = None
@@ -492,10 +488,6 @@ def has_many_classes(y_proba: Any) -> bool:
         return len(getattr(y_proba, "classes_", ())) > 2
     shape = getattr(y_proba, "shape", None) or parse_law(y_proba, "y_proba").shape  # lists may be ragged: refused there
     return len(shape) == 2 and shape[1] > 2
-
-
-def sequence_of(curves: Any) -> tuple[Any, ...]:
-    return tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
 
 
 def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:

@@ -259,7 +259,7 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         axes.set_xlabel("predicted probability")
         if len(self.curves) == 1:
-            self._quantiles(axes, inks, self._own(styles))
+            self._quantiles(axes, inks, styles[0] if self._styled else {})
             axes.set(ylim=limits, box_aspect=1)
         else:
             self._spreads(axes, inks, styles)

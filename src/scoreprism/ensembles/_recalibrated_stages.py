@@ -97,7 +97,7 @@ class StageRecalibration(Drawable, StageColumns):
     def _title(self) -> str:
         return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
 
-    def _text_columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> dict[str, list[Any]]:
         columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
         share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
         names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}

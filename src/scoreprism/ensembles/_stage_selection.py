@@ -75,7 +75,7 @@ class SelectionTable(StageColumns):
     def _title(self) -> str:
         return f"SelectionTable: {counted(self.numbers)}"
 
-    def _text_columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> dict[str, list[Any]]:
         return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
 
 

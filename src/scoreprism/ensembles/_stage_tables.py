@@ -113,7 +113,7 @@ class StageColumns(TextTable):
     numbers: NDArray[Any]
     _backend: str | None
 
-    def _columns(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, NDArray[Any]]:
         named = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
         return {"stage": named.pop("numbers"), **named}
 
@@ -139,7 +139,7 @@ class StageColumns(TextTable):
         frame
             One row per stage.
         """
-        return make_frame(self._columns(), backend or self._backend)
+        return make_frame(self._arrays(), backend or self._backend)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """
@@ -150,5 +150,5 @@ class StageColumns(TextTable):
         dict
             A list per column; numbers that are not finite are strings.
         """
-        found: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._columns().items()})
+        found: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._arrays().items()})
         return found

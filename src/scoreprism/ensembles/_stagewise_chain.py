@@ -110,7 +110,7 @@ class StageTable(StageColumns):
             f"least refinement at {best:g}"
         )
 
-    def _text_columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> dict[str, list[Any]]:
         return self._lines("loss", "std_error", "reliability", "refinement")
 
 

@@ -161,7 +161,8 @@ def summarize(
     absent = sample.n_given - sample.n
     case = replace(case, notes=(*notes, *([f"{absent:,} rows of weight 0 were left out."] if absent else [])))
     source = origin or Origin("memory", _digest(case), {})
-    settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": _folds(cv)}
+    folds = cv if isinstance(cv, int) else type(cv).__name__
+    settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": folds}
     settings |= {"floor": next(iter(case.floors.values()))} if case.floors else {}
     made, results, case = _make(case, asked)
     if "method" in asked:
@@ -240,10 +241,6 @@ def _assemble(
         settings=settings,
         versions=versions(),
     )
-
-
-def _folds(cv: object) -> object:
-    return cv if isinstance(cv, int) else type(cv).__name__
 
 
 def _result(case: RowCase, name: str, asked: Sequence[str]) -> ModelResult:

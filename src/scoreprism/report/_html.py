@@ -110,7 +110,8 @@ class _Numbering:
         """Blocks in order; notices that follow each other are one list."""
         for noticed, group in groupby(section.blocks, lambda block: isinstance(block, Notice)):
             if noticed:
-                yield {"kind": "notices", "notices": [_notice(block) for block in group]}
+                said = [{"kind": one.kind, "word": WORDS[one.kind], "text": one.text} for one in group]  # type: ignore[union-attr]
+                yield {"kind": "notices", "notices": said}
             else:
                 yield from map(self.block, group)
 
@@ -145,10 +146,6 @@ def _data(table: Table, key: str) -> dict[str, Any]:
     """The numbers behind a figure: no number of their own, and scrolled where they are many."""
     grid = _grid(table, key)
     return grid | {"label": "", "wide": grid["wide"] or len(grid["rows"]) > _TALL}
-
-
-def _notice(notice: Any) -> dict[str, str]:
-    return {"kind": notice.kind, "word": WORDS[notice.kind], "text": notice.text}
 
 
 def _grid(table: Table, key: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from scoreprism._maps.order import judge_order
 from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
-from scoreprism.report._map_trials import CHOOSER, CHOSEN, Gain
-from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
+from scoreprism.report._map_trials import CHOOSER, CHOSEN
+from scoreprism.report._model import Block, Figure, Notice, Section, Table
 from scoreprism.report._pieces import ends, figure, span, table
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import RowCase, RowSubject
@@ -85,7 +85,8 @@ def gains_table(case: RowCase) -> Table:
             tried = [name for name in tried if name in (*tried[:_BEST], model.maps.honest)]
         for name in tried:
             gains = [model.maps.of(name, loss) for loss in case.losses]
-            rows.append((model.name, _named(name), *(cell for gain in gains for cell in (gain.after, _range(gain)))))
+            cells = (cell for gain in gains for cell in (gain.after, ends(gain.low, gain.high, gain.gain)))
+            rows.append((model.name, _named(name), *cells))
     columns = [("model", "model", "text"), ("map", "map", "text")]
     for loss in case.losses:
         columns += [(f"{loss}_loss", f"{loss} loss", "loss"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
@@ -145,10 +146,6 @@ def _described(model: RowSubject) -> str:
     if np.ptp(pair[1]) == 0.0:
         effect = "gives every row the same probability"
     return f"The map of {model.name} is {name}{how}: it {effect} (AUC on these rows {before} before, {after} after)."
-
-
-def _range(gain: Gain) -> Range:
-    return ends(gain.low, gain.high, gain.gain)
 
 
 def _curve(model: RowSubject) -> CalibrationMap:
