@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 import sys
@@ -69,8 +68,8 @@ def problems(path: str, thing: object) -> list[str]:
 
 def _attributes_documented(thing: object) -> bool:
     """A result that the library makes lists its fields as attributes, not as parameters."""
-    fields = [field.name for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []  # type: ignore[arg-type]
-    fields = [name for name in fields or getattr(thing, "__annotations__", {}) if not name.startswith("_")]
+    own = getattr(thing, "__annotations__", {})
+    fields = [name for name, kind in own.items() if not name.startswith("_") and "ClassVar" not in str(kind)]
     text = inspect.getdoc(thing) or ""
     return "Attributes\n---" in text and all(name in text for name in fields)
 
