@@ -97,6 +97,7 @@ def test_several_models_are_one_sample():
     X, y, s, q = rows()
     sample = Sample.of(y, {"a": s, "b": q}, X)
     assert list(sample.predictions) == ["a", "b"]
+    assert (sample.kind, sample.dtype, sample.namespace) == ("probability", np.float64, np)
     assert sample.model("b").prediction.tolist() == q.tolist()
     with pytest.raises(InputError) as caught:
         decompose(sample)

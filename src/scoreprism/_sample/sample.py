@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,16 @@ class Sample:
     def k(self) -> int:
         """Number of classes."""
         return n_classes(next(iter(self.predictions.values())))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers of the predictions."""
+        return next(iter(self.predictions.values())).dtype
+
+    @property
+    def namespace(self) -> ModuleType:
+        """The array namespace of the predictions: numpy, the only one so far."""
+        return np
 
     @property
     def name(self) -> str:
