@@ -46,7 +46,7 @@ class Pooling:
 
 
 @dataclass(frozen=True)
-class ScoreLaw:
+class FittedScore:
     """
     A law of the score: of every model of the first partition on every row, and gathered; and in all partitions.
 
@@ -130,7 +130,7 @@ class Candidates(Protocol):
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         """What each model takes of each candidate."""
 
-    def mix(self, shares: FloatArray) -> ScoreLaw:
+    def mix(self, shares: FloatArray) -> FittedScore:
         """The law C."""
 
 
@@ -214,7 +214,7 @@ class _CellCandidates:
         others = [np.delete(found, k, axis=1).sum(axis=1) for k in range(found.shape[1])]  # they may be infinite
         return _likelihood_shares(np.stack(others, axis=1), sober)
 
-    def mix(self, shares: FloatArray) -> ScoreLaw:
+    def mix(self, shares: FloatArray) -> FittedScore:
         law, damped = (_blend(self.laws, part) for part in (shares, _damped(shares)))
         fits = self._fits(law, damped)
         cell, fit = self.fit.cells.cell, self.fit
@@ -224,7 +224,7 @@ class _CellCandidates:
             fitted = replace(fit.plan.gather(below[0]), folds=folds)
         else:
             fitted = FittedLaw(fits.mean_law, folds)
-        return ScoreLaw(tuple(self.names), below[0], fitted, fits=fits, below=below)
+        return FittedScore(tuple(self.names), below[0], fitted, fits=fits, below=below)
 
 
 def _pooled(fit: ChainFit, partitions: Partitions) -> Pooling:
@@ -304,14 +304,14 @@ class _RowCandidates:
         found = [_fold_shares(self.fit, self.partitions.plan(p), laws, sober) for p, laws in enumerate(self.laws)]
         return np.stack(found)
 
-    def mix(self, shares: FloatArray) -> ScoreLaw:
+    def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
         for found, share in zip(self.laws, shares, strict=True):
             laws.append(_mixture(found, share))
             damped.append(_mixture(found, _damped(share)))
         below = tuple(laws[: self.fit.repeats])
         fits = self._fits(laws, damped)
-        return ScoreLaw(tuple(self.names), laws[0], fits.parts[0], fits=fits, below=below)
+        return FittedScore(tuple(self.names), laws[0], fits.parts[0], fits=fits, below=below)
 
 
 def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
@@ -407,7 +407,7 @@ class _FoldCandidates:
     """Candidates fitted in splits that are no partition of the rows."""
 
     fit: ChainFit
-    found: list[ScoreLaw]
+    found: list[FittedScore]
 
     def alone(self) -> Iterator[tuple[str, Any]]:
         for one in self.found:
@@ -423,16 +423,16 @@ class _FoldCandidates:
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         return _fold_shares(self.fit, self.fit.plan, [one.models for one in self.found], sober)
 
-    def mix(self, shares: FloatArray) -> ScoreLaw:
+    def mix(self, shares: FloatArray) -> FittedScore:
         models = _mixture([one.models for one in self.found], shares)
         fitted = self.fit.plan.gather(models)
         names = tuple(name for one in self.found for name in one.names)
-        return ScoreLaw(names, models, fitted, fits=self._fits(fitted), below=(models,))
+        return FittedScore(names, models, fitted, fits=self._fits(fitted), below=(models,))
 
 
-def _fitted_in_folds(fit: ChainFit, learner: MapLearner) -> ScoreLaw:
+def _fitted_in_folds(fit: ChainFit, learner: MapLearner) -> FittedScore:
     laws = _laws_in_folds(fit, fit.plan, learner)
-    return ScoreLaw((learner.name,), laws, fit.plan.gather(laws))
+    return FittedScore((learner.name,), laws, fit.plan.gather(laws))
 
 
 @dataclass(frozen=True)
@@ -440,7 +440,7 @@ class _SplitCandidates:
     """Candidates fitted on a calibration split, with delete-block refits for their spread."""
 
     fit: ChainFit
-    found: list[ScoreLaw]
+    found: list[FittedScore]
 
     def alone(self) -> Iterator[tuple[str, Any]]:
         for one in self.found:
@@ -460,7 +460,7 @@ class _SplitCandidates:
         hits = np.log([hit_rows([one.own], rows.codes)[0] for one in self.found if one.own is not None])
         return _likelihood_shares(hits.sum(axis=1) if rows.weight is None else hits @ rows.weight, sober)[None]
 
-    def mix(self, shares: FloatArray) -> ScoreLaw:
+    def mix(self, shares: FloatArray) -> FittedScore:
         parts = [one.fitted for one in self.found]
         law = mixed([part.law for part in parts], shares[0])
         folds = mixed([part.folds for part in parts], shares[0])
@@ -468,10 +468,10 @@ class _SplitCandidates:
         fitted = FittedLaw(law, folds, parts[0].factor)
         names = tuple(name for one in self.found for name in one.names)
         below = (models,) * self.fit.repeats
-        return ScoreLaw(names, models, fitted, fits=self._fits(fitted), below=below)
+        return FittedScore(names, models, fitted, fits=self._fits(fitted), below=below)
 
 
-def _fitted_on_split(fit: ChainFit, learner: MapLearner) -> ScoreLaw:
+def _fitted_on_split(fit: ChainFit, learner: MapLearner) -> FittedScore:
     """The law of one candidate map, and those of its refits without a block."""
     data, rows = fit.rows, fit.calibration
     assert rows is not None  # noqa: S101 - a calibration split is at hand
@@ -482,7 +482,7 @@ def _fitted_on_split(fit: ChainFit, learner: MapLearner) -> ScoreLaw:
         own[block] = refit(rows.score[block])
     law = shared.fitted(rows)(data.score)
     models = np.broadcast_to(law, (len(fit.plan.trains), *law.shape))
-    return ScoreLaw((learner.name,), models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS), own)
+    return FittedScore((learner.name,), models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS), own)
 
 
 def floored(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:

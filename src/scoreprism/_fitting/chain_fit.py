@@ -27,8 +27,8 @@ from scoreprism._fitting.calibration_check import CalibrationCheck
 from scoreprism._fitting.candidates import (
     OVERFIT,
     Candidates,
+    FittedScore,
     Pooling,
-    ScoreLaw,
     choose_shares,
     fit_candidates,
     judge_candidate,
@@ -192,7 +192,7 @@ class ChainFit:
 
     def fit_score(
         self, losses: Iterable[ProperLoss] = (), clip: float | None = None, floors: Mapping[str, float] | None = None
-    ) -> tuple[ScoreLaw, ChainFit]:
+    ) -> tuple[FittedScore, ChainFit]:
         """The law C, mixed from candidates by their likelihood out of sample; and the fit, which knows its mixture."""
         wanted = list(losses)
         floors = find_floors([self.sample], wanted, clip) if floors is None else floors
@@ -209,7 +209,7 @@ class ChainFit:
         mixture = Mixture(score_law.names, shares, looked, floors, check)
         return score_law, replace(self, mixture=mixture)
 
-    def fit_levels(self, score_law: ScoreLaw, most: int | None = None) -> list[Level]:
+    def fit_levels(self, score_law: FittedScore, most: int | None = None) -> list[Level]:
         """The first levels above C, each fitted model starting from its own law below."""
         return fit_levels(self, score_law, most)
 
@@ -221,7 +221,7 @@ class ChainFit:
         known = None if self.mixture is None else self.mixture.alternatives.get((str(loss), clip))
         return self._judge(fit_candidates(self), loss, clip) if known is None else known
 
-    def link(self, score_law: ScoreLaw, levels: Sequence[Level]) -> Chain:
+    def link(self, score_law: FittedScore, levels: Sequence[Level]) -> Chain:
         """The chain S → C → levels. It knows this fit once C has a mixture."""
         score = Level.of("S", self.sample.prediction)
         fitted = score_law.fitted
@@ -369,7 +369,7 @@ def share_folds(fits: Sequence[ChainFit]) -> list[ChainFit]:
     return [replace(one, plan=plan, partitions=partitions.first(len(own.home))) for one, own in pairs]
 
 
-def fit_alone(fit: ChainFit, learner: MapLearner, partitions: int) -> ScoreLaw:
+def fit_alone(fit: ChainFit, learner: MapLearner, partitions: int) -> FittedScore:
     """The law of one map, fitted in a few partitions."""
     few = None if fit.partitions is None else fit.partitions.first(partitions)
     alone = fit_candidates(replace(fit, maps=[learner], partitions=few, repeats=1))

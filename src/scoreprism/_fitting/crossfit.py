@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._sample.fit_rows import FitRows, Origin
+from scoreprism._sample.fit_rows import FitRows, GivenRows
 from scoreprism._sample.folds import among, disjoint
 from scoreprism.exceptions import InputError
 
@@ -205,7 +205,9 @@ def make_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_sta
     held, rng = _held(data), parse_random_state(random_state)
     from sklearn.model_selection import check_cv
 
-    origin = Origin(held, data.codes, groups) if data.origin is None else data.origin  # splits speak of rows that came
+    origin = (
+        GivenRows(held, data.codes, groups) if data.origin is None else data.origin
+    )  # splits speak of rows that came
     count = len(origin.labels)
     try:
         with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
 from scoreprism._core.workers import run_all
-from scoreprism._fitting.candidates import ScoreLaw, floored
+from scoreprism._fitting.candidates import FittedScore, floored
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.fitted_laws import LevelFits
 from scoreprism._fitting.learners import fit_foreign
@@ -64,7 +64,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return a.dtype.kind == b.dtype.kind and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def fit_levels(fit: ChainFit, score_law: ScoreLaw, most: int | None = None) -> list[Level]:
+def fit_levels(fit: ChainFit, score_law: FittedScore, most: int | None = None) -> list[Level]:
     """
     The laws above Ĉ (the first `most` of them), coarse to fine; each model starts from its own law below.
 
@@ -81,7 +81,7 @@ def fit_levels(fit: ChainFit, score_law: ScoreLaw, most: int | None = None) -> l
     return [_level(fit, score_law, level, laws) for level, *laws in zip(fit.levels[:most], *found, strict=True)]
 
 
-def _level(fit: ChainFit, score_law: ScoreLaw, level: Level | LevelTask, laws: Sequence[FittedLaw | None]) -> Level:
+def _level(fit: ChainFit, score_law: FittedScore, level: Level | LevelTask, laws: Sequence[FittedLaw | None]) -> Level:
     """A level with its laws in each partition; `law` and `folds` show the first."""
     parts = [law for law in laws if law is not None]
     if isinstance(level, Level):
@@ -92,7 +92,7 @@ def _level(fit: ChainFit, score_law: ScoreLaw, level: Level | LevelTask, laws: S
     )
 
 
-def fits_above(fit: ChainFit, score_law: ScoreLaw, parts: Sequence[FittedLaw]) -> LevelFits | None:
+def fits_above(fit: ChainFit, score_law: FittedScore, parts: Sequence[FittedLaw]) -> LevelFits | None:
     """How a level above C was fitted; None where rows are sums."""
     if score_law.fits is None or fit.pooling is not None:
         return None

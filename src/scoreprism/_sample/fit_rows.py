@@ -21,7 +21,7 @@ from scoreprism._maps.parts import Part
 from scoreprism.exceptions import ScoreOrderWarning
 
 
-class Origin(NamedTuple):
+class GivenRows(NamedTuple):
     """The rows that came, where some had no weight: positions of those kept, and all labels."""
 
     rows: IntArray
@@ -38,7 +38,7 @@ class FitRows:
     weight: FloatArray | None
     k: int
     kind: str
-    origin: Origin | None = None
+    origin: GivenRows | None = None
 
     @cached_property
     def y(self) -> FloatArray:

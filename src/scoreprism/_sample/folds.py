@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism._sample.fit_rows import FitRows, Origin
+from scoreprism._sample.fit_rows import FitRows, GivenRows
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100
@@ -61,7 +61,7 @@ def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
     return found
 
 
-def among(splits: Iterable[Split], origin: Origin) -> list[Split]:
+def among(splits: Iterable[Split], origin: GivenRows) -> list[Split]:
     """Splits of the rows that came, as splits of those that have weight."""
     position = np.full(len(origin.labels), -1)
     position[origin.rows] = np.arange(origin.rows.size)

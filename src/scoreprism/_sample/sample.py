@@ -27,7 +27,7 @@ from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labe
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
-from scoreprism._sample.fit_rows import FitRows, Origin, fitting_weights, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import FitRows, GivenRows, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
 from scoreprism._spelling import mark
@@ -103,7 +103,7 @@ class Sample:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kind: str = "probability"
-    _origin: Origin | None = None  # the rows that came, where some have no weight
+    _origin: GivenRows | None = None  # the rows that came, where some have no weight
 
     # ── from what the user gave ─────────────────────────────────────────────────────────────────────
 
@@ -604,7 +604,7 @@ def drop_absent_rows(sample: Sample) -> Sample:
     if sample.weight is None or sample.weight.all():
         return sample
     held = np.flatnonzero(sample.weight)
-    return replace(sample.take(held), _origin=Origin(held, sample.y, sample.groups))
+    return replace(sample.take(held), _origin=GivenRows(held, sample.y, sample.groups))
 
 
 def name_models(y_proba: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
-from scoreprism._sample.fit_rows import Batch, FitRows, Origin, Reduction, warn_of_reversed_scores
+from scoreprism._sample.fit_rows import Batch, FitRows, GivenRows, Reduction, warn_of_reversed_scores
 from scoreprism._sample.scores import (
     check_column_names,
     class_labels,
@@ -177,7 +177,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = parse_weights(sample_weight, table.shape[0], "scores", as_rows=True)
         origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
-            origin = Origin(np.flatnonzero(weight), labels)
+            origin = GivenRows(np.flatnonzero(weight), labels)
             table, labels, weight = (column[origin.rows] for column in (table, labels, weight))
         classes, codes = distinct(labels, "y")
         self._check_classes(classes)

@@ -16,7 +16,7 @@ from scoreprism._kernels.term_intervals import Moments
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample, parse_laws
 from scoreprism.decomposition._chain import Chain, Term, conclude, infinite_rows
-from scoreprism.decomposition._pools import corp_losses
+from scoreprism.decomposition._corp_losses import corp_losses
 from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.losses import ProperLoss
 

@@ -15,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike
 from scoreprism._core.wording import visible
 from scoreprism._document.result_json import encode
 from scoreprism._document.tables import Drawable, TermTable
-from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._fitting.information import fits_above
 from scoreprism._kernels.term_intervals import FORMS, Interval, Moments, quantile
@@ -445,7 +445,7 @@ def _members(
 def _actions(
     fit: ChainFit,
     ensemble: Ensemble,
-    score_law: ScoreLaw,
+    score_law: FittedScore,
     chain: Chain,
     loss: ProperLoss,
     clip: float | None,

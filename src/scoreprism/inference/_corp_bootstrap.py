@@ -18,7 +18,7 @@ from scoreprism._kernels.term_intervals import Interval
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.decomposition._classical import CorpChain
-from scoreprism.decomposition._pools import corp_losses
+from scoreprism.decomposition._corp_losses import corp_losses
 from scoreprism.losses import ProperLoss
 
 _BIAS = (

@@ -14,7 +14,7 @@ from scoreprism._core.checks import parse_clip, refuse
 from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
 from scoreprism._core.workers import one_thread
-from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
 from scoreprism._sample.fit_rows import FitRows
@@ -126,7 +126,7 @@ def _fit_scores(pipeline: Pipeline, calibration: Sample, test: Sample, seed: int
     return ChainFit.of(test, calibrator=maps, reference=reference, calibration=calibration, random_state=seed)
 
 
-def fit_laws(fit: ChainFit) -> tuple[ScoreLaw, list[Level]]:
+def fit_laws(fit: ChainFit) -> tuple[FittedScore, list[Level]]:
     """C and the levels above it."""
     score_law, _ = fit.fit_score()
     return score_law, fit.fit_levels(score_law)

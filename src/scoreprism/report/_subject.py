@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from scoreprism._core.checks import listed
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
-from scoreprism._fitting.candidates import ScoreLaw
+from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock
@@ -200,7 +200,7 @@ class RowSubject(Subject):
 
     name: str
     whole: Chain  # the laws on all rows
-    score_law: ScoreLaw | None  # C with all of its models, where levels may be fitted above it; None for many rows
+    score_law: FittedScore | None  # C with all of its models, where levels may be fitted above it; None for many rows
     decompositions: dict[str, Decomposition]
     warnings: tuple[str, ...]
     level: float
