@@ -294,15 +294,31 @@ def test_segments_of_a_sample_by_name_or_by_row():
     w = np.where(np.arange(300) < 30, 0.0, 1.0)
     expected = scoreprism.decompose_by(labels, y, s, sample_weight=w, loss="brier")
     sample = Sample.of(y, s, sample_weight=w, segments={"half": labels})
-    for segments in ("half", labels):
+    for segments in ("half", labels, pd.DataFrame({"half": labels}), {"half": labels}):
         found = scoreprism.decompose_by(segments, sample, loss="brier")
         assert {k: d.terms for k, d in found.decompositions.items()} == {
             k: d.terms for k, d in expected.decompositions.items()
         }
 
 
+def test_segments_must_be_one_column():
+    _, y, s, _ = rows(60)
+    for given, message in (
+        (None, "segments must give the segment of each row; got None. Pass one label per row."),
+        ({"a": y, "b": y}, "segments must be one column of labels; got 2 columns. Call decompose_by once for each."),
+        ({}, "segments must be one column of labels; got 0 columns. Call decompose_by once for each."),
+    ):
+        for arguments in ((y, s), (Sample.of(y, s),)):
+            with pytest.raises(InputError) as caught:
+                scoreprism.decompose_by(given, *arguments)
+            assert str(caught.value) == message
+
+
 def test_resolution_and_the_partition_bound_take_a_sample():
     X, y, s, q = rows(300)
+    for arguments in ((y, s), (Sample.of(y, s),)):
+        with pytest.raises(InputError, match=r"calibrated must be given; got None\."):
+            scoreprism.resolution_decomposition(*arguments)
     one = scoreprism.resolution_decomposition(y, s, q, loss="brier")
     assert scoreprism.resolution_decomposition(Sample.of(y, s), calibrated=q, loss="brier").terms == one.terms
     bound = scoreprism.references.partition_lower_bound(y, s, X, random_state=0)

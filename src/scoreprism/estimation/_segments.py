@@ -217,10 +217,13 @@ def decompose_by(
     parse_choice(form, FORMS, "form")
     of_rows, of_fit = split_options(options)
     of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
+    if segments is None:
+        refuse("`segments` must give the segment of each row", "None", "Pass one label per row.")
     if isinstance(y_true, Sample):
         sample, column = _with_segments(Sample.of(y_true, y_proba, X, **of_rows), segments)
     else:
-        sample, column = Sample.of(y_true, y_proba, X, segments=segments, **of_rows), "group"
+        sample = Sample.of(y_true, y_proba, X, segments=segments, **of_rows)
+        column = _only_column(sample.segments)
     distance = parse_clip(clip, sample.k)
     return decompose_segments(sample, column, get_loss(loss), form, distance, of_fit)
 
@@ -229,8 +232,17 @@ def _with_segments(sample: Sample, segments: ArrayLike | str) -> tuple[Sample, s
     """A sample and the column of its segments that is meant; labels are of the rows that came."""
     if isinstance(segments, str):
         return sample, parse_choice(segments, sample.segments, "segments")
-    labels = parse_segments(segments, sample.n_given)["group"]
-    return replace(sample, segments={"group": labels if sample.kept is None else labels[sample.kept]}), "group"
+    columns = parse_segments(segments, sample.n_given)
+    column = _only_column(columns)
+    labels = columns[column] if sample.kept is None else columns[column][sample.kept]
+    return replace(sample, segments={column: labels}), column
+
+
+def _only_column(columns: Mapping[str, object]) -> str:
+    """The name of the only column of segments."""
+    if len(columns) != 1:
+        refuse("`segments` must be one column of labels", f"{len(columns)} columns", "Call decompose_by once for each.")
+    return next(iter(columns))
 
 
 def decompose_segments(
